@@ -4,7 +4,7 @@ use std::{error::Error, fmt};
 
 /// Shows an error and its sources, outermost first, separated by colons.
 ///
-/// Many errors already show their source themselves. A source at the end of the text so far is therefore not repeated.
+/// The text of many errors already ends with the text of their source. Such a source is not shown again.
 pub(crate) struct Causes<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for Causes<'_> {

@@ -84,11 +84,11 @@ impl Compaction {
 pub struct Cut {
     /// The first exchange of the window. It always opens a turn.
     pub window_start: Seq,
-    /// Tool rounds (calls and their results) before this position are left out of the window, if the message that
-    /// follows the round is before this position too. A round at the end of the log is never left out.
+    /// A tool round (an assistant message with calls, and their results) is left out of prompts if the whole round and
+    /// the message after it are before this position. A round at the end of the log is therefore never left out.
     pub rounds_start: Seq,
-    /// Tool results before this position are replaced by a placeholder, if the message that follows their round is
-    /// before this position too.
+    /// A tool result is replaced by a placeholder in prompts if it and the message after its round are before this
+    /// position.
     pub cleared_before: Seq,
     /// The text that is sent in place of the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,8 +146,8 @@ impl Cut {
     /// cut.
     ///
     /// `opens_turn` returns whether the exchange at a position opens a turn. It must return `true` for a
-    /// [pruned](crate::Prune) exchange, so that a cut made before the prune is not refused afterwards. The window
-    /// then starts with the log.
+    /// [pruned](crate::Prune) exchange, so that a cut that was made before the prune can be stored after it. The window
+    /// of such a cut starts where the log begins.
     ///
     /// # Errors
     ///
@@ -182,9 +182,9 @@ impl Cut {
 
     /// Returns this cut for a log that is truncated to its first `len` exchanges, or `None` if it must be removed.
     ///
-    /// The cut remains only if the first exchange of its window remains, and if its summary covers no removed
-    /// exchange: a summary must not describe removed text. The other positions are lowered to the new end at most,
-    /// because later exchanges at these positions are different ones.
+    /// The cut remains only if the first exchange of its window remains, and if its summary covers no removed exchange:
+    /// a summary must not describe removed text. The other positions are lowered to the new end of the log if they are
+    /// after it, because new exchanges will get the removed positions.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let end = Seq::new(len);
@@ -196,11 +196,11 @@ impl Cut {
         })
     }
 
-    /// Returns this cut, which has a new summary, merged with `stored`, a cut that another call stored after this one
-    /// was begun. Returns `None` if the stored summary covers as much as this one, or more.
+    /// Merges this cut with `stored`, a cut that another call stored while the summary of this one was written. Returns
+    /// `None` if the stored summary covers as many exchanges as this one, or more.
     ///
-    /// A summary covers everything before its position, so the one that covers more replaces the other. Each position
-    /// of the result is the larger of the two.
+    /// A summary covers everything before its position, so the summary that covers more replaces the other one. Each
+    /// other position of the result is the larger of the two.
     #[must_use]
     pub fn merged_onto(&self, stored: &Self) -> Option<Self> {
         (self.covers_to() > stored.covers_to()).then(|| Self {

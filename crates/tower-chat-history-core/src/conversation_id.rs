@@ -10,7 +10,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// The key of a conversation: one or more parts, such as tenant, user and thread.
 ///
-/// The parts are separate values, so they cannot run together: `["a", "b/c"]` and `["a/b", "c"]` are two
+/// The parts are separate values, so a delimiter in a part has no effect: `["a", "b/c"]` and `["a/b", "c"]` are two
 /// conversations. There is no default id. Ids are compared byte by byte (Unicode is not normalized).
 ///
 /// The text form is ASCII, fits into a header or a URL path, and parses back. Its parts are percent-encoded (all

@@ -28,7 +28,7 @@ pub struct Exchange {
     pub id: ExchangeId,
     /// The time at which the exchange was created, by the clock of the process that created it.
     pub at: Timestamp,
-    /// The exchange whose tool calls this one answers. `None` opens a new turn.
+    /// The position of the exchange whose tool calls this exchange answers, or `None` if this exchange opens a turn.
     pub continues: Option<Seq>,
     /// The input in order, then the reply.
     pub messages: Vec<Message>,
@@ -69,8 +69,8 @@ impl Exchange {
         self
     }
 
-    /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then
-    /// answers without counting. Does nothing if the number of counts differs from the number of messages.
+    /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then returns
+    /// these counts. Does nothing if the number of counts differs from the number of messages.
     ///
     /// [`decode`](Self::decode) calls this. Call it yourself for an exchange whose counts come from elsewhere.
     pub fn share_counts(&self) {
@@ -100,8 +100,8 @@ impl Exchange {
         self.messages.iter().map(Message::bytes).sum()
     }
 
-    /// Returns the number of messages that this exchange counts as under a [limit](crate::LoadLimit): at least 1,
-    /// even if it has none. A store that stores sums of message counts adds up these.
+    /// Returns the number of messages that this exchange counts as in a [load limit](crate::LoadLimit): its number of
+    /// messages, but at least 1. A store that keeps sums of message counts must add up these numbers.
     #[must_use]
     pub fn counted_messages(&self) -> usize {
         self.messages.len().max(1)
@@ -115,7 +115,7 @@ impl Exchange {
         let list = block(self.messages.capacity().saturating_mul(size_of::<Message>()));
         let text = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
         let tokens = self.tokens.as_ref().map_or(0, |TokenCounts { counter, counts }| {
-            // The counter's name is counted twice: the messages that have their counts share another copy.
+            // The counter's name is in memory twice: here, and in an `Arc` that all messages with a count share.
             block(counter.capacity())
                 + shared(counter.len())
                 + block(counts.capacity().saturating_mul(size_of::<u32>()))
@@ -155,14 +155,15 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Creates the record of an exchange at this position.
+    /// Creates the recorded exchange at this position.
     #[must_use]
     pub fn new(seq: Seq, exchange: impl Into<Arc<Exchange>>) -> Self {
         Self { seq, exchange: exchange.into() }
     }
 
-    /// Returns `true` if there is another exchange between this one and the one it answers. That can also be an
-    /// earlier, interrupted attempt to answer it, or results that were stored one by one.
+    /// Returns `true` if there is another exchange between this one and the one that it continues. The exchange in
+    /// between can be that of another caller, an earlier, interrupted attempt to answer the same calls, or the result
+    /// of another one of the calls.
     #[must_use]
     pub fn is_moved(&self) -> bool {
         self.exchange.continues.is_some_and(|seq| seq.next() != self.seq)

@@ -8,9 +8,9 @@ use uuid::Uuid;
 /// The id of an exchange within its conversation. Appending an exchange whose id is already in the log stores
 /// nothing.
 ///
-/// A caller that may repeat a request gives it the same id each time, such as an `Idempotency-Key` or its client's
-/// message id. Other callers use a [generated](Self::generate) one. An id has 1 to 128 bytes of visible ASCII, so
-/// it fits into a header.
+/// If a caller may repeat a request, it must use the same id each time, such as an `Idempotency-Key` or the message id
+/// of its client. Other callers use a [generated](Self::generate) id. An id has 1 to 128 bytes of visible ASCII, so it
+/// fits into a header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ExchangeId(Arc<str>);

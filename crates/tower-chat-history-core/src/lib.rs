@@ -1,15 +1,16 @@
-//! The store contract of `tower-chat-history`, and the types it is written in.
+//! The contract that every store of `tower-chat-history` fulfills, and the types that it uses.
 //!
-//! A [conversation](ConversationId) is an append-only *log* of [exchanges](Exchange). An exchange is what one model call
-//! adds: its input [messages](Message) and the reply, stored as one record. Trimming and summarizing never change the
-//! log. They write derived [compactions](Compaction), which say where the *window* starts that is sent to the model.
+//! A [conversation](ConversationId) is an append-only *log* of [exchanges](Exchange). An exchange is what one model
+//! call adds: its input [messages](Message) and the reply, stored as one record. Trimming and summarizing never change
+//! the log. They write [compactions](Compaction), which are derived from the log. A compaction says which part of the
+//! log is sent to the model: the *window*.
 //!
 //! This crate works without an async runtime, tower and HTTP. Applications depend on `tower-chat-history`, which
 //! re-exports what they need.
 //!
 //! # Example
 //!
-//! Every store gives access to its conversations without a model:
+//! This function works with every store. It reads and writes a conversation without a model:
 //!
 //! ```
 //! use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Message};

@@ -1,10 +1,10 @@
 //! JSON with many levels of nested lists and objects.
 //!
-//! JSON text may have any number of levels: messages are read without recursion and stored as they are. A [`Value`]
-//! is different. `serde_json` writes, clones and drops it by recursion, so a value with about ten thousand levels
-//! overflows the stack, which ends the process. `serde_json` reads at most 127 levels into a `Value`, but a program
-//! can build more. This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses
-//! over it, and drops it with [`dismantle`].
+//! JSON text may have any number of levels: messages are read without recursion and stored as they are. A [`Value`] is
+//! different. A `Value` is written, cloned and dropped by recursion, so one with about ten thousand levels overflows
+//! the stack, and the process ends. `serde_json` reads at most 127 levels into a `Value`, but a program can build more.
+//! This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses over it, and drops it
+//! with [`dismantle`].
 
 use std::{io, slice};
 

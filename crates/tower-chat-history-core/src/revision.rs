@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::seq::Seq;
 
 /// One life of a conversation. It is drawn at random by the first append, and ends with a deletion, a
-/// [truncation](crate::Truncate) or an [erasing prune](crate::Derived::Erase). The latter two begin the next one.
+/// [truncation](crate::Truncate) or an [erasing prune](crate::Derived::Erase). A truncation and an erasing prune begin
+/// the next incarnation at once.
 ///
 /// An append or a compaction that was begun in one incarnation is never stored in another one, so a call in flight
 /// cannot bring back a conversation that was deleted.
@@ -43,9 +44,9 @@ impl fmt::Display for Incarnation {
 
 /// The version of a conversation's log.
 ///
-/// Every change of the log changes it. Revisions can only be compared for equality: neither of two is newer.
-/// Compactions are derived records and do not change it. Within its incarnation, a revision also says at which
-/// position the log [begins](Self::first) and which position the [next](Self::next) exchange gets.
+/// Every change of the log changes it. Revisions can only be compared for equality: they have no order. Compactions are
+/// derived records and do not change it. Within its incarnation, a revision also says at which position the log
+/// [begins](Self::first) and which position the [next](Self::next) exchange gets.
 ///
 /// The text form is `<incarnation>.<version>`, followed by `.<first>` if the log was [pruned](crate::Prune). It is
 /// ASCII and parses back, so it can be an `ETag`.
@@ -118,8 +119,8 @@ impl Revision {
         self.first
     }
 
-    /// Returns `true` if both revisions are of one log with the same newest exchange: nothing was appended between
-    /// them, and at most the beginning was [pruned](crate::Prune).
+    /// Returns `true` if both revisions are of the same incarnation, and nothing was appended between them. (The
+    /// beginning of the log may have been [pruned](crate::Prune).)
     #[must_use]
     pub fn has_same_end(&self, other: Self) -> bool {
         self.incarnation == other.incarnation && self.version == other.version

@@ -39,7 +39,7 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
     exchanges
 }
 
-/// The end of a log, as far as it determines to which turn the next exchange belongs.
+/// The part of a log's end that determines the turn of the next exchange.
 ///
 /// An exchange that opens a turn must close all calls that are open before it, because a window may start there. An
 /// exchange of only tool results and blank replies would not, so it belongs to the turn before it.
@@ -56,7 +56,7 @@ impl Tail {
         self.newest.push(recorded);
     }
 
-    /// Returns an exchange of these messages that belongs to the same turn as they do.
+    /// Creates an exchange of these messages, in the turn to which they belong.
     pub(crate) fn exchange(&self, messages: Vec<Message>) -> Exchange {
         let continues = self.continued_by(&messages);
         let mut exchange = Exchange::new(ExchangeId::generate(), messages);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A wall-clock time in whole milliseconds since the Unix epoch, which every store can represent.
 ///
-/// It is meant for display and for expiry. Nothing is ordered by it, because the clocks of replicas differ.
+/// It is meant for display and for expiry. Do not order exchanges by it, because the clocks of replicas differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(u64);

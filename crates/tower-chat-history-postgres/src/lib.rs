@@ -18,7 +18,8 @@
 //! ```
 //!
 //! The crate `tower-chat-history` re-exports the names of the core crate. In a service, pass the store to its layer:
-//! `ChatHistoryLayer::new(CachedStore::new(store), adapter)`.
+//! `ChatHistoryLayer::new(CachedStore::new(store), adapter)`. The adapter is the one for your client library, such as
+//! `Json::new()` of its module `adapt`.
 //!
 //! [`PostgresOptions`] sets the schema, the size of the pool, and time limits.
 //! [`PostgresOptions::with_pool`] uses an existing `deadpool_postgres::Pool`. Calls need a tokio runtime with I/O and

@@ -93,10 +93,10 @@ impl PostgresOptions {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         if !(1..=Self::MAX_CONNECTIONS).contains(&self.connections) {
-            return Err(OpenError::Connections { asked: self.connections });
+            return Err(OpenError::Connections { connections: self.connections });
         }
         let (server, database) = (server(&config), config.get_dbname().map(str::to_owned));
-        // A closed connection is noticed without asking the server, which would cost each call one more round trip.
+        // `Fast` checks locally if a connection is closed. A check by a query would cost each call one more round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = Pool::builder(Manager::from_config(self.with_defaults(config), tls, recycling))
             .max_size(self.connections)
@@ -104,8 +104,8 @@ impl PostgresOptions {
             .create_timeout(Some(self.wait))
             .runtime(Runtime::Tokio1)
             .build();
-        let asked = self.connections;
-        let pool = pool.map_err(|_| OpenError::Connections { asked })?;
+        let connections = self.connections;
+        let pool = pool.map_err(|_| OpenError::Connections { connections })?;
         self.open(pool, server).await.map_err(|error| error.of(database))
     }
 
@@ -154,7 +154,7 @@ impl PostgresOptions {
 }
 
 fn parse(url: &str) -> Result<Config, OpenError> {
-    // The driver does not know these two modes. The connector decides which checks are made.
+    // The driver does not support these two modes, so it gets `require`. The connector checks the certificate.
     let verified = |parameter| matches!(parameter, "sslmode=verify-full" | "sslmode=verify-ca");
     let config = match url.rsplit_once('?') {
         Some((start, parameters)) if parameters.split('&').any(verified) => {
@@ -185,7 +185,7 @@ fn server(config: &Config) -> Option<String> {
     (!addresses.is_empty()).then(|| addresses.join(", "))
 }
 
-/// Returns whether a name needs no escaping within quotes and no quotes elsewhere.
+/// Returns `true` if a name needs no escaping within quotes and no quotes elsewhere.
 fn is_plain_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=63).contains(&name.len())
@@ -220,7 +220,10 @@ mod tests {
         }
         for wrong in [0, PostgresOptions::MAX_CONNECTIONS + 1, usize::MAX] {
             let refused = PostgresOptions::new().connections(wrong).connect("postgres://localhost/x").await;
-            assert!(matches!(refused, Err(OpenError::Connections { asked }) if asked == wrong), "{refused:?}");
+            assert!(
+                matches!(refused, Err(OpenError::Connections { connections }) if connections == wrong),
+                "{refused:?}"
+            );
         }
         let refused = PostgresOptions::new().schema("a b").connect("postgres://localhost/x").await;
         assert!(matches!(&refused, Err(OpenError::SchemaName { name }) if name == "a b"), "{refused:?}");

@@ -55,8 +55,8 @@ impl PostgresOptions {
 
     /// Trusts the role of this name as the owner of the schema, and of the store's tables and functions in it.
     ///
-    /// Set it if a role creates the schema that is not the application's role and that the application's role is not a
-    /// member of. No role is named by default.
+    /// Set it if the schema is created by a role that is neither the application's role nor one of which the
+    /// application's role is a member. The default is none.
     ///
     /// The owner is trusted with everything that the application's role may do, in this database and elsewhere on the
     /// server. It may replace the functions in the schema, and these run with the rights of the caller.
@@ -69,16 +69,16 @@ impl PostgresOptions {
     /// Sets the largest number of connections in the store's own pool, from 1 to
     /// [`MAX_CONNECTIONS`](Self::MAX_CONNECTIONS). The default is 10.
     ///
-    /// Connections are made when they are needed. A few are enough: loads and appends that find none free share the
-    /// next one in a single statement.
+    /// Connections are made when they are needed. A few are enough: if none is free, up to 16 loads or appends share a
+    /// statement on the next free one.
     #[must_use]
     pub const fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// Sets the time that a call waits for a free connection of the store's own pool, and again for a new connection
-    /// to be made. The default is 5 seconds.
+    /// Sets the time limit for waiting for a free connection of the store's own pool. The same limit applies again to
+    /// making a new connection. The default is 5 seconds.
     ///
     /// After that time the call fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable).
     #[must_use]

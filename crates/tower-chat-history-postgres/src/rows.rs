@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::{Failure, PostgresError};
 
-/// The size from which records are parsed on a blocking thread, because parsing takes milliseconds.
+/// Records of this total size or more, in bytes, are parsed on a blocking thread, because that takes milliseconds.
 const BLOCKING_THRESHOLD_BYTES: usize = 256 << 10;
 
 /// Converts a number for PostgreSQL. No stored number comes near the maximum.
@@ -18,7 +18,7 @@ pub(crate) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Converts a number from PostgreSQL. It is negative only if another program wrote it.
+/// Converts a number from PostgreSQL. A negative number becomes 0: only another program can have written it.
 pub(crate) fn count(stored: i64) -> u64 {
     u64::try_from(stored).unwrap_or_default()
 }
@@ -51,7 +51,7 @@ impl Counters {
     /// An upper limit for sums. No sum of this store comes near it, and adding to a smaller one cannot overflow.
     const MAX_SUM: i64 = 1 << 62;
 
-    /// Checks that the numbers do not contradict each other, as the functions that write do.
+    /// Checks that the numbers do not contradict each other. The functions that write make the same check.
     ///
     /// A log is never empty and begins with an opening. Each change of it added an exchange, which counts as at least
     /// one message.
@@ -109,7 +109,7 @@ pub(crate) struct Head {
     sums: [i64; 2],
 }
 
-/// The columns that both functions that read have in common. The first five are those of an exchange.
+/// The columns that the results of `load_1` and `read_1` have in common. The first five describe an exchange.
 mod column {
     pub(super) const SEQ: usize = 0;
     pub(super) const ID: usize = 1;
@@ -140,7 +140,7 @@ impl Head {
         Ok(Self { revision, len: count(len), opening: count(opening), sums: [messages, bytes] })
     }
 
-    /// Returns whether a position is in the log.
+    /// Returns `true` if a position is in the log.
     pub(crate) fn has(&self, seq: i64) -> bool {
         seq >= 0 && (self.revision.first().get()..self.len).contains(&count(seq))
     }
@@ -201,7 +201,7 @@ fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> 
         before = Some(sums);
         exchanges.push(Recorded::new(Seq::new(expected), exchange));
     }
-    // The query also covers the positions next to the log, which must be empty.
+    // The query also returns rows at the positions before and after the log. There must be none.
     if let Some(row) = rows.next() {
         let seq = row.try_get::<_, i64>(column::SEQ).map_or(to, count);
         return Err(corrupt(id, seq, Damaged::Beyond));
@@ -213,8 +213,7 @@ fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
     [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
-/// Decodes the compaction of a row. Its positions must match its record, and its window must begin within a log of
-/// length `len`.
+/// Decodes the compaction of a row. Its positions must match its record, and fit a log of length `len`.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,
@@ -229,9 +228,7 @@ pub(crate) fn compaction(
     if positions != positions_of(&cut) {
         return Err(corrupt(Damaged::OtherCompaction.into()));
     }
-    if cut.window_start.get() >= len {
-        return Err(corrupt(Damaged::WindowBeyondLog.into()));
-    }
+    cut.check(None, len, |_| true).map_err(|error| corrupt(error.into()))?;
     Ok(Compaction::new(version, cut))
 }
 
@@ -272,6 +269,4 @@ pub(crate) enum Damaged {
     OtherCompaction,
     #[error("the compaction's version is out of range")]
     CompactionVersion,
-    #[error("the window starts after the end of the log")]
-    WindowBeyondLog,
 }

@@ -95,7 +95,7 @@ impl Sql {
             // A batch has the rows of other conversations locked, so it waits only briefly for each one.
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
-            // The schema of the operator is named, so that the role's search path does not matter.
+            // The operator is named with its schema, so that the role's search path does not matter.
             incarnation: statement(
                 "select c.incarnation from @.conversation c where c.key operator(pg_catalog.=) $1",
                 "t",

@@ -68,7 +68,8 @@ impl HistoryStore for PostgresStore {
         let name = uuid(Incarnation::random());
         let once = || write::append(&self.database, &self.appends, id, &append, name);
         let appended = match once().await {
-            // A save can outlive the runtime that it began in. It is then driven in another one.
+            // A save can outlive the runtime in which it began. If it is then polled in another runtime, its first
+            // attempt fails, and it is repeated there.
             Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,
             done => done,
         };

@@ -10,13 +10,13 @@ use crate::error::OpenError;
 /// Returns a connector that trusts the system's roots.
 pub(crate) fn system_roots() -> Result<MakeRustlsConnect, OpenError> {
     let mut roots = RootCertStore::empty();
-    // rustls may not be able to read some of the system's certificates. The others suffice.
+    // Certificates that rustls cannot read are left out.
     let found = rustls_native_certs::load_native_certs();
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         return Err(OpenError::Tls("the system has no root certificates".into()));
     }
-    // The provider is named: if a program has two of them, rustls does not choose.
+    // The provider is set explicitly, because rustls selects none if a program contains two.
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| OpenError::Tls(error.into()))?

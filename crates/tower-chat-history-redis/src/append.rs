@@ -18,9 +18,28 @@ use crate::{
 /// rest each time.
 const MAX_SWEEPS: usize = 8;
 
-pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-    let body = append.exchange.encode().map_err(StoreError::backend)?;
+pub(crate) async fn append(shared: &Shared, id: &ConversationId, mut append: Append) -> Result<Appended, StoreError> {
     let (random, name) = (Incarnation::random(), call_name());
+    match once(shared, id, &append, random, &name).await {
+        // The exchange is stored, even if the stored compaction cannot be read.
+        Err(StoreError::CorruptCompaction { .. }) => {
+            append.compact = None;
+            let mut appended = once(shared, id, &append, random, &name).await?;
+            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+            Ok(appended)
+        }
+        done => done,
+    }
+}
+
+async fn once(
+    shared: &Shared,
+    id: &ConversationId,
+    append: &Append,
+    random: Incarnation,
+    name: &str,
+) -> Result<Appended, StoreError> {
+    let body = append.exchange.encode().map_err(StoreError::backend)?;
     let (word, incarnation, version) = match append.expect {
         Expect::Absent => ("absent", None, String::new()),
         Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
@@ -35,9 +54,9 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         None => call.text(""),
     };
     let call = call.number(u64::from(exchange.opens_turn()));
-    // The sizes that load limits count.
+    // The number of messages and the bytes, as load limits count them.
     let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
-    let call = call.text(&body).bytes(random.as_bytes()).text(&name);
+    let call = call.text(&body).bytes(random.as_bytes()).text(name);
     let call = match shared.options.expire_after {
         Some(time) => call.number(millis(time)),
         None => call.text(""),

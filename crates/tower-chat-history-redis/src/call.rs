@@ -18,7 +18,7 @@ use crate::{
 /// The first and the longest pause before a repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
-/// The limit for times that the clock cannot represent: a year.
+/// The time to use in place of one that the clock cannot represent: a year.
 const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A connection and the options of its store.
@@ -95,8 +95,8 @@ impl Shared {
 /// which the script recognizes that it has run before.
 ///
 /// The first command may also be executed last, after the call has returned: a network can deliver it after its
-/// connection was closed. The incarnation is then another one, so the command has no effect. Only an append that
-/// expects nothing, or no conversation, can then create a conversation.
+/// connection was closed. The incarnation is then another one, so the command has no effect. Only an append with
+/// `Expect::AnyOrCreate` or `Expect::Absent`, which names no incarnation, can then create a conversation.
 struct Retry<'a> {
     shared: &'a Shared,
     /// The time after which no attempt begins.
@@ -110,8 +110,9 @@ impl<'a> Retry<'a> {
     fn new(shared: &'a Shared) -> Self {
         let now = Instant::now();
         let until = now.checked_add(shared.options.retry_for).unwrap_or(now + ONE_YEAR);
-        // The last attempt may take slightly longer than the response timeout, so that the connection itself notices
-        // that it does not work. If it began later, after `NOSCRIPT`, the next call notices that instead.
+        // The last attempt may take slightly longer than the response timeout, so that the connection's own timeout
+        // expires first and the connection is replaced. If the last attempt began later, after `NOSCRIPT`, this limit
+        // expires first, and the next call finds the broken connection.
         let last = shared.options.response_timeout.saturating_add(FIRST_PAUSE);
         let limit = until.checked_add(last).unwrap_or(until + ONE_YEAR);
         Self { shared, until, limit, pause: FIRST_PAUSE }

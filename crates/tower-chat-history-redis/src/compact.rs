@@ -61,12 +61,14 @@ pub(crate) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&C
     let Some(compact) = compact else { return UnexpectedReply::error() };
     match reply.word.as_str() {
         "compaction" => corrupt_compaction(id, &compact.profile, Box::new(Damaged)),
-        "broken" => broken_rule(reply, &compact.cut).unwrap_or_else(|error| error),
+        "broken" => broken_rule(reply, id, compact).unwrap_or_else(|error| error),
         _ => UnexpectedReply::error(),
     }
 }
 
-fn broken_rule(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
+/// Returns the error for the broken rule, or the error that the stored compaction cannot be read: its positions, which
+/// the script compared, then mean nothing.
+fn broken_rule(reply: &mut Reply, id: &ConversationId, compact: &Compact) -> Result<StoreError, StoreError> {
     let mut position = || reply.number().map(Seq::new);
     let mut stored = Cut::window_from(position()?);
     (stored.rounds_start, stored.cleared_before) = (position()?, position()?);
@@ -76,5 +78,9 @@ fn broken_rule(reply: &mut Reply, cut: &Cut) -> Result<StoreError, StoreError> {
     }
     let len = reply.number()?;
     let opens = reply.number()? == 1;
-    Ok(cut.check(Some(&stored), len, |_| opens).map_or_else(StoreError::from, |()| UnexpectedReply::error()))
+    if let Some(compaction) = reply.compaction(id, &compact.profile)? {
+        let fits = compaction.cut.check(None, len, |_| true);
+        fits.map_err(|error| corrupt_compaction(id, &compact.profile, Box::new(error)))?;
+    }
+    Ok(compact.cut.check(Some(&stored), len, |_| opens).map_or_else(StoreError::from, |()| UnexpectedReply::error()))
 }

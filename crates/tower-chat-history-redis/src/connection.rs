@@ -36,8 +36,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
     }
 }
 
-/// Returns the TCP settings. Nagle's algorithm is off, because commands are small and follow each other. If the system
-/// can detect a silent peer, it does so earlier than after its default of a quarter of an hour.
+/// Returns the TCP settings. Nagle's algorithm is off, because commands are small and follow each other. On Linux, the
+/// system detects a silent peer earlier than after its default of about 15 minutes.
 fn tcp(options: &RedisOptions) -> TcpSettings {
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]
@@ -134,9 +134,9 @@ impl Connection {
 
 /// A connection to a single server.
 ///
-/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep: if responses
-/// time out although nothing breaks, if the server is no longer a master, and if reconnecting failed for good, as with
-/// a password that is being changed.
+/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep, in three
+/// cases: responses time out but the connection does not break, the server is no longer a master, or redis-rs has given
+/// up reconnecting, for example while a password is changed.
 struct Single {
     client: Client,
     config: ConnectionManagerConfig,

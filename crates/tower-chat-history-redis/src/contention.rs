@@ -14,7 +14,7 @@ const MAX_ATTEMPTS: u32 = 16;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(64);
 
-/// The attempts of one call. It starts again if another call was faster.
+/// The attempts of one call. A call starts again if another call changed the conversation between its steps.
 #[derive(Debug)]
 pub(crate) struct ContentionRetry {
     made: u32,
@@ -26,10 +26,10 @@ impl ContentionRetry {
         Self { made: 1, pause: FIRST_PAUSE }
     }
 
-    /// Waits until it is time for another attempt. Fails if there is to be none.
+    /// Waits until it is time for another attempt. Fails with `Unavailable` if all attempts have been made.
     ///
-    /// The second attempt does not wait. Further ones wait for random times: calls that conflict drift apart, and a
-    /// conversation that changes all the time is not queried all the time.
+    /// The second attempt does not wait. Further attempts wait for a random time, so that conflicting calls do not stay
+    /// in step, and a conversation that changes often is not queried without a pause.
     pub(crate) async fn again(&mut self) -> Result<(), StoreError> {
         if self.made >= MAX_ATTEMPTS {
             return Err(StoreError::unavailable(Contended));

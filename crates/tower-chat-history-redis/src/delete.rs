@@ -10,7 +10,8 @@ use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, s
 /// may be executed long after the call returned.
 pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
     let mut seen = shared.state(id).await?;
-    // The first look may return an incarnation that ended long before: a lagging server responds to it too.
+    // `has_ended`: a log that the script found during this call has been deleted. The state that was read first does
+    // not count, because a lagging server may have returned a log that was deleted long before.
     let (mut was_there, mut has_ended) = (false, false);
     let mut retry = ContentionRetry::new();
     loop {
@@ -21,13 +22,13 @@ pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), S
             "changed" => reply.optional_bytes()?.unwrap_or_default(),
             _ => return Err(UnexpectedReply::error()),
         };
-        // Another incarnation has begun. This call must still end whichever one exists, as long as it has attempts
-        // left.
+        // Another incarnation has begun. This call must end that one too, if it has attempts left.
         has_ended |= was_there && log_of(&found) != log_of(&seen);
         (seen, was_there) = (found, true);
         match retry.again().await {
             Ok(()) => {}
-            // The log that a script found during this call is gone. The current one began after that.
+            // Another call deleted the log that the script found. The current log began after that, so the deletion is
+            // done.
             Err(_) if has_ended => return Ok(()),
             Err(busy) => return Err(busy),
         }

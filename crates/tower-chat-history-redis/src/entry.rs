@@ -45,7 +45,7 @@ impl<'a> Entry<'a> {
         Some(Self { opens_turn, before, messages, bytes, id: entry.get(ID..)? })
     }
 
-    /// Returns whether the entry belongs to the exchange.
+    /// Returns `true` if the entry belongs to the exchange.
     pub(crate) fn matches(&self, exchange: &Exchange) -> bool {
         self.id == exchange.id.as_str().as_bytes()
             && self.opens_turn == exchange.opens_turn()

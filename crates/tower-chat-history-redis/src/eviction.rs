@@ -13,8 +13,8 @@ const NOEVICTION: &str = "noeviction";
 /// Returns the server's eviction policy, or `None` if the server does not report it. If the nodes of a Cluster differ,
 /// it is the first one that evicts.
 ///
-/// This is also the first command on a new connection. Without a password in the address, no earlier command could be
-/// refused, so a missing password is noticed here.
+/// This is also the first command that is sent on a new connection. If the server requires a password and the address
+/// has none, this command is therefore the first one that the server refuses.
 pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, RedisError> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
@@ -31,8 +31,8 @@ pub(crate) async fn policy(connection: &Connection) -> Result<Option<String>, Re
             }
             Err(error) => {
                 let failure = Failure(error.clone());
-                // A user without the right to ask still gets a store. An unreachable server, or one that refuses the
-                // credentials, is an error.
+                // If the user may not run this command, opening still succeeds. If the server is unreachable or refuses
+                // the credentials, opening fails.
                 if failure.is_transient() || failure.credentials().is_some() {
                     return Err(error);
                 }

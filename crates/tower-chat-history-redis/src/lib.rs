@@ -19,7 +19,8 @@
 //! ```
 //!
 //! The crate `tower-chat-history` re-exports the names of the core crate. In a service, pass the store to its layer:
-//! `ChatHistoryLayer::new(CachedStore::new(store), adapter)`.
+//! `ChatHistoryLayer::new(CachedStore::new(store), adapter)`. The adapter is the one for your client library, such as
+//! `Json::new()` of its module `adapt`.
 //!
 //! [`RedisStore::connect_cluster`] connects to a Cluster. [`RedisOptions`] sets the prefix of keys, expiry, and time
 //! limits.

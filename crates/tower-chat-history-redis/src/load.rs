@@ -40,6 +40,10 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
         "window" => {
             let revision = reply.revision(id)?;
             let compaction = reply.compaction(id, &load.profile)?;
+            if let Some(compaction) = &compaction {
+                let fits = compaction.cut.check(None, revision.version(), |_| true);
+                fits.map_err(|error| corrupt_compaction(id, &load.profile, Box::new(error)))?;
+            }
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
             let exchanges = reply.exchanges(id, from, revision.version())?;

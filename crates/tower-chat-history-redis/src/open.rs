@@ -63,7 +63,7 @@ impl RedisOptions {
 
     /// Uses an existing connection, which must reconnect by itself: a `ConnectionManager` or a Cluster's connection.
     ///
-    /// The connection's own timeouts and retries apply, within those of these options.
+    /// The connection's own timeouts and retries apply, within the time limits of these options.
     ///
     /// # Errors
     ///

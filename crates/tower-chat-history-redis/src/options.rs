@@ -94,11 +94,11 @@ impl RedisOptions {
     /// is three seconds. Zero makes one attempt.
     ///
     /// The last attempt begins within that time, and ends within one [response timeout](Self::response_timeout), even
-    /// if there is no connection. This is the time limit of a load, and of an append that finds no rest of a
-    /// truncation.
+    /// if there is no connection. The sum of the two is the time limit of a load, and of an append. (An append takes
+    /// longer if it first removes the rest of an interrupted truncation or prune.)
     ///
-    /// Opening a store takes at most this time and one [connection timeout](Self::connection_timeout), with an existing
-    /// connection too. Within that time, the server must also report its eviction policy.
+    /// Opening a store takes at most this time plus one [connection timeout](Self::connection_timeout), also for an
+    /// existing connection. This includes reading the server's eviction policy.
     #[must_use]
     pub const fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
@@ -116,7 +116,8 @@ impl RedisOptions {
     /// Sets the certificates, in PEM, of the authorities that may sign the server's certificate. The default is the
     /// system's roots.
     ///
-    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or the address has no TLS.
+    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use
+    /// TLS.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -124,10 +125,11 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the certificate and the key, both in PEM, that are presented to a server that asks for them. There are none
-    /// by default.
+    /// Sets the client's certificate and its private key, both in PEM, for a server that requests them. The default is
+    /// none.
     ///
-    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or the address has no TLS.
+    /// They apply to `rediss://` addresses. Connecting fails if they cannot be read, or if the address does not use
+    /// TLS.
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {

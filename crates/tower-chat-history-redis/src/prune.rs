@@ -40,7 +40,8 @@ pub(crate) async fn prune(
             "pruned" => {
                 let revision = reply.revision(id)?;
                 let removed = reply.number()?;
-                // The log now begins there. The remaining text is removed before the call returns.
+                // The log begins at its new position now. The removed exchanges are deleted from the lists before the
+                // call returns.
                 sweep(shared, id).await?;
                 return Ok(Pruned::new(revision, removed));
             }

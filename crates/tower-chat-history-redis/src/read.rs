@@ -4,7 +4,7 @@ use tower_chat_history_core::{ConversationId, Page, Seq, StoreError};
 
 use crate::{call::Shared, error::UnexpectedReply, scripts};
 
-/// The largest size of a page's messages. A page with a single exchange may be larger.
+/// The largest size of a page's messages, in bytes. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {

@@ -78,7 +78,8 @@ impl Reply {
         self.text()?.parse().map(CompactionVersion::new).map_err(|_| UnexpectedReply::error())
     }
 
-    /// Reads the reply that the server's memory is full: the server's own numbers, if it reports them.
+    /// Reads the reply that the server's memory is full, and converts it to a `Full` error. The error has the memory
+    /// use and the limit that the server reports, or 0 for a number that it does not report.
     pub(crate) fn full(&mut self, requested: usize) -> Result<StoreError, StoreError> {
         let info = self.text()?;
         let number = |name: &str| {

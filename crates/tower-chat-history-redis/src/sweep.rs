@@ -11,7 +11,8 @@ use crate::{
 /// The number of exchanges that the server removes in one step, which takes about a millisecond.
 const STEP_EXCHANGES: u64 = 1_000;
 
-/// The number of times that the rest may grow during a sweep, because other calls remove exchanges as well.
+/// The number of times that the rest may grow during a sweep. It grows if another call truncates or prunes the log. If
+/// it grows more often, the conversation is reported as damaged.
 const MAX_GROWTHS: usize = 16;
 
 pub(crate) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {

@@ -25,8 +25,8 @@ pub(crate) async fn truncate(
         match reply.word.as_str() {
             "again" => retry.again().await?,
             "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
-            // The whole log was to be removed. It existed a moment ago and is gone: either this call removed it and its
-            // first response was lost, or another call removed it just after this one began.
+            // This call removes the whole log, which existed when the call began and is gone now. Either this call
+            // removed it and its first response was lost, or another call removed it.
             "absent" if seen.has_same_end(expect) && from <= seen.first() => {
                 return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
             }
@@ -38,7 +38,8 @@ pub(crate) async fn truncate(
             }
             "truncated" => {
                 let revision = reply.revision(id)?;
-                // The log is cut. The remaining text is removed before the call returns.
+                // The log ends at its new position now. The removed exchanges are deleted from the lists before the
+                // call returns.
                 sweep(shared, id).await?;
                 return Ok(Truncated::new(Some(revision), expect.version().saturating_sub(from.get())));
             }

@@ -1,4 +1,4 @@
-//! Calls that a thread runs, and the way back of their answers.
+//! Calls that run on a thread of the store, and the channels for their answers.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,7 +26,7 @@ pub(crate) trait Request: Send + 'static {
 
 /// A call: its request, its result once it has run, and the sender of its answer.
 pub(crate) trait Job: Send {
-    /// Returns true if the caller has dropped its future.
+    /// Returns `true` if the caller has dropped its future.
     fn is_cancelled(&self) -> bool;
 
     /// Returns the time when the call was queued.

@@ -1,8 +1,8 @@
 //! A store for [`tower-chat-history`] that keeps conversations in one SQLite file and needs no server.
 //!
-//! [`SqliteStore`] keeps any number of conversations in a single database file. It includes SQLite and has its own
-//! threads, so it works with every async runtime and blocks none: one thread writes, a few threads read, and calls wait
-//! for their answers without blocking.
+//! [`SqliteStore`] keeps any number of conversations in a single database file. SQLite is compiled in. The store has
+//! its own threads: one thread writes, and a few threads read. A call waits for its answer without blocking, so the
+//! store works with every async runtime.
 //!
 //! # Example
 //!
@@ -24,15 +24,16 @@
 //! }
 //! ```
 //!
-//! A service passes the store to its layer instead: `ChatHistoryLayer::new(store, adapter)`. [`SqliteOptions`] has the
-//! options and their defaults.
+//! In a service, pass the store to the layer of `tower-chat-history`: `ChatHistoryLayer::new(store, adapter)`. The
+//! README has a complete example. [`SqliteOptions`] has the options and their defaults.
 //!
 //! # Guarantees
 //!
-//! - An append that returned `Ok` survives a crash of the process, a crash of the system and a power loss.
+//! - An append that returned `Ok` survives a crash of the process, a crash of the system and a power loss. (With
+//!   [`Synchronous::Normal`], only a crash of the process.)
 //! - Each append is one transaction: an exchange is stored whole or not at all.
 //! - Several processes on one machine may use the same file.
-//! - A load reads the rows of its window only, however long the log is.
+//! - A load reads only the rows of its window. Its cost does not depend on the length of the log.
 //!
 //! # Details
 //!
@@ -40,7 +41,7 @@
 //! |---|---|
 //! | [`durability`] | the meaning of an acknowledged append, shared commits, dropped calls |
 //! | [`processes`] | several processes on one file: limits, locks, stopped processes |
-//! | [`file`](mod@file) | names, files beside the database, backups, replacement, deleted text |
+//! | [`file`](mod@file) | names, files next to the database, backups, replacement, deleted text |
 //! | [`damage`] | damaged files and rows: what is detected |
 //!
 //! # Features

@@ -7,14 +7,14 @@ use crate::{error::OpenError, options::SqliteOptions, store::SqliteStore, write}
 impl SqliteOptions {
     /// Opens the file, and creates it if it does not exist. Its directory must exist.
     ///
-    /// The path always names a file, even if it begins with `file:`. A relative path is resolved against the current
-    /// directory now: changing the directory later does not matter. Names that end with `-wal`, `-shm` or `-journal`
-    /// are refused, also where a symbolic link leads to such a name, because SQLite gives these names to the files
-    /// beside a database.
+    /// The path always names a file, even if it begins with `file:`. A relative path is resolved once, when this method
+    /// is called. Changing the current directory later has no effect. Names that end with `-wal`, `-shm` or `-journal`
+    /// are refused, because SQLite uses such names for the files next to a database. A symbolic link to such a name is
+    /// refused too.
     ///
-    /// A refused file is left unchanged, with its write-ahead log and its journal. One exception: the index of the log
-    /// (`-shm`) may be created or written if another process uses the database, or if only the log shows that the
-    /// schema is newer.
+    /// A refused file is left unchanged, with its write-ahead log and its journal. There is one exception: if another
+    /// process uses the database, or if only the log shows that the schema is newer, the index of the log (`-shm`) may
+    /// be created or written.
     ///
     /// # Errors
     ///

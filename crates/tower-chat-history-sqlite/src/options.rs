@@ -65,7 +65,7 @@ impl SqliteOptions {
     /// [`MAX_BUSY_TIMEOUT`](Self::MAX_BUSY_TIMEOUT). After that time the call fails with
     /// [`Unavailable`](tower_chat_history_core::StoreError::Unavailable). The default is 5 seconds.
     ///
-    /// Calls that are queued while another call waits for the lock wait at the same time, each for this long.
+    /// Queued calls wait for the lock together with the call that is being executed, and each of them has this timeout.
     #[must_use]
     pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;

@@ -38,7 +38,7 @@ pub(crate) struct Settings {
     pub(crate) busy_timeout: Duration,
 }
 
-/// Returns true if SQLite would take a file of this name for the log or the journal of another database, and would
+/// Returns `true` if SQLite would take a file of this name for the log or the journal of another database, and would
 /// write or remove it.
 pub(crate) fn is_reserved(path: &Path) -> bool {
     // Some file systems ignore case.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts since a store was opened, for metrics and for tests of its cost.
 ///
-/// The counts are read one after the other while calls run, so they may be a few calls apart.
+/// The counts are read one after the other while calls run, so one count may include a few calls more than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -23,7 +23,8 @@ pub struct Stats {
     pub exchanges_read: u64,
 }
 
-/// The counters that [`Stats`] is read from. They are relaxed: nothing else is ordered by them.
+/// The counters from which [`Stats`] are read. Their atomic operations are relaxed, because they synchronize no other
+/// data.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     transactions: AtomicU64,

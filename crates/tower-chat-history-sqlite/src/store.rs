@@ -21,7 +21,7 @@ use crate::{
 
 /// A store that keeps conversations in a SQLite file. See the [crate docs](crate).
 ///
-/// A clone is another handle to the same store. When the last handle is dropped, the store's threads finish their calls
+/// A clone is another handle on the same store. When the last handle is dropped, the store's threads finish their calls
 /// and close the file in the background. [`close`](Self::close) does the same and waits for the end.
 #[derive(Clone)]
 pub struct SqliteStore {
@@ -47,14 +47,15 @@ impl SqliteStore {
 
     /// Moves the content of the write-ahead log into the database and empties the log.
     ///
-    /// SQLite does this by itself when the log grows and when the last connection to the file is closed. Call it
-    /// after a deletion, truncation or prune: until the log is emptied, it may still contain the deleted text.
+    /// SQLite does this by itself when the log grows and when the last connection to the file is closed. After a
+    /// deletion, truncation or prune, the log may contain the deleted text until it is emptied. Call this method if the
+    /// text must be erased at once.
     ///
     /// # Errors
     ///
     /// Returns [`Unavailable`](StoreError::Unavailable) if another process uses the file for longer than the busy
     /// timeout, and [`Backend`](StoreError::Backend) if the file was [replaced](crate::Replaced). Other failures of
-    /// SQLite are one of the two.
+    /// SQLite are reported as one of these two errors.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         let checkpoint = Checkpoint { queued: Instant::now(), reply };
@@ -78,7 +79,7 @@ impl SqliteStore {
         if self.shared.writes.send(WriterCommand::Close(reply)).is_err() {
             return Ok(());
         }
-        // Without an answer, another call has closed the store.
+        // If there is no answer, another call has closed the store.
         answer.await.unwrap_or(Ok(()))
     }
 

@@ -36,7 +36,7 @@ impl LockWait {
     }
 }
 
-/// Adds a millisecond to a wait that is not zero: SQLite counts in milliseconds and would cut a fraction off.
+/// Adds a millisecond to a wait that is not zero, because SQLite counts in whole milliseconds and drops the fraction.
 pub(crate) fn rounded_up(wait: Duration) -> Duration {
     if wait.is_zero() { wait } else { wait + Duration::from_millis(1) }
 }

@@ -10,8 +10,8 @@ use crate::reply::ApiFailure;
 /// Checks a prompt against the rules of the chat format, as the strictest providers do.
 ///
 /// - There is at least one message.
-/// - A tool result answers a call of the closest assistant message, with only tool results between them. Each call is
-///   answered once.
+/// - A tool result answers a call of the last assistant message before it, and only tool results are between the two.
+///   Each call is answered once.
 /// - Every call is answered before the next other message. Parallel calls may be answered in any order.
 /// - `tool_calls` is a non-empty array of objects with an id. Ids, also those in tool results, are non-empty text.
 /// - An assistant message has content, calls, a refusal or audio.
@@ -91,7 +91,8 @@ fn unanswered(position: usize, open: &[&str]) -> Result<(), RuleViolation> {
     if open.is_empty() { Ok(()) } else { Err(RuleViolation::UnansweredCalls { position, ids: ids() }) }
 }
 
-/// A violation of the chat rules. Positions are those of messages, from 0. The error messages are OpenAI's.
+/// A violation of the chat rules. Positions are indexes of messages, counted from 0. The texts of these errors are
+/// OpenAI's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleViolation {
@@ -100,7 +101,8 @@ pub enum RuleViolation {
         "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead."
     )]
     Empty,
-    /// A tool result has no call in the assistant message before it, or the call was answered already.
+    /// The last assistant message before a tool result does not have its call, or an earlier result has answered the
+    /// call.
     #[error("Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.")]
     OrphanResult {
         /// The position of the result.

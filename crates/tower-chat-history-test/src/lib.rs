@@ -1,11 +1,11 @@
-//! Test doubles for services with conversation memory: a mock LLM, as a tower service and as an HTTP server, and a
-//! store that fails on demand.
+//! Test doubles for services with conversation memory: a mock LLM, and a store whose calls fail on demand. The mock LLM
+//! is available as a tower service and as an HTTP server.
 //!
 //! | double | replaces | checks |
 //! |---|---|---|
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules |
-//! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | the same, down to the bytes |
-//! | [`FaultStore`] | a store that fails, loses answers, is slow or hangs | the number of calls of each operation |
+//! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules |
+//! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
 //!
 //! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
 //! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
@@ -48,7 +48,7 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`] and [`check_chat_rules`] need neither.
+//! [`FaultStore`] and [`check_chat_rules`] need no feature.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.

@@ -30,7 +30,7 @@ use crate::{
 /// # Checked prompts
 ///
 /// A request that breaks the [chat rules](crate::check_chat_rules) is answered with OpenAI's error (status 400) and
-/// uses no reply of the script. A test that looks only at replies therefore also notices an invalid prompt.
+/// uses no reply of the script. A test that examines only replies therefore also detects an invalid prompt.
 /// [`check_prompts`](Self::check_prompts) switches the check off.
 #[derive(Clone)]
 pub struct Replies {

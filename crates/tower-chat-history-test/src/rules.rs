@@ -4,13 +4,13 @@ use tower_chat_history_core::{Message, Role};
 
 use crate::reply::Reply;
 
-/// Returns a rule for a model that knows exactly the messages that it receives. With it, a program can show that its
-/// history works.
+/// Returns a rule for a model that remembers nothing: it answers from the messages of the request only. With this rule,
+/// a program can show that its history works.
 ///
 /// It takes the user's name from any user message ("my name is X", "I'm X", "I am X" or "call me X"; the last one
 /// counts). It answers "what is my name?" and "who am I?" with the name, or says that it does not know it. It answers
-/// "how many messages" with the number of messages received, and returns greetings. It repeats
-/// any other text, shortened, with the number of messages received. The answer depends only on these messages.
+/// "how many messages" with the number of messages received, and returns greetings. To any other text, it answers with
+/// the text, cut to 60 characters, and the number of messages received.
 ///
 /// ```
 /// use tower_chat_history_core::Message;

@@ -1,8 +1,8 @@
-//! Dropping values of callers and models without recursion. Such a value may be a [`Value`] with any number of
-//! levels, whose own drop recurses.
+//! Dropping requests, responses and stream items without recursion. They may be a [`Value`] with any number of
+//! levels, whose own drop is recursive and would overflow the stack.
 //!
-//! A value that is passed on is dropped by its new owner. This module is for values that are dropped in this crate:
-//! items of a stream without a reader, a response whose caller has left, a request without a conversation.
+//! This module is for values that this crate drops: items of a stream that is not read, a response whose caller has
+//! left, a request without a conversation. Values that are passed on are dropped by their new owner.
 
 use std::{any::Any, mem};
 
@@ -28,8 +28,8 @@ pub(crate) fn discard_item<T: 'static, E>(item: Result<T, E>) {
     }
 }
 
-/// Returns `None` for a [`Value`] with [too many levels](nested::MAX_LEVELS), so that no drop of the returned value
-/// recurses too deep.
+/// Returns the value, or `None` for a [`Value`] with [too many levels](nested::MAX_LEVELS), which it drops. A
+/// returned value can be dropped in the usual way.
 pub(crate) fn refuse_deep<T: 'static>(checked: T) -> Option<T> {
     let any: &dyn Any = &checked;
     if any.downcast_ref::<Value>().is_some_and(nested::is_too_deep) {
@@ -39,12 +39,12 @@ pub(crate) fn refuse_deep<T: 'static>(checked: T) -> Option<T> {
     Some(checked)
 }
 
-/// Holds a value until it is taken. If it is not taken, it is [discarded](discard).
-pub(crate) struct Kept<T: 'static>(Option<T>);
+/// Owns a value until it is taken. If it is never taken, it is dropped without recursion.
+pub(crate) struct DiscardOnDrop<T: 'static>(Option<T>);
 
-impl<T: 'static> Kept<T> {
-    pub(crate) const fn new(kept: T) -> Self {
-        Self(Some(kept))
+impl<T: 'static> DiscardOnDrop<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(Some(value))
     }
 
     /// Returns the value at the first call, and `None` after that.
@@ -53,10 +53,10 @@ impl<T: 'static> Kept<T> {
     }
 }
 
-impl<T: 'static> Drop for Kept<T> {
+impl<T: 'static> Drop for DiscardOnDrop<T> {
     fn drop(&mut self) {
-        if let Some(kept) = self.0.take() {
-            discard(kept);
+        if let Some(value) = self.0.take() {
+            discard(value);
         }
     }
 }

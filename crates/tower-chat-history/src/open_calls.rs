@@ -7,15 +7,15 @@ use tower_chat_history_core::{Conversation, HistoryStore, NewestRound, StoreErro
 #[async_trait]
 pub trait ConversationExt {
     /// Returns the tool calls of the log's last round that have no result yet, in order, with their ids, names and
-    /// arguments. The next call must provide results for them. The list is empty if no call is open, or if the
-    /// conversation does not exist.
+    /// arguments. The next input must answer them. The list is empty if no call is open, or if the conversation does
+    /// not exist.
     ///
-    /// These are the [open](crate::view::View::open) calls of the log's [view](crate::view::View), even if results
-    /// were stored one by one. The amount of data read depends on the size of the newest turn, not on that of the
-    /// log.
+    /// The result is the same as that of [`View::open`](crate::view::View::open) for the whole log, also if results
+    /// were stored one by one. The method reads only the end of the log: the amount of data depends on the size of
+    /// the newest turn.
     ///
-    /// Only stored exchanges count. If an engine of this process serves the conversation, finish its saves first
-    /// ([`Engine::saved`](crate::Engine::saved)).
+    /// The method reads only stored exchanges. If an engine in this process serves the conversation, finish its
+    /// pending saves first ([`Engine::saved`](crate::Engine::saved)).
     ///
     /// ```
     /// use tower_chat_history::{

@@ -4,7 +4,7 @@
 //!
 //! | policy | applies if | default |
 //! |---|---|---|
-//! | [`OnConflict`] | another exchange was stored during the model call | [`Rebase`](OnConflict::Rebase) |
+//! | [`OnConflict`] | another exchange was stored between load and save | [`Rebase`](OnConflict::Rebase) |
 //! | [`OnOpenTurn`] | a new question arrives while tool calls are unanswered | [`Supersede`](OnOpenTurn::Supersede) |
 //! | [`OnTranscriptMismatch`] | the messages that a caller resends do not match the log | [`Fail`](OnTranscriptMismatch::Fail) |
 //! | [`OnLoadFailure`] | the history cannot be loaded | [`Fail`](OnLoadFailure::Fail) |
@@ -16,18 +16,20 @@ use std::time::Duration;
 #[doc(inline)]
 pub use tower_chat_history_context::OnOpenTurn;
 
-/// The policy for an exchange if another one was appended during its model call.
+/// The policy for an exchange if another exchange was appended between its load and its save.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnConflict {
-    /// Appends the exchange after the other one. Two whole exchanges are a valid conversation in either order.
+    /// Appends the exchange after the other one. The conversation is valid, because whole exchanges may be stored in
+    /// any order.
     #[default]
     Rebase,
     /// Does not store the exchange: the save fails with [`StoreError::Conflict`](crate::StoreError::Conflict).
     ///
-    /// There are two exceptions, which are appended. A continuation (results for the calls of an exchange) is stored
-    /// because a conversation must get its results. An exchange whose history could not be loaded
-    /// ([`OnLoadFailure::CallWithoutHistory`]) is stored because there is nothing to compare the log with.
+    /// Two kinds of exchanges are stored nevertheless, as with [`Rebase`](Self::Rebase). A continuation (the results
+    /// of tool calls, and the reply) is stored because the calls would otherwise stay open. An exchange whose history
+    /// could not be loaded ([`OnLoadFailure::CallWithoutHistory`]) is stored because no revision is known to compare
+    /// the log with.
     Reject,
     /// Runs the calls of one conversation one at a time, as long as they use the same [`Engine`](crate::Engine).
     /// Otherwise like [`Rebase`](Self::Rebase).
@@ -65,8 +67,8 @@ pub enum OnTranscriptMismatch {
     /// Fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
     #[default]
     Fail,
-    /// Trusts the log: the call continues with only its new input, which is everything after the last assistant
-    /// message. The messages that the caller resends are ignored. The report contains the mismatch
+    /// Continues with the history from the log and only the new input, which is everything after the last assistant
+    /// message. The earlier messages that the caller resends are ignored. The report contains the mismatch
     /// ([`TurnReport::transcript_mismatch`](crate::TurnReport::transcript_mismatch)).
     TrustLog,
 }
@@ -80,8 +82,8 @@ pub enum OnLoadFailure {
     /// the model is called.
     #[default]
     Fail,
-    /// Calls the model without history. The report says so
-    /// ([`HistoryStatus::Unavailable`](crate::report::HistoryStatus::Unavailable)).
+    /// Calls the model without history, or with the messages that the caller resends. The report then has
+    /// [`HistoryStatus::Unavailable`](crate::report::HistoryStatus::Unavailable).
     CallWithoutHistory,
 }
 
@@ -89,11 +91,13 @@ pub enum OnLoadFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnSaveFailure {
-    /// Fails with [`Unsaved`](crate::Unsaved), which contains the response, so a reply that was paid for is not lost.
-    /// A stream is already delivered at that time, so streams are treated like [`Report`](Self::Report).
+    /// Fails with [`Unsaved`](crate::Unsaved). This error contains the response, so a reply that was paid for is not
+    /// lost. A stream has already been delivered when its save fails, so for streams this policy is the same as
+    /// [`Report`](Self::Report).
     #[default]
     Fail,
-    /// Returns the response. The failure is in the report, for the hook and for the caller's handle.
+    /// Returns the response. Only the [report](crate::TurnReport), which the hook and the caller's handle receive,
+    /// contains the error.
     Report,
 }
 
@@ -108,30 +112,33 @@ pub enum OnInterruption {
     /// Stores the input and the text so far, marked as [`incomplete`](crate::Exchange::incomplete). Partial tool
     /// calls are not stored. If there is no text, nothing is stored.
     ///
-    /// A repeated call asks the model again. The caller's exchange id is still free. Tool results may be sent again;
-    /// later prompts then leave out the first attempt. A caller that resends its list may include the kept text or
-    /// not. If a question is asked again, the conversation contains it twice, with the text in between.
+    /// The call can then be repeated, and the model is called again:
+    /// - The partial reply has a generated exchange id, so the caller's own exchange id is still unused.
+    /// - If the input was tool results, the caller may send them again. Later prompts then leave out the first
+    ///   attempt.
+    /// - If the input was a question, the conversation contains it twice, with the partial reply in between.
+    /// - A caller that resends its list may include or omit the partial reply.
     KeepText,
-    /// Reads a stream that the caller drops to its end in the background and stores it as usual, within
-    /// [limits](DetachLimits). A stream that fails or ends early, or exceeds the limits, is discarded.
+    /// If the caller drops a stream, reads the rest of it in the background, within [limits](DetachLimits), and
+    /// stores the exchange as usual. If the stream fails, ends early or exceeds the limits, nothing is stored.
     Detach,
 }
 
-/// Limits of the streams that an [`Engine`](crate::Engine) reads in the background without their callers
-/// ([`OnInterruption::Detach`]).
+/// Limits of the streams that an [`Engine`](crate::Engine) reads in the background after their callers have dropped
+/// them ([`OnInterruption::Detach`]).
 ///
-/// A stream beyond these limits is treated as with [`OnInterruption::Discard`], and its report says so
-/// ([`NotStored::DetachLimit`](crate::report::NotStored::DetachLimit)).
+/// If a stream exceeds one of these limits, nothing is stored, as with [`OnInterruption::Discard`]. Its report then
+/// has [`NotStored::DetachLimit`](crate::report::NotStored::DetachLimit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DetachLimits {
-    /// The number of streams at one time, of all conversations together. The default is 1,024.
+    /// The largest number of streams at one time, of all conversations together. The default is 1,024.
     pub max_streams: usize,
-    /// The number of streams at one time of one conversation, so that a single conversation cannot use up the total.
-    /// The default is 4.
+    /// The largest number of streams at one time of one conversation. This limit prevents one conversation from using
+    /// up the total. The default is 4.
     pub max_per_conversation: usize,
-    /// The longest time that a stream is read after its caller dropped it. `None` means without a limit. Outside of a
-    /// tokio runtime there is no clock, and therefore no limit. The default is 10 minutes.
+    /// The longest time that a stream is read after its caller dropped it. `None` means no limit. Outside of a tokio
+    /// runtime there is no timer, and therefore no limit. The default is 10 minutes.
     pub timeout: Option<Duration>,
 }
 
@@ -148,22 +155,22 @@ impl DetachLimits {
         Self::default()
     }
 
-    /// Sets the number of streams at one time, of all conversations together. The default is 1,024.
+    /// Sets the largest number of streams at one time, of all conversations together. The default is 1,024.
     #[must_use]
     pub const fn max_streams(mut self, streams: usize) -> Self {
         self.max_streams = streams;
         self
     }
 
-    /// Sets the number of streams at one time of one conversation. The default is 4.
+    /// Sets the largest number of streams at one time of one conversation. The default is 4.
     #[must_use]
     pub const fn max_per_conversation(mut self, streams: usize) -> Self {
         self.max_per_conversation = streams;
         self
     }
 
-    /// Sets the longest time that a stream is read after its caller dropped it. `None` means without a limit. The
-    /// default is 10 minutes.
+    /// Sets the longest time that a stream is read after its caller dropped it. `None` means no limit. The default is
+    /// 10 minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = timeout.into();

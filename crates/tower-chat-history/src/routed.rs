@@ -8,12 +8,11 @@ use tower_chat_history_core::{
     Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
-/// A store that routes each conversation to another store, chosen by a closure: for example, one store per tenant,
-/// region or kind of user.
+/// A store that distributes conversations over several stores. A closure chooses the store of each conversation, for
+/// example by tenant, region or kind of user.
 ///
-/// The closure must return the same store for the same id during the whole life of the conversation. Otherwise the
-/// conversation is not found. It is called at every access, so it should only look up a store, not open one, and it
-/// must not block.
+/// For one id, the closure must always return the same store. Otherwise the conversation is not found. The closure is
+/// called at every access, so it must not block, and it should look up an open store, not open one.
 ///
 /// The closure may return a store of any type, such as a clone of a handle. If that type implements [`Truncate`] or
 /// [`Prune`], so does the routed store.

@@ -1,4 +1,4 @@
-//! Running work that continues after its caller has left.
+//! Running work in the background.
 
 use std::{
     fmt,
@@ -8,23 +8,25 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-/// Runs the rest of a save, or of a detached stream, after its caller has dropped it. It also runs summaries.
+/// Runs tasks in the background: summaries, and saves and detached streams whose callers have left.
 ///
-/// A spawner only has to poll its tasks: the engine itself counts them and can [drain](crate::Engine::drain) them. If
-/// the task of a save is dropped before it is done, for example because its runtime shuts down, the save is not lost:
-/// a drain, or the conversation's next turn, finishes it.
+/// A spawner only has to poll its tasks. The engine counts them, and [`Engine::drain`](crate::Engine::drain) waits
+/// for them. If the task of a save is dropped before it completes, for example because its runtime shuts down, the
+/// save is not lost: a drain, or the conversation's next turn, finishes it.
 pub trait Spawn: fmt::Debug + Send + Sync {
     /// Polls the task until it completes.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// Spawns tasks on the current tokio runtime. Outside of a runtime, it uses the one that it was created with.
+/// Spawns tasks on the tokio runtime in which it is called. Outside of a runtime, spawns them on the runtime in which
+/// it was created.
 #[derive(Clone, Debug)]
 pub struct TokioSpawn(Option<Handle>);
 
 impl TokioSpawn {
-    /// Creates a spawner with the current runtime, if there is one. If there is no runtime at the time of a spawn
-    /// either, a save waits for the conversation's next turn or for a drain.
+    /// Creates a spawner, and stores the handle of the current tokio runtime, if there is one. If there is no runtime
+    /// at the time of a spawn either, the task is dropped: the conversation's next turn or a drain then finishes the
+    /// save.
     #[must_use]
     pub fn current() -> Self {
         Self(Handle::try_current().ok())
@@ -45,10 +47,12 @@ impl Spawn for TokioSpawn {
     }
 }
 
-/// Hands a task to a spawner, and catches panics: the spawner may be user code, and this may run in a drop. After a
-/// panic, the task is dropped.
+/// Passes a task to a spawner, and catches the spawner's panics: it may be user code, and this function may run in a
+/// `drop`. After a panic, the task is dropped.
 pub(crate) fn spawn_guarded(spawner: &dyn Spawn, task: BoxFuture<'static, ()>) {
     if catch_unwind(AssertUnwindSafe(|| spawner.spawn(task))).is_err() {
-        tracing::error!("the spawner panicked; its task runs only if a later call or a drain finishes it");
+        tracing::error!(
+            "the spawner panicked and dropped its task; if it was a save, a later call or a drain finishes it"
+        );
     }
 }

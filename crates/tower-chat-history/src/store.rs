@@ -3,10 +3,10 @@
 //! | to | use |
 //! |---|---|
 //! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
-//! | list the tool calls that wait for results | [`ConversationExt::open_calls`] |
+//! | list the open tool calls | [`ConversationExt::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
-//! | save reads of a store that other processes write to as well | [`CachedStore`] |
-//! | keep some conversations in another store | [`RoutedStore`] |
+//! | cache the windows of a store, which other processes may use too | [`CachedStore`] |
+//! | distribute conversations over several stores | [`RoutedStore`] |
 //! | keep the history in a file or a database | the crates `tower-chat-history-sqlite`, `-postgres` and `-redis` |
 //! | handle errors of stores | [`StoreError`] |
 //! | write a store | the crate `tower-chat-history-core`: it has a guide, and tools for authors in its module `backend` |

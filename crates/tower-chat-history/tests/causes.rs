@@ -217,7 +217,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         (Answer::Panics, "the summarizer panicked"),
         (Answer::Empty, "empty summary"),
         (Answer::TooLong, "are allowed"),
-        (Answer::CutOff, "cut off by its length"),
+        (Answer::CutOff, "reached its token limit"),
         (Answer::Hangs, "was not made within"),
     ] {
         for when in

@@ -10,8 +10,10 @@ use serde_json::Value;
 use tower_chat_history::{
     Exchange, ExchangeId, Message,
     adapt::nested,
+    store::{NewestRound, Recorded},
     summary::{SummaryFormat, SummaryPrompt, SummaryRequest},
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter},
+    view::{OpenCalls, View},
 };
 
 use super::{Case, texts::value};
@@ -21,6 +23,7 @@ pub(crate) const CASES: &[Case] = cases![
     messages_and_records_are_linear,
     values_are_read_once,
     delimiters_are_searched_once,
+    results_find_their_calls_in_constant_time,
 ];
 
 /// The factor between the lengths of the two texts.
@@ -110,6 +113,47 @@ fn delimiters_are_searched_once() {
             black_box(SummaryFormat::new().message(&text));
             let request = SummaryRequest::new(Some(text.clone()), vec![Message::user(text)], 100);
             black_box(SummaryPrompt::default().messages(&request));
+        });
+    }
+}
+
+/// Returns a message with this many calls, and their results, last call first. The calls have different ids, or all
+/// the same one.
+fn round(size: usize, same_id: bool) -> (Message, Vec<Message>) {
+    let ids: Vec<String> = (0..size).map(|number| format!("c{}", if same_id { 0 } else { number })).collect();
+    let call = |id: &String| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":""}}}}"#);
+    let calls = ids.iter().map(call).collect::<Vec<_>>().join(",");
+    let asks = Message::from_json(format!(r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}}"#)).unwrap();
+    (asks, ids.iter().rev().map(|id| Message::tool(id, "r")).collect())
+}
+
+fn results_find_their_calls_in_constant_time() {
+    for same_id in [false, true] {
+        is_linear("the results of a call's input", 200, |size| {
+            let (asks, results) = round(size, same_id);
+            let mut open = OpenCalls::of(&asks);
+            assert!(open.are_answered_by(&results));
+            assert!(results.iter().all(|result| open.answer(result)) && open.is_empty());
+        });
+        is_linear("the view of a log", 200, |size| {
+            let (asks, results) = round(size, same_id);
+            let mut view = View::default();
+            view.push(&asks);
+            view.extend(&results);
+            assert_eq!((view.messages().len(), view.open().len()), (size + 1, 0));
+        });
+        is_linear("a log with one result for each exchange", 200, |size| {
+            let (asks, results) = round(size, same_id);
+            let mut log = vec![Exchange::new(ExchangeId::generate(), [Message::user("u"), asks])];
+            log.extend(results.into_iter().map(|result| Exchange::new(ExchangeId::generate(), [result])));
+            let mut view = View::default();
+            log.iter().for_each(|exchange| view.push_exchange(exchange));
+            assert!(view.awaits_reply());
+        });
+        is_linear("an imported log", 200, |size| {
+            let (asks, results) = round(size, same_id);
+            let log = Recorded::log([vec![asks], results].concat());
+            assert!(NewestRound::of(&log).open().is_empty());
         });
     }
 }

@@ -1,6 +1,8 @@
 //! Clearing old tool results.
 
-use tower_chat_history_core::{Message, Seq, ToolCall};
+use std::collections::HashMap;
+
+use tower_chat_history_core::{Message, Seq};
 
 use super::{
     fit::FitBudget,
@@ -60,17 +62,18 @@ fn clearable<'a>(
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
-    let mut calls: &[ToolCall] = &[];
+    // The names of the newest calls, by id. Of several calls with the same id, the first one's name applies.
+    let mut names: HashMap<&str, &str> = HashMap::new();
     items.iter().enumerate().filter_map(move |(at, Item { message, round, .. })| {
         if !message.is_tool_result() {
-            calls = message.tool_calls();
+            names = message.tool_calls().iter().rev().map(|call| (call.id(), call.name())).collect();
             return None;
         }
         if !round.is_some_and(|round| (from..to).contains(&round.followed)) {
             return None;
         }
-        let call = calls.iter().find(|call| Some(call.id()) == message.tool_call_id());
-        let cleared = clear.clear(message, call.map(ToolCall::name))?;
+        let name = message.tool_call_id().and_then(|id| names.get(id).copied());
+        let cleared = clear.clear(message, name)?;
         let freed = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|freed| *freed > 0)?;
         Some((at, cleared, freed))
     })

@@ -25,15 +25,15 @@ pub use self::{prune_scan::PruneScan, record::RecordError, window_scan::WindowSc
 /// The answer of a [`WindowScan`] or a [`PruneScan`] to an offered exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// The exchange may be part of the result. Offer the one before it.
+    /// The exchange may be a part of the result. Offer the exchange before it.
     More,
-    /// The result starts after this exchange. Stop.
+    /// The result starts after this exchange. Offer no more exchanges.
     Stop,
 }
 
 /// Returns the number of messages that an exchange of `messages` counts as under a limit.
 ///
-/// Without a lower bound, exchanges without messages would pass every limit, however many there are.
+/// It is at least 1. Otherwise any number of exchanges without messages would be within every limit.
 const fn at_least_one(messages: usize) -> usize {
     if messages == 0 { 1 } else { messages }
 }

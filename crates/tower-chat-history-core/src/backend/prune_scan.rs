@@ -5,8 +5,8 @@ use crate::{seq::Seq, store::PruneTo};
 
 /// Walks a log backward from its newest exchange, and finds the position at which it begins after a prune.
 ///
-/// A store offers one exchange after the other, from the one before [`end`](Self::end) back to the log's first, and
-/// stops at [`Scan::Stop`]. This way every store cuts at the same position.
+/// A store offers one exchange after the other, from the exchange before [`end`](Self::end) back to the log's first
+/// one, and stops at [`Scan::Stop`]. All stores that use it cut at the same position.
 ///
 /// ```
 /// use tower_chat_history_core::{PruneTo, Seq, backend::{PruneScan, Scan}};
@@ -40,8 +40,8 @@ impl PruneScan {
         Self { keep, end, turns: 0, messages: 0, opening: None }
     }
 
-    /// Returns the position after the first exchange to offer. This and all later exchanges are kept without a
-    /// check.
+    /// Returns the position before which the walk begins: the first exchange to offer is the one before it. The
+    /// exchange at this position and all later ones are kept.
     #[must_use]
     pub const fn end(&self) -> Seq {
         self.end
@@ -65,8 +65,8 @@ impl PruneScan {
         Scan::More
     }
 
-    /// Returns the position at which the log begins, after the last exchange was offered or the walk was stopped.
-    /// Returns `None` if no exchange that opens a turn was offered: then nothing is removed.
+    /// Returns the position at which the pruned log begins. Call it after the walk. Returns `None` if no offered
+    /// exchange opens a turn: nothing is removed then.
     #[must_use]
     pub const fn start(&self) -> Option<Seq> {
         self.opening

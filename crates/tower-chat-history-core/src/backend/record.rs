@@ -1,7 +1,7 @@
 //! The stored form of exchanges and cuts: versioned JSON documents with the messages verbatim.
 //!
-//! Every store that writes bytes writes this form, so a log can be moved from one store to another. It is text,
-//! because JSON columns of databases reorder keys and reject `\u0000`.
+//! Every store that writes to a disk or a network uses this form, so a log can be moved from one store to another.
+//! Store it as text and not in a JSON column: databases reorder the keys of JSON columns, and some reject `\u0000`.
 //!
 //! A record begins with its version number. Before release 0.1.0, a version may change in place. From 0.1.0 on, a
 //! changed form gets the next number and its own reader, and the readers and frozen test samples of older versions
@@ -116,7 +116,7 @@ fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
 
 /// A cut as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Versionable<V, C> {
+struct StoredCut<V, C> {
     v: V,
     #[serde(flatten)]
     cut: C,
@@ -129,7 +129,7 @@ impl Cut {
     ///
     /// Never fails for a cut of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        serde_json::to_string(&Versionable { v: VERSION, cut: self }).map_err(RecordError::malformed)
+        serde_json::to_string(&StoredCut { v: VERSION, cut: self }).map_err(RecordError::malformed)
     }
 
     /// Reads the cut that [`encode`](Self::encode) wrote.
@@ -143,7 +143,7 @@ impl Cut {
 }
 
 fn cut_1(record: &str) -> Result<(Version, Cut), serde_json::Error> {
-    let Versionable { v, cut } = serde_json::from_str(record)?;
+    let StoredCut { v, cut } = serde_json::from_str(record)?;
     Ok((v, cut))
 }
 
@@ -154,7 +154,7 @@ fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
     let malformed = match newest {
         Some(Ok((Version(version), value))) if version == known => return Ok(value),
         Some(Err(malformed)) => Some(malformed),
-        // A record of another version may happen to have this form too.
+        // A record of another version may have this form by chance.
         Some(Ok(_)) | None => None,
     };
     // A record of another version need not have the newest form.
@@ -196,7 +196,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    #[allow(clippy::needless_pass_by_value)] // serde_json's error may quote the record: it ends here.
+    #[allow(clippy::needless_pass_by_value)] // serde_json's error may quote the record, so it is dropped.
     fn malformed(error: serde_json::Error) -> Self {
         Self::Malformed { line: error.line(), column: error.column() }
     }

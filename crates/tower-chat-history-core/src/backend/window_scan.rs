@@ -5,9 +5,9 @@ use crate::{seq::Seq, store::LoadLimit};
 
 /// Walks a window backward from its newest exchange, and finds the position at which a [`LoadLimit`] lets it start.
 ///
-/// A store offers one exchange after the other, newest first, and stops reading at [`Scan::Stop`]. This way every
-/// store cuts at the same position, and reads at most one exchange beyond the limit (or the newest turn, if that is
-/// larger).
+/// A store offers one exchange after the other, newest first, and stops reading at [`Scan::Stop`]. All stores that use
+/// it cut at the same position. They read at most one exchange beyond the limit. If the newest turn exceeds the limit,
+/// they read this turn.
 ///
 /// ```
 /// use tower_chat_history_core::{LoadLimit, Seq, backend::{Scan, WindowScan}};
@@ -57,11 +57,10 @@ impl WindowScan {
         Scan::More
     }
 
-    /// Returns the position at which the window starts, after the last exchange was offered or the walk was
-    /// stopped. Returns `None` if nothing was offered.
+    /// Returns the position at which the window starts. Call it after the walk. Returns `None` if nothing was offered.
     #[must_use]
     pub fn start(&self) -> Option<Seq> {
-        // A walk that reached the start of the window was not cut off, so the whole window remains.
+        // If the walk was not stopped, the whole window is within the limit.
         if self.stopped { self.opening } else { self.earliest }
     }
 

@@ -34,13 +34,13 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.read_back(None, n).await?.exchanges)
     }
 
-    /// Reads the log backward, page by page: with `None` as `from` the last `n` exchanges, then with
-    /// [`PageBack::earlier`] the `n` exchanges before these, and so on. Within a page, exchanges are in the log's
-    /// order.
+    /// Reads one page of the log, from its end toward its beginning. With `None`, the page has the last `n` exchanges.
+    /// With the [`PageBack::earlier`] of a page, it has the `n` exchanges before that page. Within a page, exchanges
+    /// are in the log's order.
     ///
     /// The cost of a page does not depend on the size of the log.
     ///
-    /// A page is a part of the log as it was at the revision `from`:
+    /// Each page is a part of the log as it was at the revision `from`:
     ///
     /// - Exchanges that were appended since then are not in it, so pages neither overlap nor have gaps.
     /// - Exchanges that were [pruned](crate::Prune) since then are left out, and the last page ends where the log
@@ -83,14 +83,14 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         let end = from.next();
         let start = Seq::new(end.get().saturating_sub(n as u64));
         let (exchanges, first) = self.between(from.incarnation(), start, end).await?;
-        // A server that lost the end of its log may have no exchange there.
+        // After a failover, a server may have lost the end of the log, so that no exchange is there.
         let begins = exchanges.first().map_or(start.max(first), |first| first.seq);
         let earlier = (first < begins).then(|| Revision::new(from.incarnation(), begins.get()).beginning_at(first));
         Ok(PageBack { exchanges, earlier })
     }
 
-    /// Returns the exchanges from one position up to another one, as far as they are in the log of that
-    /// incarnation, and the position at which the log begins.
+    /// Returns the exchanges from `start` to before `end` that are in the log of this incarnation, and the position at
+    /// which the log begins.
     async fn between(
         &self,
         incarnation: Incarnation,
@@ -108,7 +108,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             let before = exchanges.len();
             exchanges.extend(page.exchanges.into_iter().take_while(|recorded| recorded.seq < end));
             next = exchanges.last().map_or(next, |last| last.seq.next());
-            // Stores may page by size. An empty page is the end, whatever its `more` says.
+            // A store may return fewer exchanges than requested, so this reads on. An empty page is treated as the end,
+            // even if `more` is true.
             if next >= end || !page.more || exchanges.len() <= before {
                 return Ok((exchanges, first));
             }
@@ -116,12 +117,12 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// A piece of the log that was read [from its end](Conversation::read_back).
+/// A page of the log that was read [from the end](Conversation::read_back).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PageBack {
     /// The exchanges, in the log's order.
     pub exchanges: Vec<Recorded>,
-    /// The revision to continue with: it leads to the exchanges before these. `None` if the log begins with these.
+    /// The revision to pass as `from`, to read the exchanges before these. `None` if the log begins with these.
     pub earlier: Option<Revision>,
 }

@@ -15,9 +15,9 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// a turn leaves the turn open. Position 0 removes the conversation. If there is no exchange at the position,
     /// nothing is removed.
     ///
-    /// The log is truncated as it is at the time of this call. After another edit, a position that was read earlier
-    /// may be that of another exchange. To refuse the truncation in that case, call [`Truncate::truncate`] with the
-    /// revision from the time of reading.
+    /// This truncates the current log. If the log was edited after you read a position, the position may belong to
+    /// another exchange now. To refuse the truncation in that case, call [`Truncate::truncate`] with the revision at
+    /// which you read the position.
     ///
     /// # Errors
     ///
@@ -33,13 +33,13 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// Removes the last exchange and returns it, or returns `None` if there is no such conversation. To have the
     /// reply generated again, send its input again.
     ///
-    /// This removes one exchange, not one turn. In a turn with tool calls, that is the last continuation, whose
-    /// input is the results of the calls. Look at the last message of the exchange to see whether it is a reply.
-    /// Until its input is sent again, only the caller has the exchange.
+    /// This removes one exchange, not one turn. In a turn with tool calls, that is the last continuation, whose input
+    /// is the results of the calls. To see if the exchange has a reply, look at its last message. The store no longer
+    /// has the exchange, so keep the returned value until its input has been sent again.
     ///
     /// Only stored exchanges count. If an engine serves the conversation, let it finish its saves first
-    /// (`Engine::saved`). Otherwise a complete reply that is not stored yet is refused, and the exchange before it
-    /// is removed.
+    /// (`Engine::saved`). Otherwise, if a complete reply is not stored yet, this method removes the exchange that
+    /// precedes it, and the store then refuses the reply.
     ///
     /// ```
     /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Role, Truncate};

@@ -94,7 +94,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         copied: usize,
     ) -> Result<Expect, ForkError> {
         let mut exchange = (*recorded.exchange).clone();
-        // A late continuation of a pruned turn remains a continuation: it opens no turn, whatever position it names.
+        // A late continuation of a pruned turn names a position before the copied ones. The difference saturates at 0,
+        // so it remains a continuation and opens no turn.
         exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
         let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {

@@ -11,10 +11,10 @@ use crate::{
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Adds existing messages to the end of the conversation. Returns the number of exchanges added.
     ///
-    /// Each assistant message ends an exchange. Messages after the last one become an exchange without a reply.
-    /// Tool results that answer open calls continue the turn of these calls. An exchange of only tool results and
-    /// blank replies opens no turn, because it would leave those calls open. Nothing else is checked: a broken log
-    /// is stored as it is, and repaired only in what is sent.
+    /// Each assistant message ends an exchange. Messages after the last one become an exchange without a reply. Tool
+    /// results that answer open calls continue the turn of these calls. An exchange of only tool results and blank
+    /// replies never opens a turn, because it does not close open calls. Nothing else is checked. A log that breaks the
+    /// chat rules is stored as it is. Prompts are made from a repaired view of it.
     ///
     /// Each exchange is one write. The import must be the only writer: if another caller appends during the call,
     /// it stops with [`StoreError::Conflict`], and [`ImportError::Store`] says how much was imported. A write whose

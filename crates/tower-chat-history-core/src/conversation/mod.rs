@@ -89,8 +89,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 
     /// Returns every message of the log in order, as it was stored, or no message if there is no such conversation.
     ///
-    /// This is the whole log, not the window that is sent to a model, so its size grows with the conversation. (It
-    /// no longer includes [pruned](crate::Prune) messages.)
+    /// This is the whole log, not the window that is sent to a model, so its size grows with the conversation.
+    /// (Messages that were [pruned](crate::Prune) are no longer in the log.)
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(exchanges)
     }
 
-    /// Removes the conversation with all its messages and compactions. Clearing a conversation that does not exist
-    /// succeeds.
+    /// Removes the conversation with all its messages and compactions. If the conversation does not exist, this does
+    /// nothing and succeeds.
     ///
     /// # Errors
     ///
@@ -147,9 +147,10 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.end().await?.map(|(_, turn)| turn).unwrap_or_default())
     }
 
-    /// Returns the end of the log that determines its newest [round](crate::NewestRound), or nothing if there is no
-    /// such conversation. That is the newest turn. In an edited log, it includes earlier exchanges as well, as far
-    /// as they may contain the calls that the turn's first results answer.
+    /// Returns the last exchanges of the log, as many as [`NewestRound`](crate::NewestRound) needs, or none if there is
+    /// no such conversation. These are the exchanges of the newest turn. In an edited log, that turn may begin with
+    /// tool results. Then earlier exchanges are included too, back to one that [closes open
+    /// calls](crate::Exchange::closes_open_calls).
     ///
     /// The cost depends on the size of the newest turn, not on the size of the log.
     ///
@@ -161,7 +162,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(self.end_of_rounds().await?.map(|(_, end)| end).unwrap_or_default())
     }
 
-    /// Returns the log's revision and the end of the log that determines its newest round, or `None` if there is no
+    /// Returns the log's revision and the exchanges of [`newest_round`](Self::newest_round), or `None` if there is no
     /// such conversation.
     async fn end_of_rounds(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
         let Some((revision, mut end)) = self.end().await? else { return Ok(None) };
@@ -187,8 +188,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// Appends, and repeats the append once if its outcome is unknown. Also returns whether it was repeated: if so, a
-/// duplicate may be its own first attempt.
+/// Appends, and repeats the append once if its outcome is unknown. The flag is `true` if it was repeated: a duplicate
+/// may then be the exchange that the first attempt stored.
 async fn settle<S: HistoryStore + ?Sized>(
     store: &S,
     id: &ConversationId,

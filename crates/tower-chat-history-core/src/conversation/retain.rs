@@ -27,8 +27,8 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
         self.removed(PruneTo::LastTurns(turns)).await
     }
 
-    /// Removes all but the last turns that together have at most `messages` messages. Returns the number of removed
-    /// exchanges. The last turn always remains, whatever its size. See also
+    /// Removes the oldest turns, until the remaining ones have at most `messages` messages. Returns the number of
+    /// removed exchanges. The last turn always remains, even if it has more messages. See also
     /// [`keep_last_turns`](Self::keep_last_turns).
     ///
     /// # Errors
@@ -63,8 +63,8 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// # Errors
     ///
     /// Returns [`Gone`](StoreError::Gone) if the conversation is deleted or truncated during the call, and another
-    /// error if the store cannot be read or written. Unless the store refused the call, the beginning may have been
-    /// removed. Repeating the call is harmless.
+    /// error if the store cannot be read or written. After an error other than a refusal, the beginning may have been
+    /// removed. Repeating the call is safe.
     pub async fn prune(&self, keep: PruneTo, derived: Derived) -> Result<Option<Pruned>, StoreError> {
         let Some(revision) = self.revision().await? else { return Ok(None) };
         self.store.prune(self.id, revision.incarnation(), keep, derived).await.map(Some)

@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::Message;
 
-/// One counter's count. Only the first one is stored, because callers mostly use a single counter.
+/// The name of a counter, and its count in tokens. Only the first count is stored, because most callers use a single
+/// counter.
 #[derive(Debug, Default)]
 pub(super) struct Counted(OnceLock<(Arc<str>, u32)>);
 
 impl Message {
-    /// Returns the number of tokens that the counter with this name counted, if it was
+    /// Returns the number of tokens that the counter with this name has counted, or `None` if no count of it was
     /// [remembered](Self::remember_tokens).
     #[must_use]
     pub fn tokens_by(&self, counter: &str) -> Option<u32> {
@@ -21,7 +22,7 @@ impl Message {
     ///
     /// Only the first count is remembered. Returns `false` if there is one already. The count is not part of the
     /// message: neither its JSON nor its equality depends on it.
-    #[allow(clippy::must_use_candidate)] // Most callers do not care who was first.
+    #[allow(clippy::must_use_candidate)] // Most callers do not need the returned value.
     pub fn remember_tokens(&self, counter: &Arc<str>, tokens: u32) -> bool {
         self.0.counted.0.set((Arc::clone(counter), tokens)).is_ok()
     }

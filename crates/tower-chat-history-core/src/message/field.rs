@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use super::{Message, MessageError, index};
 
 impl Message {
-    /// Returns this message with this field, which replaces an existing one. The value is JSON. It and all other
-    /// values stay as they are written, and the fields are sorted by name.
+    /// Returns this message with the field `name` set to `value`, which is JSON. An existing field of that name is
+    /// replaced. All values stay as they are written. The fields are sorted by name.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Content, Message, lossy::Lossy};
 
-/// Another API whose message shape a message has, instead of that of chat completions.
+/// The API whose message format a message has, if it is not that of chat completions.
 ///
 /// The rules that make a prompt valid do not see tool calls and results in such a message, so it is refused as
 /// input. The names are constants of this crate and contain no text of the message.

@@ -79,7 +79,7 @@ struct Fields<'a> {
     tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
     unknown: bool,
-    /// `true` if it has a `type`, as items of OpenAI's Responses API do, or `parts`, as Gemini's contents do.
+    /// `true` if the object has a `type`, as items of OpenAI's Responses API do, or `parts`, as Gemini's contents do.
     item: bool,
 }
 
@@ -157,10 +157,10 @@ impl Index {
         let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
         let calls = calls_json.map(calls).unwrap_or_default();
         let tool_calls: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
-        let refusal_audio_or_function_call = [fields.refusal, fields.audio, fields.function_call].into_iter().any(says);
-        let says_something = refusal_audio_or_function_call || says(fields.content);
+        let refusal_audio_or_function_call = [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
+        let has_any_content = refusal_audio_or_function_call || has_content(fields.content);
         Ok(Self {
-            blank_reply: role == Role::Assistant && !says_something && tool_calls.is_empty(),
+            blank_reply: role == Role::Assistant && !has_any_content && tool_calls.is_empty(),
             refusal_audio_or_function_call,
             unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
             unsound_tool_calls: calls_json.is_some() && (tool_calls.is_empty() || tool_calls.len() < calls.len()),
@@ -213,8 +213,8 @@ pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
     entries.into_iter().filter(|entry| call(entry).is_some()).collect()
 }
 
-/// Returns the call, if a result can answer the entry: an object with a nonempty text as its id, and with a
-/// function or a custom tool unless its type is known only to its provider.
+/// Returns the call if the entry is valid, so that a result can answer it. A valid entry is an object whose id is a
+/// nonempty string. It also has a function or a custom tool, unless its type is known only to its provider.
 fn call(entry: &RawValue) -> Option<ToolCall> {
     let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
     let id = call.id.filter(|id| is_string(id)).map(string).filter(|id| !id.is_empty())?;
@@ -237,7 +237,7 @@ fn is_string(json: &RawValue) -> bool {
 fn has_unknown_call_fields(calls: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[allow(dead_code)] // Only whether it can be read matters.
+    #[allow(dead_code)] // The values are not used: reading only has to succeed or fail.
     struct Known {
         id: IgnoredAny,
         r#type: Option<IgnoredAny>,
@@ -263,7 +263,7 @@ fn string(json: &RawValue) -> Box<str> {
 }
 
 /// Returns `true` if a field has content: it is not absent, null or empty.
-fn says(field: Option<&RawValue>) -> bool {
+fn has_content(field: Option<&RawValue>) -> bool {
     field.is_some_and(|json| match json.get() {
         "null" | "\"\"" => false,
         array => array.strip_prefix('[').is_none_or(|rest| rest.trim_start() != "]"),

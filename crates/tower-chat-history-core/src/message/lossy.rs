@@ -7,11 +7,12 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// Decodes a JSON string that is known to be one JSON value. Lone surrogates become U+FFFD. Returns `None` if it is
-/// not a string.
+/// Decodes a JSON string. `json` must be one valid JSON value. Returns `None` if the value is not a string. Lone
+/// surrogates become U+FFFD.
 ///
-/// It decodes most strings by hand, because a window's texts are decoded with each call and were checked when the
-/// message was read. This halves the time that the layer adds to a call.
+/// Only strings with surrogates are passed to serde_json. The others are decoded here without checks, because they were
+/// checked when the message was read. The texts of a window are decoded with each call, and this halves the time that
+/// the layer adds to a call.
 pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     let Some(first) = text.find('\\') else { return Some(Cow::Borrowed(text)) };
@@ -21,8 +22,7 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns the text with its escapes decoded, the first of which is at `first`. Returns `None` if one of them is a
-/// surrogate.
+/// Decodes the escapes in the text. The first one is at byte `first`. Returns `None` if one of them is a surrogate.
 fn unescaped(text: &str, first: usize) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let (mut rest, mut next) = (text, Some(first));

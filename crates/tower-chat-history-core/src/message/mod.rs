@@ -116,7 +116,7 @@ impl Message {
 
     /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
     fn from_known(json: String, index: Index) -> Self {
-        // serde_json wrote the text, so this cannot fail. If it did, the empty object would make it visible.
+        // serde_json wrote the text, so this cannot fail. If it did, the message's JSON would be `null`.
         let json = RawValue::from_string(json).unwrap_or_default();
         Self::new(json, index)
     }
@@ -172,7 +172,7 @@ impl Message {
         matches!(self.role(), Role::System | Role::Developer)
     }
 
-    /// Returns `true` if this is an assistant message without text, parts, refusal, audio and calls.
+    /// Returns `true` if this is an assistant message that has no text, no parts, no refusal, no audio and no calls.
     ///
     /// Providers refuse such a message when it is sent back to them.
     #[must_use]
@@ -270,7 +270,7 @@ impl MessageError {
             Data => "expected an object with a string `role`",
             Eof => "the JSON ends too early",
             Syntax => "the JSON is malformed",
-            // Only the bound on levels fails like this.
+            // Only the limit on levels causes an error of this category.
             Io => "the JSON has more than 128 levels",
         };
         Self { reason, line: error.line(), column: error.column() }

@@ -1,8 +1,8 @@
 //! The assignment of tool results to calls: one fold over a log, from first to last message.
 //!
-//! Its only state is the newest round: the last assistant message with calls, as long as only its results follow
-//! it. Everything that looks at a log's calls uses this fold: the view that is sent, the check of an input, the
-//! open calls, and the turns of imported messages.
+//! The fold's state is the newest round: the last assistant message with calls, if only its results follow it. All code
+//! that needs the calls of a log uses this fold: the view that is sent, the check of an input, the open calls, and the
+//! turns of imported messages.
 
 mod newest;
 mod open;
@@ -25,20 +25,21 @@ pub enum Part {
     Answer,
     /// A tool result that answers no open call: it is late, repeated, or has no call. It changes nothing.
     Orphan,
-    /// Any other message. It closes the calls that were open until then, which stay without a result. The message's
-    /// own calls, if any, are open now.
+    /// Any other message. It closes the calls that were open before it. The value has these calls, which get no result.
+    /// The message's own calls, if any, are open after it.
     Closes(OpenCalls),
 }
 
 /// The rounds of a log, folded message by message. It counts the messages that are sent: results that answer a
 /// call, and messages that close calls.
 ///
-/// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An exchange *gives
-/// way* to the next one if the next one answers the same calls again, and if its reply was
-/// [interrupted](Exchange::incomplete) after tool results or it has only tool results.
+/// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An unfinished attempt
+/// to answer calls *gives way* to the next exchange if that exchange answers the same calls again: the attempt's
+/// messages no longer count. An attempt is unfinished if it has only tool results, or if its reply was
+/// [interrupted](Exchange::incomplete) after tool results.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
-    /// The number of messages: those that are sent, and a substitute result for each call that got none.
+    /// The number of messages: those that are sent, and one substitute for each call without a result.
     len: usize,
     open: OpenCalls,
     newest: Newest,
@@ -47,7 +48,7 @@ pub struct Rounds {
 /// The state at the end of a log.
 #[derive(Clone, Debug, Default)]
 enum Newest {
-    /// Nothing can change any more.
+    /// No earlier message can still be answered, or answered again.
     #[default]
     Settled,
     /// A round, with only results after its calls.
@@ -75,7 +76,7 @@ struct Mark {
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
 pub struct Begun {
-    /// The number of messages that remain of those before it, if an earlier attempt gave way to it.
+    /// If an earlier attempt gave way to this exchange: the number of messages before it that still count.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
 }
@@ -104,8 +105,8 @@ impl Rounds {
         Part::Closes(left)
     }
 
-    /// Closes the open calls, as the next message other than a tool result would, and returns them. Each counts as
-    /// a message: a substitute for the missing result.
+    /// Closes the open calls and returns them, as if a message other than a tool result followed. Each closed call
+    /// counts as one message: the substitute for its missing result.
     pub fn close(&mut self) -> OpenCalls {
         if !self.open.is_empty() {
             self.newest = Newest::Settled;
@@ -139,7 +140,8 @@ impl Rounds {
         self.end(begun);
     }
 
-    /// Gives way to a call's input, if it repeats an attempt. Returns the number of messages that remain.
+    /// Removes the attempt that a call's input repeats, if there is one. Returns the number of messages before the
+    /// input that still count, or `None` if no attempt was removed.
     pub fn make_way_for(&mut self, input: &[Message]) -> Option<usize> {
         self.make_way(input, |_| input.is_empty())
     }
@@ -156,14 +158,14 @@ impl Rounds {
         matches!(self.newest, Newest::Round(_))
     }
 
-    /// Returns `true` if the end of the log cannot change any more: there is no round to be answered, or to be
-    /// answered again.
+    /// Returns `true` if there is no round that can be answered, or answered again.
     const fn is_settled(&self) -> bool {
         matches!(self.newest, Newest::Settled)
     }
 
-    /// Returns to the state before the attempt that the next messages repeat, if they do. `asks_again` returns
-    /// whether they repeat a call without input, of an exchange that continues the given position.
+    /// Restores the state before the attempt that the next messages repeat, if there is one. Returns the number of
+    /// messages that still count. `asks_again` is called if the next messages begin without a tool result. It returns
+    /// `true` if they repeat a call without input, whose exchange continues the given position.
     fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) -> Option<usize> {
         let (asked, partial) = match &self.newest {
             Newest::Settled => return None,
@@ -193,7 +195,8 @@ impl Rounds {
     /// Returns the state after this exchange, if its reply was interrupted and it continues the newest round.
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
-        let first = exchange.messages.first().filter(|_| exchange.incomplete)?;
+        // An exchange that closes no calls does not end the round.
+        let first = exchange.messages.first().filter(|_| exchange.incomplete && exchange.closes_open_calls())?;
         let continues = if self.open.is_empty() {
             *first.role() == Role::Assistant
         } else {

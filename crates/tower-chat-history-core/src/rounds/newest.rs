@@ -30,7 +30,7 @@ impl NewestRound {
 
     /// Adds the log's next exchange.
     pub fn push(&mut self, recorded: &Recorded) {
-        // If an attempt gives way, the calls that it answered are the last ones again.
+        // If an attempt gives way, the calls that it answered are open again.
         let begun = self.rounds.begin(&recorded.exchange);
         for message in &recorded.exchange.messages {
             if matches!(self.rounds.push(message), Part::Closes(_)) && !message.tool_calls().is_empty() {
@@ -46,14 +46,15 @@ impl NewestRound {
         self.rounds.open()
     }
 
-    /// Returns the exchange whose calls the next messages may answer, or answer again. `None` if there is none.
+    /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or `None` if
+    /// there is none.
     #[must_use]
     pub fn asked(&self) -> Option<Seq> {
         self.asked.filter(|_| !self.rounds.is_settled())
     }
 
-    /// Returns the exchange that these messages continue as the log's next ones, if they answer calls or reply to
-    /// results. An attempt that they would [repeat](Rounds) has given way.
+    /// Returns the exchange that these messages continue if they are added to the log next: they answer its calls, or
+    /// reply to the results of its calls. If they [repeat](Rounds) an unfinished attempt, that attempt does not count.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
         rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));

@@ -27,7 +27,7 @@ impl Append {
         Self { expect, exchange, compact: None }
     }
 
-    /// Stores a compaction in the same write.
+    /// Adds a compaction, which is stored in the same write. The default is none.
     #[must_use]
     pub fn compact(mut self, compact: Compact) -> Self {
         self.compact = Some(compact);
@@ -78,7 +78,8 @@ impl Expect {
 pub struct Compact {
     /// The profile whose compaction this is.
     pub profile: Profile,
-    /// The stored version that it was made from. It is stored only if that version is still the stored one.
+    /// The version of the compaction that this one replaces, or [`CompactionVersion::NONE`]. This compaction is stored
+    /// only if that version is still the stored one.
     pub replaces: CompactionVersion,
     /// The positions and the summary to store.
     pub cut: Cut,
@@ -92,9 +93,9 @@ pub enum CompactOutcome {
     /// It was not stored, and the stored compaction was left unchanged, because another call had stored a different
     /// or an equal compaction first.
     ///
-    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the
-    /// stored compaction cannot be read, or if the new one could not be stored for a reason other than the
-    /// [rules](crate::Cut::check). The exchange is stored all the same.
+    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the stored
+    /// compaction cannot be read, or if the new one could not be stored for a reason other than the
+    /// [rules](crate::Cut::check). The exchange is stored nevertheless.
     Kept(Option<Compaction>),
 }
 

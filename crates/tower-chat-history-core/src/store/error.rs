@@ -9,8 +9,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The error of a store.
 ///
-/// It contains positions, ids and sizes, and never message text. The same must hold for its sources: its `Display`
-/// includes them, and all of it is logged. `Display` does not show conversation ids, because they may name users.
+/// It contains positions, ids and sizes, and never message text. The same must hold for its sources, because its
+/// `Display` includes their text, and applications log it. `Display` does not show conversation ids, because they may
+/// name users.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -55,12 +56,12 @@ pub enum StoreError {
         /// The cause.
         source: BoxError,
     },
-    /// The store's own limit is reached. Nothing was stored, and no stored data is lost.
+    /// The call would exceed the store's limit. It stored nothing and removed nothing.
     #[error("the store is full: {used} of {limit} bytes are used, and {requested} more are needed")]
     Full {
         /// The number of bytes in use.
         used: usize,
-        /// The number of bytes that the append needs.
+        /// The number of bytes that the call needs.
         requested: usize,
         /// The limit in bytes.
         limit: usize,

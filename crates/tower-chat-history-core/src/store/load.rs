@@ -14,7 +14,8 @@ use crate::{
 pub struct Load {
     /// The profile whose compaction applies.
     pub profile: Profile,
-    /// The state that the caller already has. If nothing changed since, the store answers [`Loaded::Unchanged`].
+    /// The state that the caller has already loaded. If it is still the current one, the store answers
+    /// [`Loaded::Unchanged`].
     pub known: Option<KnownState>,
     /// If this exchange is already in the log, the store answers [`Loaded::AlreadyRecorded`], whatever else is
     /// requested.
@@ -37,14 +38,16 @@ impl Load {
         self
     }
 
-    /// Loads the window only if it differs from this known state. By default the window is always loaded.
+    /// Sets the state that the caller has already loaded. If it is still the current one, no window is loaded. The
+    /// default is `None`: the window is always loaded.
     #[must_use]
     pub fn known(mut self, known: KnownState) -> Self {
         self.known = Some(known);
         self
     }
 
-    /// Asks whether this exchange is already in the log. By default nothing is asked.
+    /// Sets an exchange to look up. If it is already in the log, it is returned in place of the window. The default is
+    /// `None`.
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.exchange = Some(id);
@@ -59,8 +62,8 @@ impl Load {
     }
 }
 
-/// The state of a conversation that a caller has already seen in one profile. It is not valid for another profile,
-/// even if the numbers are equal.
+/// The state of a conversation that a caller has already seen in one profile. Do not use it for another profile: equal
+/// version numbers mean nothing there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownState {
     /// The log's revision.
@@ -78,9 +81,9 @@ pub struct KnownState {
 ///
 /// A turn is never split. The newest turn is returned whole even if it exceeds the limit by itself.
 ///
-/// An exchange counts as many messages as it has, and as one message if it has none. A load therefore returns at
-/// most `messages` exchanges, or the newest turn. The bytes are those of the messages' JSON, so an exchange without
-/// messages counts 0 bytes.
+/// An exchange counts as many messages as it has, and as one message if it has none. A load therefore returns at most
+/// `messages` exchanges, or the newest turn. Bytes are counted in the JSON of the messages, so an exchange without
+/// messages has 0 bytes.
 ///
 /// The default is 1,000 messages and 4 MiB of message JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +122,7 @@ impl Default for LoadLimit {
     }
 }
 
-/// A load limit that allows nothing.
+/// The error for a load limit of 0 messages or 0 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid load limit: it must allow at least one message and one byte")]
 pub struct LoadLimitError;
@@ -143,8 +146,8 @@ pub enum Loaded {
 pub struct Window {
     /// The log's revision.
     pub revision: Revision,
-    /// The profile's compaction. It says where the window starts, and nothing before that is loaded. A
-    /// [pruned](crate::Prune) log may begin later than that.
+    /// The profile's compaction. The window starts at its `window_start`: no earlier exchange is loaded. If the log was
+    /// [pruned](crate::Prune), the window may start later.
     pub compaction: Option<Compaction>,
     /// The exchanges in order. The first one opens a turn.
     pub exchanges: Vec<Recorded>,
@@ -186,7 +189,7 @@ impl Window {
     }
 }
 
-/// A piece of the log, in order.
+/// A page of the log, in order.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page {
@@ -194,7 +197,8 @@ pub struct Page {
     pub revision: Option<Revision>,
     /// The exchanges.
     pub exchanges: Vec<Recorded>,
-    /// `true` if the log continues after these exchanges (if the limit is 0: from the requested position on).
+    /// `true` if there are exchanges in the log after these. If the limit is 0: `true` if there is one at or after the
+    /// requested position.
     pub more: bool,
 }
 

@@ -26,8 +26,9 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///
 /// # Contract
 ///
-/// - **Atomic.** An append stores its exchange and its compaction together, or neither. If the caller drops the
-///   future, the log has the whole exchange or none of it.
+/// - **Atomic.** An append stores its exchange and its compaction in one write, whole or not at all. (A compaction that
+///   is [skipped](Self::append) is not a part of this write.) If the caller drops the future, the log has the whole
+///   exchange or none of it.
 /// - **Conditional.** The check of [`Append::expect`] and the write are one step, also against other processes.
 ///   Nothing is locked between calls.
 /// - **Idempotent.** An append whose exchange id is already in the log stores nothing and returns the recorded
@@ -51,9 +52,9 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 /// [`HistoryStoreExt`](crate::HistoryStoreExt). The trait can be used as `Arc<dyn HistoryStore>`.
 #[async_trait]
 pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
-    /// Returns the kind of the store for spans and metrics: the database by its OpenTelemetry name
-    /// (`db.system.name`: `sqlite`, `postgresql`, `redis`), or `memory` for a store in the process's own memory.
-    /// The value never changes.
+    /// Returns the kind of the store, for spans and metrics. For a database, this is its value of OpenTelemetry's
+    /// attribute `db.system.name`: `sqlite`, `postgresql`, `redis`. For a store in the process's own memory, it is
+    /// `memory`. The value never changes.
     fn system(&self) -> &'static str;
 
     /// Reads what a call needs: the newest exchanges of the window, the compaction and the revision.
@@ -75,18 +76,18 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.
     ///
-    /// If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the
-    /// exchange is stored all the same, and [`Appended::compaction`] reports it. Only a compaction that replaces
-    /// the stored one is checked against the [rules](crate::Cut::check), in the log that includes the new exchange.
-    /// If it cannot be stored for a reason other than these rules, for example because the stored one cannot be
-    /// read, the exchange is stored all the same, and the compaction is reported as
-    /// [`Kept(None)`](CompactOutcome::Kept).
+    /// If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: the
+    /// exchange is stored without it, and [`Appended::compaction`] reports that. Only a compaction that replaces the
+    /// stored one is checked against the [rules](crate::Cut::check), in the log that includes the new exchange. If the
+    /// compaction breaks no rule but cannot be stored, for example because the stored one cannot be read, the exchange
+    /// is stored without it. [`Appended::compaction`] is then [`Kept(None)`](CompactOutcome::Kept).
     ///
     /// # Errors
     ///
     /// - [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log is not what the append
     ///   expects.
-    /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues one that is not there.
+    /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues a position that the log never
+    ///   had.
     /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules. Nothing is stored then.
     /// - [`Full`](StoreError::Full) if the store has a limit and the append would exceed it.
     /// - Another error if the store cannot be written.
@@ -107,7 +108,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError>;
 
-    /// Reads the log itself in order, starting at a position.
+    /// Reads a page of the log in order, starting at a position.
     ///
     /// Returns at most `limit` exchanges. A store that pages by size may return fewer, but returns at least one if
     /// there is one and `limit` is not 0. For a position after the end, the page is empty. For one before the log's

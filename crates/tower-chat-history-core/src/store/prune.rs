@@ -11,36 +11,37 @@ use crate::{
     seq::Seq,
 };
 
-/// A store that can permanently remove the beginning of a conversation's log: to store no more than a service
-/// needs, or to erase what must be erased.
+/// A store that can permanently remove the beginning of a conversation's log, to limit the stored data or to erase
+/// private data.
 ///
 /// # Contract
 ///
-/// - **Whole turns, and never all.** The remaining log begins with an exchange that opens a turn: a position within
-///   a turn stands for the opening of that turn. The newest turn always remains. To remove everything, use
-///   [`delete`](HistoryStore::delete). (A late continuation of a removed turn stays where it is.)
+/// - **Whole turns.** The remaining log begins with an exchange that opens a turn. If the position to keep is within a
+///   turn, that whole turn is kept. The newest turn always remains: to remove everything, use
+///   [`delete`](HistoryStore::delete). (If a removed turn has a late continuation after the beginning of the remaining
+///   log, the continuation stays.)
 /// - **Positions stay the same.** The remaining exchanges keep their positions, and the next append gets the next
 ///   one. From its [first](Revision::first) position on, the log has no gap: reads and windows that would start
 ///   earlier start there. That does not make a load [truncated](crate::Window::truncated).
 /// - **Conditional and in one step.** The log is pruned only in the given incarnation, and the exchanges to remove
 ///   are chosen in the same step. If the caller drops the future, the log was pruned or it was not.
-/// - **The revision changes, its end does not.** A [known state](crate::Load::known) from before the prune no
-///   longer matches, so that no caller continues with removed exchanges. But turns in flight are stored: an append
-///   that [expects](crate::Expect::Exactly) the revision from before the prune, or a [truncation](crate::Truncate)
-///   at it, succeeds as long as [nothing was appended](Revision::has_same_end). An exchange may also
+/// - **The revision changes, but turns in flight are stored.** A [known state](crate::Load::known) from before the
+///   prune no longer matches, so that no caller continues with removed exchanges. An append that
+///   [expects](crate::Expect::Exactly) the revision from before the prune, or a [truncation](crate::Truncate) at that
+///   revision, succeeds if [nothing was appended](Revision::has_same_end) since. An exchange may also
 ///   [continue](crate::Exchange::continues) a removed one. If nothing is removed, the revision stays the same.
-/// - **Exchange ids.** Those of removed exchanges may be used again: a call that is repeated after the prune asks
-///   the model again. Those of the remaining exchanges are still recognized.
+/// - **Exchange ids.** The ids of removed exchanges may be used again. If a call with such an id is repeated, the model
+///   is called again. The ids of the remaining exchanges are still recognized.
 /// - **Compactions** are not changed ([`Derived::Keep`]), even if their window starts at a removed exchange, and a
 ///   compaction that was made from the log before the prune is stored. A summary still describes the exchanges it
 ///   covers. [`Derived::Erase`] removes such summaries too.
-/// - **Repeatable.** An error other than a refusal leaves the outcome open. A repeat removes what a first call
-///   would remove now. If the first call began a new incarnation, the repeat is refused with
+/// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call is safe: it chooses anew
+///   which exchanges to remove. If the first attempt began a new incarnation, the repeat is refused with
 ///   [`Gone`](StoreError::Gone).
 ///
-/// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages`
-/// and `prune`. The trait can be used as `Arc<dyn Prune>`. The conformance suite tests a store that implements it
-/// (see `Fixture::open_prune` there).
+/// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages` and
+/// `prune`. The trait can be used as `Arc<dyn Prune>`. To test it with the conformance suite, implement
+/// `Fixture::open_prune`.
 #[async_trait]
 pub trait Prune: HistoryStore {
     /// Removes the exchanges before those to keep, if the conversation is in this incarnation.
@@ -85,8 +86,8 @@ pub enum Derived {
     /// exchanges continue in a new incarnation, and the remaining compactions get new versions, so calls in flight
     /// are refused with [`Gone`](StoreError::Gone), as after a deletion.
     ///
-    /// Derived data of earlier prunes is removed as well. A log that still has its very first exchange has none and
-    /// is not changed.
+    /// Derived data that earlier prunes left is removed as well. If the log was never pruned and no exchange is removed
+    /// now, nothing is changed.
     Erase,
 }
 

@@ -15,27 +15,26 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 /// - **Conditional and in one step.** The log is truncated only if it is at exactly the revision that the caller
 ///   saw. (A [prune](crate::Prune) since then does not count, because positions stay the same.) If the caller drops
 ///   the future, the log was truncated or it was not.
-/// - **A new incarnation.** The remaining exchanges continue in a new incarnation. Appends and compactions that
-///   were made from the log before the truncation are refused with [`Gone`](StoreError::Gone), so that a reply to a
-///   removed question is not stored after the question that replaced it. As after a deletion, only an append with
-///   [no condition](crate::Expect::AnyOrCreate) is always stored.
-/// - **Exchange ids.** Those of removed exchanges may be used again. Those of the remaining exchanges are still
+/// - **A new incarnation.** The remaining exchanges continue in a new incarnation. Appends and compactions that were
+///   made from the log before the truncation are refused with [`Gone`](StoreError::Gone), so that a reply to a removed
+///   question is not stored after the question that replaced it. Only an append with [no
+///   condition](crate::Expect::AnyOrCreate) is stored nevertheless, as after a deletion.
+/// - **Exchange ids.** The ids of removed exchanges may be used again. The ids of the remaining exchanges are still
 ///   recognized.
 /// - **Compactions.** Each profile's compaction is replaced by the result of
 ///   [`Compaction::truncated_to`](crate::Compaction::truncated_to), or removed if there is none, so that no summary
 ///   describes removed exchanges. A compaction that cannot be read is removed too, because it might describe them.
 /// - **Any position.** A position within a turn is allowed and leaves the turn open: its tool calls have no results
 ///   yet. [`Seq::FIRST`] removes the whole log, and with it the conversation, which is then
-///   [absent](crate::Loaded::Absent) as if deleted. So does any position up to the first one of a pruned log. If
-///   there is no exchange at the position, nothing is removed and the revision stays the same.
+///   [absent](crate::Loaded::Absent) as if deleted. In a pruned log, any position up to its first one has the same
+///   effect. If there is no exchange at the position, nothing is removed and the revision stays the same.
 /// - **Gap-free.** The next exchange gets the first position that was removed.
 /// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call with the same
 ///   revision never removes anything twice: if the log was truncated, the repeat is refused with
 ///   [`Gone`](StoreError::Gone).
 ///
-/// For such a store, [`Conversation`](crate::Conversation) has the methods `truncate` and `take_last`. The trait
-/// can be used as `Arc<dyn Truncate>`. The conformance suite tests a store that implements it (see
-/// `Fixture::open_truncate` there).
+/// For such a store, [`Conversation`](crate::Conversation) has the methods `truncate` and `take_last`. The trait can be
+/// used as `Arc<dyn Truncate>`. To test it with the conformance suite, implement `Fixture::open_truncate`.
 #[async_trait]
 pub trait Truncate: HistoryStore {
     /// Removes the exchanges from position `from` on, if the log is exactly at `expect`.

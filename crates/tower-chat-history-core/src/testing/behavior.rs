@@ -15,19 +15,20 @@ pub struct Behavior {
 }
 
 impl Behavior {
-    /// Returns its name, with the group's name before it: `append::the_first_append_creates_the_log`.
+    /// Returns the behavior's name after the name of its group: `append::the_first_append_creates_the_log`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the optional abilities of the store that it needs.
+    /// Returns the optional abilities that a store must have for this behavior.
     #[must_use]
     pub const fn needs(&self) -> &'static [Capability] {
         self.needs
     }
 
-    /// Returns `true` if the fixture's store has all abilities that it needs. A harness lists the others as ignored.
+    /// Returns `true` if the fixture's store has all abilities that this behavior needs. A harness should report the
+    /// other behaviors as ignored.
     pub async fn can_run(&self, fixture: &dyn Fixture) -> bool {
         for needed in self.needs {
             if !needed.is_in(fixture).await {
@@ -37,7 +38,7 @@ impl Behavior {
         true
     }
 
-    /// Runs it. The future panics if the store breaks the contract, or lacks an ability that the behavior
+    /// Runs the behavior. The future panics if the store breaks the contract, or lacks an ability that the behavior
     /// [needs](Self::needs).
     pub async fn run(&self, fixture: &dyn Fixture) {
         (self.run)(fixture).await;

@@ -12,7 +12,8 @@ const CLAUSE: Clause = clause::ATOMIC;
 /// The number of times that the futures are polled before they are dropped.
 const POLLS: [usize; 6] = [0, 1, 2, 3, 10, 100];
 
-/// A dropped append stored its whole exchange or nothing, and a repeat under the same id settles which.
+/// A dropped append has stored its whole exchange or nothing. A repeat under the same id stores the exchange if it is
+/// missing.
 pub async fn a_dropped_append_is_settled_by_a_repeat(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(1).await;
@@ -66,7 +67,7 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
     }
 }
 
-/// A store whose calls are dropped at every stage still answers all others.
+/// If calls are dropped at every stage, the store still answers all other calls.
 pub async fn a_store_outlives_dropped_calls(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;

@@ -25,7 +25,7 @@ macro_rules! clauses {
 }
 
 clauses! {
-    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction together, or neither.";
+    ATOMIC = "HistoryStore, Atomic", "An append stores its exchange and its compaction in one write, whole or not at all.";
     CONDITIONAL = "HistoryStore, Conditional",
         "The check of Append::expect and the write are one step, also against other processes.";
     IDEMPOTENT = "HistoryStore, Idempotent",
@@ -55,8 +55,8 @@ clauses! {
     APPEND = "HistoryStore::append",
         "Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.";
     STALE = "HistoryStore::append",
-        "If the compaction replaces a version other than the stored one, it is skipped, whatever it contains: the \
-         exchange is stored all the same, and Appended::compaction reports it.";
+        "If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: \
+         the exchange is stored without it, and Appended::compaction reports that.";
     CONTINUES = "StoreError::ContinuesUnknown", "The exchange continues a position that the log never had.";
     COMPACT = "HistoryStore::compact",
         "Stores a compaction by itself, if the version it replaces is still the stored one.";

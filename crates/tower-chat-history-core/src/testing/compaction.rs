@@ -171,7 +171,8 @@ pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixt
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(stored), &log[4..]));
 }
 
-/// Of several compactions that race for the same version, exactly one is stored, and the others report which.
+/// Of several concurrent compactions that replace the same version, exactly one is stored. The other calls return the
+/// stored compaction.
 pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let handles = chat.handles(fixture, 3).await;

@@ -39,7 +39,7 @@ fn assert_same<T: AsRef<str>>(texts: &[T], messages: &[Message], way: &str) {
     }
 }
 
-/// Text of many scripts, in its original Unicode form.
+/// Text of many scripts is returned in its original Unicode form.
 pub async fn unicode_comes_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"Grüße, 世界, مرحبا, 👩‍👩‍👧, 𝔘𝔫𝔦"}"#,
@@ -49,7 +49,7 @@ pub async fn unicode_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// NUL, which some databases refuse, in contents and keys.
+/// NUL in contents and keys is returned, although some databases refuse it.
 pub async fn nul_comes_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"a\u0000b\u0000"}"#,
@@ -59,7 +59,7 @@ pub async fn nul_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Lone surrogates, which are legal JSON but not Unicode.
+/// Lone surrogates are returned: they are legal JSON but not Unicode.
 pub async fn lone_surrogates_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"\ud83d"}"#,
@@ -69,7 +69,7 @@ pub async fn lone_surrogates_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Escapes as they were written, necessary or not.
+/// Escapes are returned as they were written, necessary or not.
 pub async fn escapes_come_back_as_spelled(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"\/ / \u00e9 \u00E9 é \" \\ \b\f\n\r\t \u0008 \u001f \u0041"}"#,
@@ -79,7 +79,7 @@ pub async fn escapes_come_back_as_spelled(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Fields, parts and roles that this crate does not know.
+/// Fields, parts and roles that this crate does not know are returned.
 pub async fn unknown_fields_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"assistant","content":"x","reasoning_content":"because","annotations":[],"refusal":null}"#,
@@ -94,7 +94,7 @@ pub async fn unknown_fields_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Keys in their original order.
+/// Keys are returned in their original order.
 pub async fn key_order_comes_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"zzz":1,"content":"x","role":"user","aa":2,"b":3}"#,
@@ -103,7 +103,7 @@ pub async fn key_order_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Numbers as they were written, including those that no float can represent.
+/// Numbers are returned as they were written, including those that no float can represent.
 pub async fn numbers_come_back_as_spelled(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"user","content":"x","n":[0,-0,1.0,1.50,1e3,1E+3,1e-7,0.1000000000000000055511151231257827]}"#,
@@ -112,7 +112,7 @@ pub async fn numbers_come_back_as_spelled(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// White space within a message.
+/// White space within a message is returned.
 pub async fn white_space_comes_back(fixture: &dyn Fixture) {
     let texts = [
         "{ \"role\" :  \"user\" ,\n\t\"content\"\r\n:\"x\" }",
@@ -121,7 +121,7 @@ pub async fn white_space_comes_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Arguments of tool calls that are JSON or not, and results with any id.
+/// Arguments of tool calls are returned even if they are not JSON, and so are results with any id.
 pub async fn tool_calls_come_back(fixture: &dyn Fixture) {
     let texts = [
         r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{not json"}},{"id":"a","type":"function","function":{"name":"g","arguments":""}},{"id":"b","type":"function","function":{"name":"h","arguments":{"x": 1}}}]}"#,
@@ -134,20 +134,20 @@ pub async fn tool_calls_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
-/// Deeply nested JSON.
+/// Deeply nested JSON is returned unchanged.
 pub async fn deep_nesting_comes_back(fixture: &dyn Fixture) {
     let nested = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     comes_back(fixture, &[format!(r#"{{"role":"user","content":"x","deep":{nested}}}"#)]).await;
 }
 
-/// A message of one megabyte, and one of several.
+/// A message of one megabyte is returned unchanged, and one of several megabytes.
 pub async fn large_messages_come_back(fixture: &dyn Fixture) {
     let large = |size: usize| format!(r#"{{"role":"user","content":"{}"}}"#, "0123456789abcdeü".repeat(size / 17));
     comes_back(fixture, &[large(1 << 20)]).await;
     comes_back(fixture, &[large(5 << 20), large(1 << 10)]).await;
 }
 
-/// Many messages in one exchange.
+/// All messages of an exchange with many messages are returned.
 pub async fn many_messages_come_back(fixture: &dyn Fixture) {
     let texts: Vec<String> = (0..2_000).map(|n| format!(r#"{{"role":"user","content":"{n}"}}"#)).collect();
     comes_back(fixture, &texts).await;

@@ -93,7 +93,7 @@ pub async fn a_recreated_conversation_starts_from_the_beginning(fixture: &dyn Fi
     assert_eq!(chat.log().await, log);
 }
 
-/// A state known of a deleted conversation is not known of the new one, even though the numbers are the same.
+/// A known state of a deleted conversation is not accepted for the new one, even though the numbers are the same.
 pub async fn an_ended_incarnation_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let exchanges = [turn_of("a"), turn_of("b")];

@@ -12,7 +12,8 @@ use crate::store::{HistoryStore, Prune, Truncate};
 /// `Arc<dyn Truncate>` is a fixture whose store can truncate, and an `Arc<dyn Prune>` one whose store can prune.
 #[async_trait]
 pub trait Fixture: Send + Sync {
-    /// Opens a handle, each time on the same storage: like another process would, if the store supports that.
+    /// Opens a handle on the storage, which is the same for all handles. If the store supports several processes, open
+    /// it as another process would.
     ///
     /// For a [durable](Capabilities::durable) store, the fixture must not hold a handle itself, because some behaviors
     /// drop all handles and open the storage again.
@@ -22,13 +23,13 @@ pub trait Fixture: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a handle like [`open`](Self::open) on a store that can [truncate](Truncate). The default returns `None`:
-    /// the store cannot truncate, and must be listed `without: [truncate]`.
+    /// the store cannot truncate, and its tests need `without: [truncate]`.
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
         None
     }
 
     /// Opens a handle like [`open`](Self::open) on a store that can [prune](Prune). The default returns `None`: the
-    /// store cannot prune, and must be listed `without: [prune]`.
+    /// store cannot prune, and its tests need `without: [prune]`.
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         None
     }
@@ -122,8 +123,8 @@ impl<S: Truncate + Prune + Clone + 'static> Fixture for SharedStore<S> {
     }
 }
 
-/// The same storage with one more `Arc<dyn HistoryStore>` around each handle. It tests that the store works through
-/// it.
+/// The same storage, with each handle in one more `Arc<dyn HistoryStore>`. It tests that the store also works through
+/// such an `Arc`.
 #[derive(Clone, Debug)]
 pub struct ThroughArc<F>(pub F);
 

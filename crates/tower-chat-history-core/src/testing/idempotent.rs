@@ -17,7 +17,7 @@ use crate::{
 /// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::IDEMPOTENT;
 
-/// More exchanges than a store may remember that knows only the newest ones.
+/// More exchanges than a store would remember if it remembered only the newest ids.
 const LONG_LOG: usize = 300;
 
 async fn assert_duplicate(chat: &Chat, expect: Expect, exchange: Exchange, seq: Seq) {

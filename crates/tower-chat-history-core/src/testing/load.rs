@@ -74,7 +74,7 @@ pub async fn a_compaction_changes_the_known_state(fixture: &dyn Fixture) {
     assert_eq!(window.exchanges, added[2..]);
 }
 
-/// A state known for one profile is not known for another one whose compaction has another version.
+/// A known state of one profile is not accepted for another profile whose compaction has another version.
 pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;

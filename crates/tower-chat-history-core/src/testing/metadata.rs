@@ -42,7 +42,7 @@ pub async fn absent_and_empty_are_different(fixture: &dyn Fixture) {
     assert_eq!(chat.window(Load::new()).await.exchanges, log);
 }
 
-/// The time is the caller's, to the millisecond, and does not determine the order.
+/// The time that the caller set is returned to the millisecond. It does not determine the order.
 pub async fn time_is_kept_and_orders_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();

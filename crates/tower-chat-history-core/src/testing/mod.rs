@@ -3,8 +3,8 @@
 //!
 //! Each function tests one behavior of the contract. It takes a [`Fixture`], which opens handles on the store's
 //! storage, and panics if the store behaves differently. The panic shows the expected value, the store's answer, and
-//! the sentence of the contract that it breaks. The functions need no particular runtime: they run on the one that the
-//! store needs.
+//! the sentence of the contract that it breaks. The functions work with every async runtime: use the one that the store
+//! needs.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) creates two tests for each function: one on the store itself, and
 //! one through an `Arc<dyn HistoryStore>`. A store's crate runs the whole suite with one macro call, in
@@ -36,8 +36,8 @@
 //! ```
 //!
 //! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], and one that can
-//! [prune](crate::Prune) implements [`Fixture::open_prune`]. The suite then tests that contract too. If the store
-//! cannot, say so in `without`, and the tests that need it are ignored:
+//! [prune](crate::Prune) implements [`Fixture::open_prune`]. The suite then tests these abilities too. If the store
+//! lacks an ability, list it after `without`, and the tests that need it are ignored:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -52,10 +52,9 @@
 //!
 //! # A store of a single process
 //!
-//! Some behaviors drop all handles of a durable store and open it again, so the fixture must not keep it alive. If a
-//! store cannot be open twice, for example because it locks its file, it cannot be opened again for each handle
-//! either. Its fixture then returns the open store as long as a handle exists, using a [`Weak`](std::sync::Weak)
-//! reference:
+//! Some behaviors drop all handles of a durable store and then open it again, so the fixture must not hold a handle
+//! itself. Some stores cannot be open twice, for example because they lock their file. The fixture of such a store
+//! returns the store that is already open, if there is one. It finds it with a [`Weak`](std::sync::Weak) reference:
 //!
 //! ```
 //! use std::sync::{Arc, Weak};
@@ -88,9 +87,10 @@
 //! }
 //! ```
 //!
-//! Other test harnesses can get the same behaviors as a list of names and functions: [`behaviors`].
+//! For other test harnesses, [`behaviors`] returns the same behaviors as a list of names and functions.
 //!
-//! Each behavior uses its own conversations, so all of them may run at the same time on one storage, even one in use.
+//! Each behavior uses its own conversations, so all of them may run at the same time on one storage. The storage may be
+//! in use.
 
 // Assertions are the purpose of this module.
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]

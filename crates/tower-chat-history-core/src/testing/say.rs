@@ -2,8 +2,9 @@
 //! breaks.
 //!
 //! Within this module tree, `assert!`, `assert_eq!` and `assert_ne!` are these macros, not those of the standard
-//! library. Each quotes the `CLAUSE` in its scope: that of the behavior, or else of its group, or else [`PROFILES`],
-//! which defines a store. The first operand of a comparison is the store's answer.
+//! library. Each quotes the `CLAUSE` in its scope: that of the behavior if it has one, otherwise that of its group. The
+//! default is [`PROFILES`], the first sentence of the contract. The first operand of a comparison is the store's
+//! answer.
 //!
 //! [`PROFILES`]: super::clause::PROFILES
 
@@ -64,7 +65,7 @@ macro_rules! unexpected {
 
 /// Unwraps a value that the store must return.
 pub(super) trait Must<T> {
-    /// Returns the value, which must be there because of `why`.
+    /// Returns the value. Fails if there is none. `why` says why there must be one.
     #[track_caller]
     fn must(self, why: &str, clause: &Clause) -> T;
 }

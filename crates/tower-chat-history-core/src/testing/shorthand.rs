@@ -1,4 +1,5 @@
-//! Short forms for a store's own tests, beside the conformance suite. Each panics if it cannot do its work.
+//! Short forms for a store's own tests, in addition to the conformance suite. Each panics if the store returns an
+//! error.
 //!
 //! ```
 //! use tower_chat_history_core::{HistoryStore, testing::shorthand::{conversation, say, texts, window}};
@@ -26,19 +27,19 @@ pub fn conversation(name: &str) -> ConversationId {
     ConversationId::new(["test", name]).expect("a name is not empty and not too long")
 }
 
-/// Returns an exchange with a new id: that text by the user, and the answer "ok".
+/// Returns an exchange with a new id: a user message with this text, and the reply "ok".
 #[must_use]
 pub fn exchange(text: &str) -> Exchange {
     Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant("ok")])
 }
 
-/// Returns an append of that [`exchange`], which expects nothing of the conversation.
+/// Returns an append of [`exchange(text)`](exchange) without a condition ([`Expect::AnyOrCreate`]).
 #[must_use]
 pub fn append(text: &str) -> Append {
     Append::new(Expect::AnyOrCreate, exchange(text))
 }
 
-/// Appends that [`exchange`].
+/// Appends [`exchange(text)`](exchange) without a condition.
 pub async fn say<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId, text: &str) -> Appended {
     store.append(id, append(text)).await.expect("an append that expects nothing is stored")
 }

@@ -168,7 +168,7 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
         let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
         assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
     }
-    // In the other order, so that they have other positions.
+    // Appended in reverse order, so that they get other positions.
     let removed = log.split_off(2);
     for recorded in removed.iter().rev() {
         window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);

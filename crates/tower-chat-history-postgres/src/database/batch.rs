@@ -1,7 +1,8 @@
 //! Batching of calls that find every connection in use: the next free connection serves them in one statement.
 //!
-//! Under load, most of the cost of a call is not the look-up. It is sending, waking up, parsing, committing and
-//! replying, and a batch pays for these once. A call that finds a free connection never waits for others.
+//! Under load, the lookup is the smaller part of a call's cost. The larger part is sending, waking up, parsing,
+//! committing and replying, which a batch does once for all its calls. A call that finds a free connection never waits
+//! for others.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,12 +25,12 @@ const MAX_BATCH: usize = 16;
 
 /// A call that can share a statement with others of its kind.
 pub(crate) trait Batchable: Send + Sync + Sized + 'static {
-    /// Is `true` if the call changes nothing, so that its rows can be returned before the rest of the batch is done.
+    /// `true` if the call changes nothing. Its rows can then be returned before the rest of the batch is done.
     const READS: bool;
 
     /// Returns the key of the conversation that the call is about.
     fn key(&self) -> &str;
-    /// Returns whether the call is small enough not to delay the others in a batch.
+    /// Returns `true` if the call is small enough not to delay the others in a batch.
     fn is_small(&self) -> bool;
     /// Returns the parameters of the single statement, which are also the elements of the arrays of the batched one.
     fn parameters(&self) -> Vec<Parameter<'_>>;
@@ -44,7 +45,8 @@ pub(crate) type Parameter<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 #[derive(Debug)]
 pub(crate) struct BatchQueue<Q>(Arc<Mutex<Waiting<Q>>>);
 
-/// There is at least one task for every [`MAX_BATCH`] waiters. Joining the queue and ending a task both preserve that.
+/// The waiters of a queue, and the number of its tasks. There is at least one task for every [`MAX_BATCH`] waiters:
+/// joining the queue and ending a task preserve this rule.
 #[derive(Debug)]
 struct Waiting<Q> {
     waiters: Vec<Waiter<Q>>,
@@ -54,11 +56,12 @@ struct Waiting<Q> {
 #[derive(Debug)]
 struct Waiter<Q> {
     request: Arc<Q>,
-    /// Dropping it without a result means that the call must be made by itself, like a call repeated after a failure.
+    /// If it is dropped without a result, the waiting call is made by itself, as a repetition.
     result: oneshot::Sender<Vec<Row>>,
 }
 
-/// Runs a call: by itself if a connection is free, and otherwise in a batch with the others that wait.
+/// Runs a call. If a connection is free, the call is run by itself. Otherwise it is run in a batch with other waiting
+/// calls.
 pub(crate) async fn query_batched<Q: Batchable>(
     database: &Arc<Database>,
     queue: &BatchQueue<Q>,
@@ -95,8 +98,9 @@ async fn query_in_batch<Q: Batchable>(
     let wait = database.pool.timeouts().wait.unwrap_or(CALL_TIMEOUT).min(CALL_TIMEOUT);
     let result = match timeout(wait, &mut rows).await {
         Ok(result) => result,
-        // The call has waited as long as a call may wait for a connection. The task that fetches one may belong to
-        // another caller's runtime, which may not be running it.
+        // The call has waited for as long as a call may wait for a connection. The task that leases one may belong to
+        // the runtime of another caller, and that runtime may have stopped. If a connection is free now, the call is
+        // therefore made by itself.
         Err(_) if queue.leave(request) => {
             return if database.is_busy() { Err(PostgresError::PoolTimeout) } else { Ok(None) };
         }
@@ -112,7 +116,8 @@ async fn lease_and_run<Q: Batchable>(task: BatchTask<Q>) {
     let lease = loop {
         match database.lease().await {
             Ok(lease) => break Some(lease),
-            // The oldest waiters time out now as well. The pool may also be one that never waits.
+            // Try again while calls are waiting. Those that have waited longest time out at about the same time and
+            // leave the queue. A pool that never waits returns this error immediately.
             Err(PostgresError::PoolTimeout) if task.has_waiters() => yield_now().await,
             Err(_) => break None,
         }
@@ -140,8 +145,8 @@ async fn run_batch<Q: Batchable>(
     let arrays: Vec<Vec<Redacted<'_>>> =
         (0..statement.types.len()).map(|at| elements.iter().map(|of_one| Redacted(&*of_one[at])).collect()).collect();
     let parameters: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as _).collect();
-    // With a transaction around the statement, rows count only after the transaction is known to have begun: a standby
-    // refuses to begin it.
+    // If the statement is in an explicit transaction, rows are returned only after the transaction has begun
+    // successfully: a standby refuses to begin it.
     let mut results = BatchResults::new(waiters, Q::READS && !database.defaults.differ());
     database.query_each(lease, statement, &parameters, |row| results.add(row)).await?;
     results.finish()
@@ -154,7 +159,7 @@ struct BatchResults<Q> {
     /// The number of the waiter whose rows are being read, counted from one.
     number: i64,
     rows: Vec<Row>,
-    /// Is `true` if a complete result is returned before the others have come.
+    /// `true` if a complete result is returned before the other results have arrived.
     at_once: bool,
     held: Vec<(Waiter<Q>, Vec<Row>)>,
     misplaced: bool,
@@ -213,7 +218,7 @@ impl<Q> BatchQueue<Q> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes a waiter from the queue. Returns whether it was still there.
+    /// Removes a waiter from the queue. Returns `true` if it was still there.
     fn leave(&self, request: &Arc<Q>) -> bool {
         let mut waiting = self.waiting();
         let position = waiting.waiters.iter().position(|waiter| Arc::ptr_eq(&waiter.request, request));
@@ -272,8 +277,8 @@ impl<Q: Batchable> BatchTask<Q> {
     }
 }
 
-/// If a task is dropped before its end, as when its runtime shuts down, the waiters that the remaining tasks do not
-/// cover make their calls by themselves.
+/// If a task is dropped before its end, for example because its runtime shuts down, the remaining tasks may be too few
+/// for the waiters. The waiters in excess then make their calls by themselves.
 impl<Q: Batchable> Drop for BatchTask<Q> {
     fn drop(&mut self) {
         if self.ended {

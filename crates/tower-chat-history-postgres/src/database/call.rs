@@ -14,10 +14,11 @@ use crate::{
     sql::Statement,
 };
 
-/// Planner settings for a transaction: plans must suit large tables. Functions have the same settings on them.
+/// Planner settings for a transaction of several statements, so that plans suit large tables. Functions are declared
+/// with the same settings.
 const PLANNER_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off";
 
-/// A running call: the database, its limits, and a sign that the caller is still there.
+/// A running call: the database, the call's time limits, and a reference that the caller drops when it leaves.
 pub(crate) struct Call {
     database: Arc<Database>,
     limits: CallLimits,
@@ -56,7 +57,8 @@ impl Call {
         }
     }
 
-    /// Runs a statement that may safely run twice, as its own transaction: one round trip, unless something fails.
+    /// Runs a statement as its own transaction, in one round trip. After a transient failure, the statement is
+    /// repeated, so it must be safe to run twice.
     pub(crate) async fn query(
         &self,
         statement: &Statement,

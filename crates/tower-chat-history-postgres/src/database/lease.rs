@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Lease {
     object: Option<Object>,
     prepare: bool,
-    /// Is `true` while a response is pending.
+    /// `true` while a response is pending.
     waiting: bool,
     in_transaction: bool,
 }
@@ -94,8 +94,8 @@ impl Lease {
 
     /// Commits the transaction if the work succeeded, and rolls it back otherwise.
     ///
-    /// Unless a failed commit was certainly rolled back, it is unknown whether it took effect. The failure returned in
-    /// that case is one that the store does not repeat.
+    /// If it is unknown whether a failed commit took effect, the returned failure is one that the store does not
+    /// repeat.
     pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
         match done {
             Ok(done) => match self.commit().await {

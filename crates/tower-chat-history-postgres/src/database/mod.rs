@@ -30,10 +30,11 @@ pub(crate) use self::{
 /// that holds its connections open and never responds.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Settings of a transaction of several statements. Names without a schema are PostgreSQL's own, and every wait ends.
+/// Settings of a transaction of several statements: names without a schema refer to PostgreSQL's own objects, and every
+/// wait has a time limit.
 ///
-/// The lock timeout is longer than the time for which a frozen client can hold a lock. Functions have their own limit
-/// set on them, in `schema/`.
+/// The lock timeout is longer than the time for which a frozen client can hold a lock. Functions have their own lock
+/// timeout, which is declared in `schema/`.
 pub(crate) const TRANSACTION_LIMITS: &str = "set local search_path = pg_catalog; set local lock_timeout = '10s'; \
                                  set local idle_in_transaction_session_timeout = '5s'";
 
@@ -46,7 +47,7 @@ pub(crate) struct Database {
     /// The role that is trusted as the schema's owner, in addition to the current role and its groups.
     pub(crate) schema_owner: Option<String>,
     pub(crate) sql: Sql,
-    /// Is `true` if statements are prepared and kept. A connection must then always lead to the same server session.
+    /// `true` if statements are prepared and kept. A connection must then always lead to the same server session.
     pub(crate) prepare: bool,
     pub(crate) retry_for: Duration,
     pub(crate) defaults: SessionDefaults,
@@ -55,14 +56,14 @@ pub(crate) struct Database {
 /// Settings of the role or the database that change a transaction. By default, PostgreSQL sets neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionDefaults {
-    /// Is `true` if the default isolation level is not "read committed".
+    /// `true` if the default isolation level is not "read committed".
     pub(crate) isolated: bool,
-    /// Is `true` if transactions are read-only by default.
+    /// `true` if transactions are read-only by default.
     pub(crate) read_only: bool,
 }
 
 impl SessionDefaults {
-    /// Returns whether a statement needs a transaction around it to have the effect that it has with PostgreSQL's
+    /// Returns `true` if a statement must run in an explicit transaction, to have the same effect as with PostgreSQL's
     /// defaults.
     pub(crate) fn differ(self) -> bool {
         self != Self::default()
@@ -88,8 +89,8 @@ pub(crate) struct CallLimits {
 }
 
 impl CallLimits {
-    /// Returns the limits for a second call with the same deadline, after a first one that used up its repetitions. The
-    /// second call is repeated once.
+    /// Returns the limits for a second call, after the first one has used all its repetitions. The deadline is the
+    /// same. The second call is repeated at most once.
     pub(crate) const fn spent(self) -> Self {
         Self { retry_for: Duration::ZERO, ..self }
     }
@@ -114,7 +115,7 @@ impl Database {
         Ok(Lease::new(object, self.prepare))
     }
 
-    /// Returns whether a call would have to wait for a connection.
+    /// Returns `true` if a call would have to wait for a connection.
     pub(crate) fn is_busy(&self) -> bool {
         let pool = self.pool.status();
         pool.available == 0 && pool.size >= pool.max_size

@@ -11,8 +11,8 @@ use crate::error::PostgresError;
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 /// The limit of [`PostgresOptions::retry_for`](crate::PostgresOptions::retry_for). It leaves the last attempt time to
-/// wait for the pool, a connection and a lock before [`CALL_TIMEOUT`](super::CALL_TIMEOUT). The call can then report
-/// its failure, and not only that it took too long.
+/// wait for the pool, a connection and a lock before [`CALL_TIMEOUT`](super::CALL_TIMEOUT). The call then returns its
+/// own failure, and not only the error that it took too long.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(40);
 
 /// The repetitions of one call.
@@ -32,7 +32,7 @@ impl Retry {
     pub(crate) async fn again(&mut self, error: PostgresError, pool: &Pool) -> Result<(), PostgresError> {
         if error.is_stale_statement() && !self.prepared_again {
             self.prepared_again = true;
-            // The cause of one connection's stale statements most likely affected all connections.
+            // If the statements of one connection are stale, those of all connections most likely are.
             pool.manager().statement_caches.clear();
             return Ok(());
         }
@@ -40,7 +40,8 @@ impl Retry {
             return Err(error);
         }
         if self.repeated == 0 {
-            // A dead pooled connection is no reason to fail: most likely another one works, or a new one can be made.
+            // The connection from the pool may have been lost long ago. Another one probably works, or a new one can be
+            // made.
             self.repeated = 1;
             return Ok(());
         }

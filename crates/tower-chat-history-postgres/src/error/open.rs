@@ -12,9 +12,9 @@ pub enum OpenError {
     /// The URL is invalid. It is not shown, because it may contain a password.
     #[error("invalid database URL")]
     Url,
-    /// The URL asks for TLS, and the method connects without it.
+    /// The URL requires TLS, and the method connects without it.
     #[error(
-        "the URL asks for TLS: use connect_rustls (feature rustls of the crate tower-chat-history-postgres) or connect_with"
+        "the URL requires TLS: use connect_rustls (feature rustls of the crate tower-chat-history-postgres) or connect_with"
     )]
     NeedsTls,
     /// The schema's name is invalid.
@@ -28,12 +28,12 @@ pub enum OpenError {
     },
     /// The number of connections is out of range.
     #[error(
-        "invalid number of connections {asked}: PostgresOptions::connections takes 1 to {max}",
+        "invalid number of connections {connections}: PostgresOptions::connections takes 1 to {max}",
         max = PostgresOptions::MAX_CONNECTIONS
     )]
     Connections {
         /// The requested number.
-        asked: usize,
+        connections: usize,
     },
     /// The database's encoding cannot represent every text.
     #[error("the database's encoding is {encoding}, but the store needs UTF8")]
@@ -74,10 +74,10 @@ pub enum OpenError {
     /// The system's root certificates cannot be read, or TLS cannot be set up with them.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server asks for a password, and the URL or configuration has none.
-    #[error("the server asks for a password, and none was given")]
+    /// The server requires a password, and the URL or configuration has none.
+    #[error("the server requires a password, and none was given")]
     NoPassword,
-    /// The connection asks for TLS, and the server does not support it.
+    /// The connection requires TLS, and the server does not support it.
     #[error("the server does not support TLS")]
     ServerWithoutTls,
     /// The TLS handshake failed. The server's certificate is not trusted or is for another host, or the two sides have
@@ -136,7 +136,7 @@ impl OpenError {
         }
     }
 
-    /// Returns whether opening may succeed a little later.
+    /// Returns `true` if the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Postgres { source, .. } if source.is_retryable())

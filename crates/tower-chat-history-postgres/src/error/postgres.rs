@@ -34,10 +34,10 @@ pub enum PostgresError {
         /// The cause.
         source: Option<io::Error>,
     },
-    /// The server asks for a password, and there is none.
-    #[error("the server asks for a password, and none was given")]
+    /// The server requires a password, and there is none.
+    #[error("the server requires a password, and none was given")]
     NoPassword,
-    /// The connection asks for TLS, and the server does not support it.
+    /// The connection requires TLS, and the server does not support it.
     #[error("the server does not support TLS")]
     ServerWithoutTls,
     /// The TLS handshake failed, usually because the server's certificate is not trusted.
@@ -46,8 +46,8 @@ pub enum PostgresError {
         /// The error of the TLS connector.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The call took longer than a minute. The time includes waiting for a connection, for responses and between
-    /// attempts.
+    /// The call took longer than a minute. The time includes waiting for a connection, waiting for responses, and the
+    /// pauses between attempts.
     #[error("the call took longer than a minute")]
     NoAnswer,
     /// No connection of the pool became free, or could be made, in time.
@@ -150,7 +150,7 @@ const TRANSIENT: [SqlState; 24] = [
 const TRANSACTION_TIMEOUT: &str = "25P04";
 
 impl PostgresError {
-    /// Returns whether the same call may succeed a little later.
+    /// Returns `true` if the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -172,7 +172,7 @@ impl PostgresError {
         }
     }
 
-    /// Returns whether the connection can no longer be used: it is closed, or leads to a server that is read-only.
+    /// Returns `true` if the connection can no longer be used: it is closed, or leads to a server that is read-only.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
             Self::Connection { .. } => true,
@@ -197,38 +197,39 @@ impl PostgresError {
         }
     }
 
-    /// Returns whether the server responded to the statement, so that the connection is not the cause.
+    /// Returns `true` if the server responded to the statement: the connection works.
     pub(crate) const fn is_answer(&self) -> bool {
         matches!(self, Self::Sql { .. } | Self::Protocol)
     }
 
-    /// Returns whether a call is repeated after this error.
+    /// Returns `true` if a call is repeated after this error.
     pub(crate) fn is_repeated(&self) -> bool {
         let pointless = matches!(self, Self::PoolTimeout | Self::NoRuntime);
-        // A call that timed out waiting for a lock has held a connection all that time, while other calls wait for one.
+        // A lock timeout is not repeated either: the call has used a connection all that time, and other calls wait for
+        // one.
         self.is_retryable() && !pointless && !self.is_time_limit()
     }
 
-    /// Returns whether the server could not add or subtract the numbers that it found.
+    /// Returns `true` if a sum or difference of stored numbers was out of range.
     pub(crate) fn is_out_of_range(&self) -> bool {
         matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
     }
 
-    /// Returns whether the server ended the statement because of a time limit or a request to cancel it.
+    /// Returns `true` if the server ended the statement because of a time limit or a request to cancel it.
     pub(crate) fn is_time_limit(&self) -> bool {
         let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
         matches!(self, Self::Sql { code, .. } if limits.contains(code))
     }
 
-    /// Returns whether the transaction was certainly rolled back, and may be repeated at once.
+    /// Returns `true` if the transaction was certainly rolled back, and may be repeated at once.
     pub(crate) fn is_undone(&self) -> bool {
         let undone = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         matches!(self, Self::Sql { code, .. } if undone.contains(code))
     }
 
-    /// Returns whether the server no longer knows a prepared statement, or knows another one under its name. A pooler
-    /// has switched the server connection, or the statement was discarded. Nothing was executed, and preparing again
-    /// helps.
+    /// Returns `true` if the server does not know a prepared statement, or knows another one under its name. The cause
+    /// is a pooler that has switched the server connection, or a statement that was discarded. Nothing was executed.
+    /// Preparing the statement again helps.
     pub(crate) fn is_stale_statement(&self) -> bool {
         // The other two are "prepared statement already exists" and "cached plan must not change result type".
         let stale =

@@ -9,11 +9,12 @@ use crate::{
     rows::{self, Head, count, stored},
 };
 
-/// The largest size of a page's messages. A page with a single exchange may be larger.
+/// The largest size of a page's messages, in bytes. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: i64 = 4 << 20;
 
 pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, Failure> {
-    // Far more than fits a page, and small enough that adding a position cannot overflow.
+    // This bound is far above the number of exchanges in a page. It is low enough that the sum with a position cannot
+    // overflow.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
     let rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &MAX_PAGE_BYTES]).await;

@@ -21,7 +21,7 @@ const MIGRATIONS: [(&str, i32); 1] = [(
     1,
 )];
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A handful.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // There are few steps.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
 
 /// The table of versions. Each migration adds a row.
@@ -37,15 +37,17 @@ enum Found {
 
 /// Runs the migration steps that the database lacks, all or none, and reads the settings of the session.
 ///
-/// Any number of replicas may migrate at once: one does, the others wait for it. If nothing is missing, nothing is
-/// locked, and the role only needs the right to read the table of versions. The time limit is that of a call.
+/// Any number of replicas may call this at the same time: one of them migrates, and the others wait. If no step is
+/// missing, this locks nothing, and the role needs only the right to read the table of versions. It has the same time
+/// limit as a call.
 pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
     // A time limit needs a runtime.
     Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
     timeout(CALL_TIMEOUT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
 }
 
-/// Migrates, and repeats after transient failures. Every step may run twice, even if it is unknown if it took effect.
+/// Migrates, and repeats after transient failures. If it is unknown whether a migration was committed, it is safe to
+/// repeat it.
 async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> {
     let mut retry = database.retry();
     loop {
@@ -143,7 +145,7 @@ async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found,
             Ok((Found::Nothing { schema: column(1)? }, defaults))
         };
     }
-    // A later step cannot make readable what an earlier one made unreadable.
+    // A library must be able to use the result of every step, so the largest `readable_from` counts.
     let newest = "select coalesce(max(version), 0), coalesce(max(readable_from), 0) from @.schema_version";
     let rows = transaction.query(&statement(&in_schema(newest, schema), &[]), &[]).await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;

@@ -27,14 +27,16 @@ pub(crate) async fn append(
 ) -> Result<Appended, Failure> {
     let limits = database.limits();
     let refused = match once(database, queue, id, append, name, limits).await {
-        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => Some(refused),
+        // The compaction was compared with one that cannot be read.
+        Err(Failure::Store(StoreError::CorruptCompaction { .. })) => None,
         done => return done,
     };
-    // No error about the compaction may stop the exchange, whose reply was paid for. This holds for permanent errors
-    // and for transient ones that did not pass in time. An SQLSTATE does not say if the error is about the exchange or
-    // about the compaction. If the exchange cannot be stored either, for example on a read-only server, the second call
-    // fails.
-    let limits = if refused.is_repeated() { limits.spent() } else { limits };
+    // An error about the compaction must not prevent the exchange from being stored, because its reply was paid for.
+    // This applies to permanent errors, and to transient errors that persisted. An SQLSTATE does not show if the error
+    // is about the exchange or about the compaction, so the exchange is appended alone. If that is not possible either,
+    // for example on a read-only server, the second call fails.
+    let limits = if refused.is_some_and(|refused| refused.is_repeated()) { limits.spent() } else { limits };
     let alone = Append::new(append.expect, append.exchange.clone());
     let mut appended = once(database, queue, id, &alone, name, limits).await?;
     appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
@@ -88,7 +90,7 @@ impl Batchable for AppendRequest {
             Box::new(self.name),
             Box::new(exchange.id.as_str()),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
-            // The sizes that load limits count.
+            // The number of messages and the bytes, as load limits count them.
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
@@ -107,7 +109,7 @@ impl Batchable for AppendRequest {
     }
 }
 
-/// Converts the expectation for the function.
+/// Converts the expectation to the arguments of `append_1`: kind, incarnation and version.
 fn expectation(expect: Expect) -> (i32, Option<Uuid>, Option<i64>) {
     match expect {
         Expect::Absent => (0, None, None),
@@ -128,7 +130,8 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
         (0, Some(current)) => {
             let seq = Seq::new(count(row.try_get(5)?));
             // The exchange is stored, even if the stored compaction cannot be read.
-            let outcome = |compact| compact::outcome(id, compact, row, 6).unwrap_or(CompactOutcome::Kept(None));
+            let len = count(row.try_get(4)?);
+            let outcome = |compact| compact::outcome(id, compact, row, 6, len).unwrap_or(CompactOutcome::Kept(None));
             let compaction = append.compact.as_ref().map(outcome);
             Ok(Appended::stored(current, seq, compaction))
         }
@@ -149,7 +152,10 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             None => Err(PostgresError::Protocol.into()),
         },
         (4, _) => match &append.compact {
-            Some(compact) => compact::outcome(id, compact, row, 6).map(|_| Err(PostgresError::Protocol.into()))?,
+            Some(compact) => {
+                let len = count(row.try_get(4)?);
+                compact::outcome(id, compact, row, 6, len).map(|_| Err(PostgresError::Protocol.into()))?
+            }
             None => Err(PostgresError::Protocol.into()),
         },
         (5, _) => Err(damaged_counters(id).into()),

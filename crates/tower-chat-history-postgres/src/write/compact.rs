@@ -66,27 +66,32 @@ pub(crate) async fn compact(
     if row.try_get::<_, Option<i32>>(0)?.is_none() {
         return Err(StoreError::Gone.into());
     }
-    outcome(id, &compact, row, 0)
+    // The function does not return the length of the log.
+    outcome(id, &compact, row, 0, u64::MAX)
 }
 
-/// Reads the outcome of a compaction: verdict, version, positions and body, from a column on.
+/// Reads the outcome of a compaction for a log of length `len`: verdict, version, positions and body, from a column on.
+///
+/// The verdict depends on the columns of the stored compaction. If it cannot be read, this is the error.
 pub(super) fn outcome(
     id: &ConversationId,
     compact: &Compact,
     row: &Row,
     column: usize,
+    len: u64,
 ) -> Result<CompactOutcome, Failure> {
-    let version: Option<i64> = row.try_get(column + 1)?;
-    let refused = |error: CompactionError| Err(StoreError::from(error).into());
-    match (row.try_get::<_, i32>(column)?, version) {
-        (0, Some(version)) => Ok(CompactOutcome::Stored(CompactionVersion::new(count(version)))),
-        (1, None) => Ok(CompactOutcome::Kept(None)),
-        (1, Some(version)) => {
+    let (verdict, version): (i32, Option<i64>) = (row.try_get(column)?, row.try_get(column + 1)?);
+    let stored = match version {
+        Some(version) if verdict > 0 => {
             let (positions, body): (Vec<i64>, _) = (row.try_get(column + 2)?, row.try_get(column + 3)?);
-            // The length of the log was checked when the compaction was stored.
-            let stored = rows::compaction(id, u64::MAX, &compact.profile, version, &positions, body);
-            Ok(CompactOutcome::Kept(Some(stored?)))
+            Some(rows::compaction(id, len, &compact.profile, version, &positions, body)?)
         }
+        _ => None,
+    };
+    let refused = |error: CompactionError| Err(StoreError::from(error).into());
+    match (verdict, version) {
+        (0, Some(version)) => Ok(CompactOutcome::Stored(CompactionVersion::new(count(version)))),
+        (1, _) => Ok(CompactOutcome::Kept(stored)),
         (2, _) => refused(CompactionError::GoesBack),
         (3, _) => refused(CompactionError::CoversWindow),
         (4, _) => refused(CompactionError::BeyondLog),

@@ -30,11 +30,11 @@ pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failu
     delete_locked(call, id).await
 }
 
-/// Deletes a conversation, whichever incarnation it is in. The row is locked first, because other calls keep beginning
-/// new incarnations between two statements of this one.
+/// Deletes a conversation in any incarnation. The row is locked first, so that no other call begins a new incarnation
+/// between two statements of this call.
 ///
-/// A request that arrives late deletes nothing here: it belongs to a transaction that has held the lock all the time,
-/// or that the server has rolled back because its client was silent.
+/// A request that arrives late deletes nothing: its transaction either still holds the lock, or was rolled back by the
+/// server because its client was silent.
 async fn delete_locked(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let mut retry = call.retry();
     loop {

@@ -65,7 +65,7 @@ async fn within(
     Ok(Pruned::new(revision, removed))
 }
 
-/// Scans the log from its end without reading records, to find where it is to begin.
+/// Scans the log from its end without reading records, to find the position at which it begins after the prune.
 ///
 /// Message counts are compared with their sums, because a wrong count would remove too much. Other damage is found when
 /// the log is read.

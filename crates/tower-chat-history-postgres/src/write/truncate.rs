@@ -74,8 +74,8 @@ pub(super) async fn lock(call: &Call, transaction: &mut Lease, id: &Conversation
     rows.first().map(|row| Log::from_row(id, row)).transpose()
 }
 
-/// Begins a new incarnation with the exchanges before position `len`. Its version is `len`, as if each exchange were
-/// one change.
+/// Begins a new incarnation with the exchanges before position `len`. The version of its log is `len`, as if each
+/// exchange had been appended in this incarnation.
 ///
 /// The sums are those of the remaining exchanges. `None` leaves the stored ones as they are.
 pub(super) async fn begin_incarnation(

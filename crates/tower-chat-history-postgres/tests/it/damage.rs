@@ -22,6 +22,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         counters_of_exchanges_at_the_ends_of_their_range_are_corrupt,
         positions_at_the_ends_of_their_range_are_corrupt,
         compaction_versions_at_the_ends_of_their_range_are_corrupt,
+        a_damaged_compaction_prevents_no_append,
     ]
 }
 
@@ -140,6 +141,39 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
         client.batch_execute(&change).await.unwrap();
         let error = store.load(&id, Load::new()).await.unwrap_err();
         assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{start}: {error:?}");
+    }
+}
+
+/// The exchange was paid for, so it is stored whatever the state of the stored compaction.
+async fn a_damaged_compaction_prevents_no_append() {
+    let record = |window: u64, rounds: u64| {
+        format!(r#"body = '{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0}}'"#)
+    };
+    let mut damages = vec![
+        format!("window_start = 4, {}", record(2, 2)),
+        format!("window_start = 99, rounds_start = 99, {}", record(99, 99)),
+        format!("rounds_start = 99, {}", record(2, 99)),
+        "rounds_start = 5, body = 'secret'".to_owned(),
+    ];
+    for column in ["window_start", "rounds_start", "cleared_before", "covers_to"] {
+        damages.extend([5, 99, i64::MAX - 1, i64::MAX].map(|position| format!("{column} = {position}")));
+    }
+    for damage in damages {
+        let (store, client, id) = setup().await;
+        let incarnation = window(&store, &id).await.revision.incarnation();
+        store.compact(&id, incarnation, compact(NONE, 2)).await.unwrap();
+        client.batch_execute(&format!("update chat_history.compaction set {damage}")).await.unwrap();
+        let error = store.load(&id, Load::new()).await.unwrap_err();
+        assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{damage}: {error:?}");
+        let first = CompactionVersion::new(1);
+        for (text, wrong_start) in [("a rule kept", 2), ("a rule broken", 3)] {
+            let appended = store.append(&id, append(text).compact(compact(first, wrong_start))).await.unwrap();
+            assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{damage}, {text}");
+        }
+        let mut own = append("its own window");
+        own = own.compact(compact(CompactionVersion::new(7), 8));
+        assert_eq!(store.append(&id, own).await.unwrap().compaction, Some(CompactOutcome::Kept(None)), "{damage}");
+        assert_eq!(texts(&store, &id).await[6..], ["a rule kept", "a rule broken", "its own window"], "{damage}");
     }
 }
 

@@ -62,7 +62,7 @@ if profile then
   cut = cut_at(CUT)
   verdict, wrong = judge(self, at + 1, at, opens == '1', cut.v, cut)
   if wrong and wrong[1] ~= 'compaction' then
-    return wrong
+    return refused_cut(self, profile, wrong)
   end
   -- A stored compaction that cannot be read stays as it is, and does not stop the exchange.
 end
@@ -77,6 +77,26 @@ if not self then
 end
 local entry = struct.pack(NUMBERS, opens, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
+local expired, sweeps, expires = self.t == 1, self.b < self.f, nil
+demand('RPUSH', log, '')
+demand('RPUSH', index, '')
+demand('HSET', ids, '', '')
+demand('HSET', meta, '', '')
+if ttl ~= '' then
+  local now = redis.call('TIME')
+  expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
+end
+for _, key in ipairs(KEYS) do
+  if expires then
+    demand('PEXPIREAT', key, expires)
+  elseif expired then
+    demand('PERSIST', key)
+  end
+end
+if sweeps then
+  demand_sweep()
+end
+
 -- The first write is one that a full server refuses: nothing is written then. Later writes are not refused.
 local pushed = redis.pcall('RPUSH', log, body)
 if type(pushed) == 'table' then
@@ -86,7 +106,7 @@ redis.call('RPUSH', index, entry)
 redis.call('HSET', ids, id, at)
 self.n = at + 1
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
-local expired, stored = self.t == 1, {}
+local stored = {}
 self.t = ttl ~= '' and 1 or 0
 local answer = {'stored', self.i, at + 1, self.f, at, 'none'}
 if verdict == 'store' then
@@ -101,10 +121,8 @@ elseif wrong then
 end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 
-if ttl ~= '' then
+if expires then
   -- All keys expire at the same time, so that no key is missing before the others.
-  local now = redis.call('TIME')
-  local expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
   for _, key in ipairs(KEYS) do
     redis.call('PEXPIREAT', key, expires)
   end
@@ -113,7 +131,7 @@ elseif expired then
     redis.call('PERSIST', key)
   end
 end
-if self.b < self.f then
+if sweeps then
   -- A prune was interrupted: its rest is removed in small steps.
   sweep(self, 64)
 end

@@ -15,13 +15,14 @@ end
 local cut = cut_at(3)
 local verdict, wrong = judge(self, self.n, -1, false, cut.v, cut)
 if wrong then
-  return wrong
+  return refused_cut(self, profile, wrong)
 end
 if verdict == 'keep' then
   return {'kept', kept(self, profile)}
 end
 local number, stored = cut_fields(profile, cut.v, 3, call, cut)
 self.k = self.k + 1
+demand('HSET', meta, 's', '')
 local written = redis.pcall('HSET', meta, 's', packed(self), unpack(stored))
 if type(written) == 'table' then
   return refused_write(written)

@@ -56,3 +56,11 @@ end
 local function kept(self, profile)
   return self.v, self.v and redis.call('HGET', meta, 'c:' .. profile)
 end
+
+-- Adds the stored compaction to the reply that a compaction is refused: the client checks if it can be read.
+local function refused_cut(self, profile, wrong)
+  if wrong[1] == 'broken' and self then
+    wrong[8], wrong[9] = kept(self, profile)
+  end
+  return wrong
+end

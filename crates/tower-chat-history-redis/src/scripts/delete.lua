@@ -8,5 +8,6 @@ end
 if string.sub(state, 3, 18) ~= string.sub(ARGV[1], 3, 18) then
   return {'changed', state}
 end
+demand('UNLINK', unpack(KEYS))
 redis.call('UNLINK', unpack(KEYS))
 return {'deleted'}

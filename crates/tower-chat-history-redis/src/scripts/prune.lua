@@ -38,6 +38,10 @@ local rewrites = traces == 'remove' and first > 0
 if rewrites and self.k ~= tonumber(changes) then
   return {'again'}
 end
+if rewrites or removed > 0 then
+  demand('HDEL', meta, '')
+  demand_sweep()
+end
 if rewrites then
   begin_incarnation(self, fresh, 7)
 end

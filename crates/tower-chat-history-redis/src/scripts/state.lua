@@ -64,8 +64,8 @@ local function packed(self)
   return numbers .. digits(numbers)
 end
 
--- Checks that the keys are complete. A key that was evicted, or elements that another program removed, would shift
--- positions, and a wrong history is worse than none.
+-- Checks that the keys are complete. If a key was evicted, or another program removed elements, positions would shift,
+-- and a wrong history would be returned.
 local function whole(self)
   local held = self.n - self.b + self.x
   if redis.call('LLEN', log) ~= held or redis.call('LLEN', index) ~= held or redis.call('HLEN', ids) ~= held then

@@ -5,6 +5,7 @@ if not self then
 end
 whole(self)
 if self.x > 0 or self.b < self.f then
+  demand_sweep()
   sweep(self, tonumber(ARGV[1]))
 end
 return {'swept', self.x + self.f - self.b}

@@ -17,6 +17,7 @@ if len >= self.n then
   return {'whole', self.i, self.n, self.f}
 end
 if len <= self.f then
+  demand('UNLINK', meta, log, index, ids)
   redis.call('UNLINK', meta, log, index, ids)
   return {'emptied', self.n - self.f}
 end
@@ -24,6 +25,8 @@ if self.k ~= tonumber(changes) then
   return {'again'}
 end
 local before = entry(self, len)
+demand('HDEL', meta, '')
+demand_sweep()
 begin_incarnation(self, fresh, 6)
 self.x = self.x + self.n - len
 self.n, self.messages, self.bytes, self.openings = len, before.messages, before.bytes, before.openings

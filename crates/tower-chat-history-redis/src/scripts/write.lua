@@ -10,6 +10,15 @@ local function refused_write(failure)
   return failure
 end
 
+-- Demands the rights to `sweep`.
+local function demand_sweep()
+  demand('LRANGE', index, '0', '0')
+  demand('HDEL', ids, '')
+  demand('LTRIM', log, '0', '-1')
+  demand('LTRIM', index, '0', '-1')
+  demand('HSET', meta, 's', '')
+end
+
 -- Deletes elements that no longer belong to the log, at most `budget` of them.
 local function sweep(self, budget)
   local function forget(from, to)

@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 const PASSWORD: &str = "hunter2";
-const MISSING: &str = "demands a password";
+const MISSING: &str = "requires a password";
 const WRONG: &str = "refused the name or the password";
 
 fn guarded() -> Server {

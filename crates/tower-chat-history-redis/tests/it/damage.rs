@@ -30,6 +30,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         sums_that_contradict_the_exchanges_are_corrupt,
         swapped_elements_are_corrupt,
         a_damaged_compaction_prevents_no_append,
+        a_compaction_with_damaged_positions_prevents_no_append,
         a_truncation_removes_damaged_compactions,
     ]
 }
@@ -311,6 +312,38 @@ async fn a_damaged_compaction_prevents_no_append() {
             assert_eq!(matches!(outcome, CompactOutcome::Stored(_)), mends, "{positions}: {outcome:?}");
             assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 8);
         }
+    }
+}
+
+/// The script compares positions that do not match the record, or that are beyond the log.
+async fn a_compaction_with_damaged_positions_prevents_no_append() {
+    let record = |window: u64, rounds: u64| {
+        format!(r#"{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0}}"#)
+    };
+    for (positions, record) in [
+        ("1 2 1 0 0 ab", record(1, 1)),
+        ("1 99 1 0 0 ab", record(1, 1)),
+        ("1 1 99 0 0 ab", record(1, 1)),
+        ("1 1 1 99 0 ab", record(1, 1)),
+        ("1 1 1 0 99 ab", record(1, 1)),
+        ("1 99 99 0 0 ab", record(99, 99)),
+        ("1 1 99 0 0 ab", record(1, 99)),
+        ("1 1 99 0 0 ab", "secret".to_owned()),
+    ] {
+        let (mut test, id) = setup().await;
+        let incarnation = window(&test.store, &id).await.revision.incarnation();
+        test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", &record]);
+        let replaces = CompactionVersion::new(1);
+        let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+        for error in [
+            test.store.load(&id, Load::new()).await.unwrap_err(),
+            test.store.compact(&id, incarnation, compact.clone()).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{positions}: {error:?}");
+        }
+        let appended = test.store.append(&id, append("four").compact(compact)).await.unwrap();
+        assert_eq!((appended.seq, appended.compaction), (Seq::new(3), Some(CompactOutcome::Kept(None))), "{positions}");
+        assert_eq!(test.store.conversation(&id).messages().await.unwrap().len(), 8);
     }
 }
 

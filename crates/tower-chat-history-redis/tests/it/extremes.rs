@@ -48,7 +48,7 @@ async fn an_error_names_the_server_without_secrets() {
     let cluster = options().connect_cluster([format!("redis://me:hunter2@127.0.0.1:{port}/")]).await.unwrap_err();
     for error in [single, cluster] {
         let OpenError::Connect { source, .. } = &error else { panic!("{error:?}") };
-        let text = format!("the server at 127.0.0.1:{port} could not be connected to: {source}");
+        let text = format!("connecting to the server at 127.0.0.1:{port} failed: {source}");
         assert_eq!(error.to_string(), text);
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }

@@ -1,22 +1,23 @@
 //! The rights that a user needs, and slots that move between nodes.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use libtest_mimic::Trial;
 use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
-    PruneTo, Seq, StoreError,
+    Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, ImportError, Incarnation,
+    Load, Loaded, Message, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate, testing::shorthand::log_texts,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-use crate::support::{TestServer, append, cluster, command, conversation, say, texts};
+use crate::support::{BEGINNING, TestServer, append, cluster, command, conversation, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         the_documented_rights_are_enough,
         the_documented_rights_are_enough_for_a_cluster,
+        a_missing_right_leaves_the_conversation_as_it_was,
         a_call_waits_for_a_slot_that_moves,
     ]
 }
@@ -70,15 +71,107 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     for text in ["two", "three", "four"] {
         last = say(store, id, text).await;
     }
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
-    store.compact(id, last.revision.incarnation(), compact).await.unwrap();
+    store.compact(id, last.revision.incarnation(), compact(CompactionVersion::NONE, 1)).await.unwrap();
     assert_eq!(texts(store, id).await, ["one", "two", "three", "four"]);
     store.conversation(id).truncate(Seq::new(4)).await.unwrap();
     store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(store.conversation(id).messages().await.unwrap().len(), 2);
     store.delete(id).await.unwrap();
     assert_eq!(store.load(id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+/// The commands that change keys.
+const CHANGES: [&str; 7] = ["unlink", "hset", "hdel", "ltrim", "rpush", "persist", "pexpireat"];
+
+/// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
+const WRITES: [&str; 13] = [
+    "first append",
+    "append",
+    "append with a compaction",
+    "append that begins an expiry",
+    "append that ends an expiry",
+    "append after an interrupted prune",
+    "compact",
+    "prune",
+    "prune and erase",
+    "truncate",
+    "truncate all",
+    "delete",
+    "import",
+];
+
+/// The user lacks one command during one call. The call fails without an effect, unless it does not need the command.
+async fn a_missing_right_leaves_the_conversation_as_it_was() {
+    let mut test = TestServer::new().await;
+    test.run::<()>(&user("app", &[RIGHTS]));
+    let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
+    let store = RedisStore::connect(&url).await.unwrap();
+    let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
+    for lacking in RIGHTS.split_whitespace().filter(|right| !right.starts_with("+eval")).map(|right| &right[1..]) {
+        for (number, call) in WRITES.into_iter().enumerate() {
+            let (id, what) = (conversation(&format!("{lacking} {number}")), format!("{call} without {lacking}"));
+            if call != "first append" {
+                for text in ["one", "two", "three", "four"] {
+                    say(if call.ends_with("ends an expiry") { &expiring } else { &store }, &id, text).await;
+                }
+                let incarnation = window(&store, &id).await.revision.incarnation();
+                store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
+            }
+            if call.ends_with("prune") && call.starts_with("append") {
+                test.change_state(&id, &[(BEGINNING, 1)]);
+            }
+            let before = log_texts(&store, &id).await;
+            let revision = store.read(&id, Seq::FIRST, 1).await.unwrap().revision;
+            test.run::<()>(&["ACL", "SETUSER", "app", &format!("-{lacking}")]);
+            let refused = write(&store, &expiring, &id, call, revision).await.err();
+            test.run::<()>(&["ACL", "SETUSER", "app", &format!("+{lacking}")]);
+            let mut after = log_texts(&store, &id).await;
+            if let Some(refused) = refused {
+                let source = refused.source().unwrap().to_string();
+                // Redis 7.0 reports a refused read as ERR, later versions as NOPERM.
+                assert!(source.ends_with("NOPERM") || !CHANGES.contains(&lacking), "{what}: {refused:?}");
+                assert_eq!(after, before, "{what}");
+            }
+            say(&store, &id, "again").await;
+            after.push("again".to_owned());
+            assert_eq!(log_texts(&store, &id).await, after, "{what}");
+            assert!(texts(&store, &id).await.ends_with(&["again".to_owned()]), "{what}");
+        }
+    }
+}
+
+async fn write(
+    store: &RedisStore,
+    expiring: &RedisStore,
+    id: &ConversationId,
+    call: &str,
+    revision: Option<Revision>,
+) -> Result<(), StoreError> {
+    let compaction = || compact(CompactionVersion::new(1), 2);
+    let (revision, turns) = (revision.unwrap_or(Revision::new(Incarnation::random(), 0)), PruneTo::LastTurns(2));
+    let incarnation = revision.incarnation();
+    match call {
+        "append with a compaction" => store.append(id, append("more").compact(compaction())).await.map(drop),
+        "append that begins an expiry" => expiring.append(id, append("more")).await.map(drop),
+        "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
+        "prune" => store.prune(id, incarnation, turns, Derived::Keep).await.map(drop),
+        "prune and erase" => store.prune(id, incarnation, turns, Derived::Erase).await.map(drop),
+        "truncate" => store.truncate(id, revision, Seq::new(3)).await.map(drop),
+        "truncate all" => store.truncate(id, revision, Seq::FIRST).await.map(drop),
+        "delete" => store.delete(id).await,
+        "import" => match store.conversation(id).import([Message::user("q"), Message::assistant("a")]).await {
+            Err(ImportError::Store { source, .. }) => Err(source),
+            imported => {
+                imported.unwrap();
+                Ok(())
+            }
+        },
+        _ => store.append(id, append("more")).await.map(drop),
+    }
+}
+
+fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
+    Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(window_start)) }
 }
 
 /// A slot moves from one node to another. A user with few rights is redirected as well.

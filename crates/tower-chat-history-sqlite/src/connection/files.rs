@@ -1,7 +1,7 @@
 //! The names and sizes of a database's files, examined before anything is opened.
 //!
-//! Only metadata is read. If this process opened and closed the file by other means than SQLite, the locks that its
-//! other connections hold on the file would be lost.
+//! Only metadata is read. If this process opened and closed the file with plain file functions, it would lose the locks
+//! that its other connections hold on the file.
 
 use std::{
     ffi::OsString,
@@ -18,7 +18,7 @@ const MAX_LINKS: usize = 200;
 /// The size of the header that every database begins with, except an empty one.
 const HEADER_BYTES: u64 = 100;
 
-/// The longest suffix of the files beside a database.
+/// The longest suffix that SQLite appends to a database's name for its other files.
 const LONGEST_SUFFIX: &str = "-journal";
 
 /// The state of the files of a database that is to be opened.
@@ -35,14 +35,14 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name cannot be that of a database, or if the file is too short to be one.
+    /// Returns an error if the name is not allowed for a database, or if the file is too short to be a database.
     pub(super) fn at(path: &Path) -> Result<Self, Refusal> {
-        // SQLite puts the other files beside the target of a link.
+        // If the path is a link, SQLite creates the other files next to the link's target.
         let real = followed(path);
         if is_reserved(&real) {
             return Err(Refusal::ReservedName { real });
         }
-        if is_too_long(&beside(&real, LONGEST_SUFFIX)) {
+        if is_too_long(&sibling(&real, LONGEST_SUFFIX)) {
             return Err(Refusal::TooLong);
         }
         let size = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map_or(0, |file| file.len());
@@ -51,7 +51,7 @@ impl Files {
         if (1..HEADER_BYTES).contains(&len) {
             return Err(Refusal::NotADatabase);
         }
-        Ok(Self { has_content: len > 0, has_log: size(&beside(&real, "-wal")) > 0 })
+        Ok(Self { has_content: len > 0, has_log: size(&sibling(&real, "-wal")) > 0 })
     }
 }
 
@@ -66,19 +66,19 @@ fn followed(path: &Path) -> PathBuf {
     real
 }
 
-/// Returns the path of the file with this suffix beside a database.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Appends a suffix to a database's path, for a file next to it.
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-/// Returns true if the path, or a name in it, is too long for the file system.
+/// Returns `true` if the path, or a name in it, is too long for the file system.
 fn is_too_long(path: &Path) -> bool {
     fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidFilename)
 }
 
-/// Returns true if the path, with its links resolved, is too long for SQLite.
+/// Returns `true` if the path, with its links resolved, is too long for SQLite.
 pub(super) fn is_too_long_for_sqlite(path: &Path) -> bool {
     let real = followed(path);
     let directory = real.parent().and_then(|directory| fs::canonicalize(directory).ok());

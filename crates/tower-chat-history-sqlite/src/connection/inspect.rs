@@ -1,13 +1,15 @@
 //! Inspecting a database without changing anything, before it is opened for writing.
 //!
-//! Opening a database the usual way recovers what a crash left beside it, and closing it moves the write-ahead log into
-//! it. A database that is refused must not be changed like that. So the database file is inspected alone first: SQLite
-//! opens it as an immutable file, takes no lock, and ignores its log and its journal. In most cases, this decides.
+//! Opening and closing a database normally changes files: opening recovers the data that a crash left in the log or
+//! journal, and closing moves the write-ahead log into the database file. A database that is refused must not be
+//! changed. The first inspection therefore reads only the database file: SQLite opens it as an immutable file, takes no
+//! lock, and ignores its log and its journal. In most cases, this inspection accepts or refuses the database.
 //!
-//! It does not decide if all content is still in the log, or if a crash tore the first page: such a file looks empty,
-//! or not like a database. It is then read together with its log, by a connection in exclusive mode, which needs no
-//! index beside the log, and which is set not to move the log. If other processes use the database, the index exists
-//! already, and this store reads it as they do.
+//! The first inspection is not enough if all content is still in the log, or if a crash left the first page half
+//! written. The file then looks empty, or not like a database. A second inspection reads it together with its log. Its
+//! connection is in exclusive mode, so it creates no index of the log (`-shm`), and it does not move the log when it is
+//! closed. If other processes use the database, the second inspection is not possible: the index exists already, and
+//! the database is opened as usual.
 
 use std::{path::Path, thread, time::Duration};
 
@@ -15,7 +17,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::{Refusal, Transaction, files::Files, schema::Schema};
 
-/// The pause before a second inspection: the first one takes no lock, and may have read a page during a write.
+/// The pause before the first inspection is repeated: it takes no lock, and may have read a page during a write.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The result of inspecting the file alone.
@@ -24,7 +26,7 @@ enum Verdict {
     Accepted,
     /// This library cannot open the database, whatever the log contains.
     Refused(Refusal),
-    /// The log decides.
+    /// The result depends on the log.
     Unknown,
 }
 
@@ -60,7 +62,7 @@ fn inspect(file: &Path, schema: &Schema) -> Verdict {
         Ok(_) => Verdict::Accepted,
         Err(refusal @ Refusal::NewerSchema { .. }) => Verdict::Refused(refusal),
         Err(refusal @ Refusal::Foreign { application_id }) => {
-            // If a crash tore the page, it may have this library's tables but no application id yet.
+            // After a crash, the file may have this library's tables but not its application id yet.
             let is_foreign = application_id != 0 || schema.has_other_objects(&connection).unwrap_or(false);
             if is_foreign { Verdict::Refused(refusal) } else { Verdict::Unknown }
         }
@@ -68,8 +70,8 @@ fn inspect(file: &Path, schema: &Schema) -> Verdict {
     }
 }
 
-/// Inspects the database with its log. If another process uses it, or if it cannot be read this way, it is not refused
-/// here.
+/// Inspects the database with its log. If another process uses the database, or if it cannot be read this way, this
+/// function does not refuse it.
 fn inspect_with_log(file: &Path, schema: &Schema) -> Result<(), Refusal> {
     let read = || -> Result<(), Refusal> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -29,12 +29,12 @@ use crate::{
 /// checkpoint.
 const FIRST_SAFE_SQLITE: i32 = 3_051_003;
 
-/// The writer touches one or two leaf pages for each active conversation. SQLite's default cache of 2 MiB holds those
-/// of some hundred conversations, this one those of some thousand. Readers gain nothing from a larger cache, because
-/// each commit empties theirs.
+/// The size of the writer's page cache, in KiB. The writer uses one or two leaf pages for each active conversation.
+/// SQLite's default cache of 2 MiB holds the pages of a few hundred conversations, and this one the pages of a few
+/// thousand. Readers gain nothing from a larger cache, because each commit empties their caches.
 const WRITER_CACHE_KIB: i32 = 16 << 10;
 
-/// A write-ahead log longer than this is truncated when SQLite resets it.
+/// The size in bytes to which SQLite truncates the write-ahead log when it resets the log.
 const MAX_WAL_BYTES: i32 = 64 << 20;
 
 /// The number of prepared statements that a connection caches: more than this library has.
@@ -63,7 +63,8 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
     let files = Files::at(&settings.file)?;
     inspect::check(&settings.file, &files, &schema::CURRENT)?;
     let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
-    // If others use the database, it was not inspected with its log. (A log that this connection creates goes with it.)
+    // If other processes use the database, it was not inspected with its log, and may still be refused here. Closing
+    // this connection must then leave that log unchanged. A log that this connection creates itself is removed.
     inspect::keep_log(&connection, files.has_log)?;
     schema::CURRENT.version(&connection)?;
     inspect::keep_log(&connection, false)?;
@@ -90,13 +91,14 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
     Ok(connection)
 }
 
-/// Checks that the file and those beside it can be written. If they cannot, SQLite opens them read-only, and fails at
-/// the first write.
+/// Checks that the file and the files next to it can be written. If one of them cannot, SQLite opens the database
+/// read-only without an error, and fails at the first write.
 fn check_writable(connection: &Connection) -> Result<(), Refusal> {
     if connection.is_readonly(MAIN_DB)? {
         return Err(Refusal::ReadOnly);
     }
-    // Nothing is written. A process that holds the lock can write the files, so there is no need to wait for it.
+    // This takes the write lock and writes nothing. If another process holds the lock, the files can be written, so
+    // there is no need to wait.
     connection.busy_timeout(Duration::ZERO)?;
     match Transaction::immediate(connection) {
         Err(error) if !is_lock(&error) => Err(error.into()),
@@ -114,8 +116,8 @@ pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> 
     open().map_err(|error: rusqlite::Error| Refusal::from(error).at(&settings.file))
 }
 
-/// Opens the file at an absolute path. SQLite would take a relative path that begins with `file:` for a URI, whatever
-/// the flags are: its bundled build has URIs enabled for all connections.
+/// Opens the file at an absolute path. SQLite would interpret a relative path that begins with `file:` as a URI, even
+/// without the flag for URIs, because its bundled build enables them for all connections.
 fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread, so SQLite need not lock it.
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -125,7 +127,7 @@ fn open(file: &Path, flags: OpenFlags, busy_timeout: Duration) -> rusqlite::Resu
     Ok(connection)
 }
 
-/// Returns true if this version of SQLite, as [`rusqlite::version_number`] returns it, is safe with several
+/// Returns `true` if this version of SQLite, as [`rusqlite::version_number`] returns it, is safe with several
 /// connections.
 const fn is_safe(version: i32) -> bool {
     version >= FIRST_SAFE_SQLITE

@@ -30,7 +30,7 @@ impl From<rusqlite::Error> for Refusal {
 }
 
 impl Refusal {
-    /// Returns true if another process held a lock.
+    /// Returns `true` if another process held a lock.
     pub(super) fn is_lock(&self) -> bool {
         matches!(self, Self::Sqlite(error) if is_lock(error))
     }

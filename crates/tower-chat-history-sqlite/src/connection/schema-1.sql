@@ -1,8 +1,9 @@
--- One row per conversation. `version` counts the changes of the log since its incarnation began. If a truncation
--- began the incarnation, each position before it counts as one change, so `version` equals `len`. The log's exchanges
--- have the positions from `first` up to `len`, which is the next one, without gaps. `first` is greater than 0 after a
--- prune. (The first row of `exchange` has the same position, but then a row that another program removed would look
--- pruned.) An id has 31 bits, so that it fits into a place.
+-- One row per conversation. `len` is the position of the next exchange. The log has the positions from `first` to
+-- before `len`, without gaps. `first` is greater than 0 after a prune. (It is stored although the first row of
+-- `exchange` has the same position: otherwise a row that another program removed would look pruned.) `version` counts
+-- the changes of the log since its incarnation began. If a truncation began the incarnation, each remaining position
+-- counts as one change, so `version` always equals `len`. An id has 31 bits, so that it fits into the `place` of an
+-- exchange (see below).
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
     key TEXT NOT NULL UNIQUE,
@@ -12,13 +13,14 @@ CREATE TABLE conversation (
     len INTEGER NOT NULL
 ) STRICT;
 
--- One row per exchange. A place is conversation << 32 | seq. The rowid itself is thus the primary key (conversation,
--- seq): the exchanges of a conversation lie side by side, and a window of 30 is one descent and a few neighboring
--- pages. Rowids in the order of arrival would scatter the window, with one page and one index entry for each
--- exchange. With bodies of 0.7 and 2 KB, that was measured to take 1.3 to 2.8 times as long to read, from memory as
--- from disk. Writes would be about 30 microseconds cheaper, but they wait for the disk anyway. WITHOUT ROWID would
--- also keep the exchanges side by side, but such a table moves rows longer than a quarter of a page to separate
--- pages, as most bodies are. That table was half as large again, and the slowest to write.
+-- One row per exchange. A place is conversation << 32 | seq, and it is the rowid. The exchanges of a conversation are
+-- therefore stored next to each other, and reading a window of 30 exchanges is one search in the tree and a few
+-- neighboring pages. With rowids in the order of arrival, each exchange of a window would be on another page and need
+-- its own index entry. In a measurement with bodies of 0.7 and 2 KB, reading such a window took 1.3 to 2.8 times as
+-- long, both from memory and from disk. Writes would be about 30 microseconds cheaper, but they wait for the disk
+-- anyway. A table WITHOUT ROWID would also store the exchanges next to each other. But it moves rows that are longer
+-- than a quarter of a page to separate pages, and most rows are longer. In the measurement, that table was 1.5 times as
+-- large, and the slowest to write.
 --
 -- The body is the last column, so that the other columns are read without it.
 CREATE TABLE exchange (
@@ -33,7 +35,7 @@ CREATE TABLE exchange (
     UNIQUE (conversation, id)
 ) STRICT;
 
--- The stored compaction of each profile. No exchange depends on it.
+-- The stored compaction of each profile of each conversation. Exchanges do not depend on it.
 CREATE TABLE compaction (
     conversation INTEGER NOT NULL,
     profile TEXT NOT NULL,

@@ -53,7 +53,7 @@ impl Schema {
         }
     }
 
-    /// Returns true if there are tables, indexes, views or triggers that no version of this library creates.
+    /// Returns `true` if there are tables, indexes, views or triggers that no version of this library creates.
     pub(super) fn has_other_objects(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let mut statement = connection.prepare("SELECT tbl_name FROM sqlite_schema")?;
         let mut rows = statement.query([])?;

@@ -9,7 +9,7 @@ use tower_chat_history_core::StoreError;
 
 pub use self::open::OpenError;
 
-/// The source of the error of each call that begins after the store was closed.
+/// The source of the [`Backend`](StoreError::Backend) error that each call returns after the store was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store is closed")]
 #[non_exhaustive]
@@ -21,11 +21,11 @@ impl Closed {
     }
 }
 
-/// The source of the error of each call after the database file was deleted, or replaced by another file, while the
-/// store had it open. The error is a [`Backend`](StoreError::Backend) error.
+/// The source of the [`Backend`](StoreError::Backend) error that each call returns after the database file was deleted
+/// or replaced while the store had it open.
 ///
-/// Open the store again. Earlier acknowledged writes are in the file that was open before. This is detected on Unix;
-/// other systems do not let an open file be replaced.
+/// To continue, open the store again. The acknowledged writes up to then are in the deleted or replaced file. This is
+/// detected on Unix; other systems do not let an open file be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
 #[non_exhaustive]
@@ -34,10 +34,22 @@ pub struct Replaced {
     pub path: PathBuf,
 }
 
-/// The source of the error of a call that panicked. Its writes were rolled back.
+/// A call panicked. Its writes were rolled back.
 #[derive(Debug, thiserror::Error)]
 #[error("a call to the store panicked")]
 pub(crate) struct Panicked;
+
+/// A trigger of the database's owner prevented that a row was written, without an error.
+#[derive(Debug, thiserror::Error)]
+#[error("the database did not write a row: it has a trigger that this store does not create")]
+pub(crate) struct NotWritten;
+
+impl NotWritten {
+    /// Checks the number of rows that a statement wrote.
+    pub(crate) fn check(rows: usize) -> Result<(), StoreError> {
+        if rows == 1 { Ok(()) } else { Err(StoreError::backend(Self)) }
+    }
+}
 
 /// The error of a request: an error of the store's contract, or a failure of SQLite.
 #[derive(Debug)]
@@ -74,7 +86,7 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Returns true if another process held a lock.
+/// Returns `true` if another process held a lock.
 pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -82,13 +94,14 @@ pub(crate) fn is_lock(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Returns true if a page could not be read, or if the file is malformed. SQLite reports both the same way: a read that
-/// fails with `EIO` can appear as "malformed". So a request that fails with it is run once more.
+/// Returns `true` if a page could not be read, or if the file is malformed. SQLite does not always distinguish the two:
+/// it can report a read that failed with `EIO` as "malformed". A request that fails in this way is therefore run once
+/// more.
 pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Returns true if the same statement may succeed later.
+/// Returns `true` if the same statement may succeed later.
 fn is_transient(error: &rusqlite::Error) -> bool {
     let transient = matches!(
         error.sqlite_error_code(),
@@ -111,7 +124,7 @@ impl TransactionFailed {
         Self(Arc::new(error))
     }
 
-    /// Returns true if a page could not be read, or if the file is malformed.
+    /// Returns `true` if a page could not be read, or if the file is malformed.
     pub(crate) fn is_unreadable(&self) -> bool {
         is_unreadable(&self.0)
     }

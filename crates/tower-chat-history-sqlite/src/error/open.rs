@@ -46,23 +46,23 @@ pub enum OpenError {
         /// The path of the directory.
         directory: PathBuf,
     },
-    /// The path is that of a directory.
+    /// The path leads to a directory.
     #[error("{path}: a directory: the store needs the path of a file")]
     Directory {
         /// The path.
         path: PathBuf,
     },
-    /// The name, or the one that a symbolic link leads to, ends with `-wal`, `-shm` or `-journal`. SQLite gives such
-    /// names to the files beside a database.
+    /// The name, or the one that a symbolic link leads to, ends with `-wal`, `-shm` or `-journal`. SQLite uses such
+    /// names for the files next to a database.
     #[error(
-        "{path}: reserved name: SQLite gives names that end with -wal, -shm or -journal to files beside a database"
+        "{path}: reserved name: SQLite uses names that end with -wal, -shm or -journal for files next to a database"
     )]
     ReservedName {
         /// The path. If a symbolic link leads to such a name, the path that it leads to.
         path: PathBuf,
     },
-    /// The path or the name of the file is too long for SQLite or for the file system. The longest name of a file
-    /// beside the database, with `-journal` appended, must fit too.
+    /// The path or the name of the file is too long for SQLite or for the file system. The name with `-journal`
+    /// appended must fit too, because SQLite uses it for a file next to the database.
     #[error(
         "{path}: path too long: with -journal appended, SQLite accepts {MAX_PATH_BYTES} bytes of an absolute path, and \
          most file systems accept 255 bytes of a name"
@@ -81,10 +81,10 @@ pub enum OpenError {
         /// The error of SQLite.
         source: BoxError,
     },
-    /// The file, or one of the two files beside it (`-wal` and `-shm`), can be read but not written.
+    /// The file, or one of the two files next to it (`-wal` and `-shm`), can be read but not written.
     #[error(
         "{path}: read-only: the process must be able to write the file, its directory, and the files -wal and -shm \
-         beside it"
+         next to it"
     )]
     ReadOnly {
         /// The path.
@@ -136,7 +136,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns true if the same call may succeed later, without a change to the file, its permissions or the options:
+    /// Returns `true` if the same call may succeed later, without a change to the file, its permissions or the options:
     /// another process held a lock for longer than the busy timeout, SQLite ran out of memory or met an I/O error, or
     /// the system had no thread to spare.
     #[must_use]

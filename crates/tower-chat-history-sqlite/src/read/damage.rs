@@ -1,4 +1,4 @@
-//! Damaged rows: another program wrote into the file, or the disk returned something else than was written.
+//! Damaged rows: another program changed the file, or the disk returned other data than was written.
 
 use tower_chat_history_core::{ConversationId, Profile, Seq, StoreError};
 
@@ -47,9 +47,9 @@ pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64
     T::try_from(stored).map_err(|_| Damage::Columns.at(id, seq))
 }
 
-/// Returns the number of messages of the exchange at a position, and their bytes, as its row states without its body. A
-/// body of `octets` bytes contains these messages, so neither number can be larger. Code that reads the body compares
-/// both with the record.
+/// Checks and returns two columns of the row of an exchange: its number of messages, and their size in bytes. Each
+/// message has at least one byte, and the body of `octets` bytes contains all of them, so larger numbers are damage.
+/// Code that reads the body also compares both numbers with the record.
 pub(crate) fn size(
     id: &ConversationId,
     seq: u64,

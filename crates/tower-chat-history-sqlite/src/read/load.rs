@@ -64,7 +64,7 @@ impl LoadWindow {
             let opens = row.get(1)?;
             let (messages, bytes) = match size(&self.id, expected, (row.get(2)?, row.get(3)?, row.get(4)?)) {
                 Ok(size) => size,
-                // The record may give a better reason: it may be of a newer version.
+                // Decoding the record may return a more precise error, for example that a newer version wrote it.
                 Err(damaged) => {
                     return Err(self.recorded(connection, log, expected, counters).err().unwrap_or(damaged));
                 }
@@ -74,7 +74,8 @@ impl LoadWindow {
                 return Ok(scan);
             }
             if expected == first && first > log.first() && !opens {
-                // Only a compaction can let a window start inside the log.
+                // A window starts after the beginning of the log only because of a compaction, so the compaction is
+                // damaged.
                 let source = CompactionError::NotAnOpening { seq: Seq::new(first) };
                 return Err(corrupt_compaction(&self.id, &self.load.profile, source).into());
             }

@@ -12,7 +12,7 @@ use crate::error::Failure;
 /// The largest number of exchanges of a conversation: a position, including the next one, has 32 bits.
 pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
 
-/// Returns the key of an exchange in its table, which orders by conversation, then by position.
+/// Returns the place of an exchange: its key in the table, which is ordered by conversation, then by position.
 #[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`MAX_EXCHANGES`). Ids have 31: the schema checks it.
 pub(crate) const fn place(conversation: i64, seq: u64) -> i64 {
     (conversation << 32) | (seq as i64)
@@ -28,7 +28,8 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
 pub(super) const SELECT_RANGE: &str =
     "SELECT place, id, continues, messages, bytes, body FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
 
-/// A conversation's row, checked: the log is not empty, and each exchange was one change of it.
+/// A conversation's row, which was checked: the log is not empty, and its version equals the position of its next
+/// exchange.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
     pub(crate) id: i64,
@@ -74,9 +75,9 @@ impl Log {
         place(self.id, seq)
     }
 
-    /// Returns the first and the last place of the exchanges from one position to another, both included. Where the
-    /// range begins or ends with the log, it extends over the conversation's places outside the log, which must be
-    /// empty.
+    /// Returns the places of the exchanges from position `from` to position `last`, both included. If the range begins
+    /// or ends with the log, it is extended by the conversation's places outside the log. These must be empty, and a
+    /// row there is damage.
     pub(super) const fn places(&self, from: u64, last: u64) -> (i64, i64) {
         let from = if from <= self.first() { 0 } else { from };
         let last = if last.saturating_add(1) >= self.len { MAX_EXCHANGES } else { last };
@@ -121,7 +122,7 @@ impl Log {
         Ok(Some(Seq::new(seq)))
     }
 
-    /// Returns true if the newest exchange has this id, or if there is no id to compare.
+    /// Returns `true` if the newest exchange has this id, or if there is no id to compare.
     pub(super) fn ends_with(&self, connection: &Connection, newest: Option<&ExchangeId>) -> rusqlite::Result<bool> {
         let Some(newest) = newest else { return Ok(true) };
         let sql = "SELECT id = ?2 FROM exchange WHERE place = ?1";
@@ -204,7 +205,8 @@ impl StoredCompaction {
 
     fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
         let cut = Cut::decode(std::str::from_utf8(&self.body)?)?;
-        // No cutoff is stored that is after the end of its log. The load checks that the window starts at an opening.
+        // No position of a stored cut is after the end of its log. A load also checks that the window starts at an
+        // opening, so this check does not.
         cut.check(None, len, |_| true)?;
         Ok(Compaction::new(self.version, cut))
     }

@@ -63,7 +63,7 @@ impl Reader {
     }
 
     fn run(&self, job: &mut dyn Job, began: Instant) -> Result<JobOutcome, Failure> {
-        // The caller is about to pay for a reply that could not be stored.
+        // If the file was replaced, the load fails: otherwise the caller would pay for a reply that cannot be stored.
         self.file.check()?;
         let left = self.wait.deadline(job.queued(), began).saturating_duration_since(began);
         self.connection.busy_timeout(rounded_up(left))?;

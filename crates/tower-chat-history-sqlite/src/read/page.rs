@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{error::Failure, job::Request, stats::Counters};
 
-/// The size of the messages of a page. Only a single exchange can be larger.
+/// The largest size of the messages of a page, in bytes. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
 pub(crate) struct ReadPage {

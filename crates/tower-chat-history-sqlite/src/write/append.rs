@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 
 use super::compact;
 use crate::{
-    error::Failure,
+    error::{Failure, NotWritten},
     job::Request,
     read::{Damage, Log, MAX_EXCHANGES},
     stats::Counters,
@@ -58,11 +58,12 @@ impl Request for AppendExchange {
             Some(log) => lengthen(connection, log)?,
             None => create(connection, &self.id)?,
         };
-        self.insert(connection, log.place(len)).map_err(|error| match error.sqlite_error_code() {
+        let rows = self.insert(connection, log.place(len)).map_err(|error| match error.sqlite_error_code() {
             // The place is taken, although the log ends before it.
             Some(ErrorCode::ConstraintViolation) => Damage::Outside.at(&self.id, len),
-            _ => error.into(),
+            _ => Failure::from(error),
         })?;
+        NotWritten::check(rows)?;
         // The exchange has been inserted, so the window may start at its position.
         let compaction = self.compact.as_ref().map(|compact| self.compact(connection, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
@@ -70,34 +71,37 @@ impl Request for AppendExchange {
 }
 
 impl AppendExchange {
-    /// Stores the compaction that the append carries. If the stored one cannot be read, it is kept, and the exchange is
-    /// stored nevertheless.
+    /// Stores the compaction that the append carries. If the stored one cannot be read, or if a trigger prevents the
+    /// change, the stored one is kept, and the exchange is stored nevertheless.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
         match compact::store(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
+            Err(Failure::Store(StoreError::Backend { source })) if source.is::<NotWritten>() => {
+                Ok(CompactOutcome::Kept(None))
+            }
             outcome => outcome,
         }
     }
 
-    fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<()> {
+    fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<usize> {
         let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let continues = self.continues.map(|seq| stored(seq.get()));
         let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
         let row = params![place, self.exchange.as_str(), continues, messages, bytes, self.body];
-        connection.prepare_cached(sql)?.execute(row).map(drop)
+        connection.prepare_cached(sql)?.execute(row)
     }
 }
 
-fn create(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Log> {
+fn create(connection: &Connection, id: &ConversationId) -> Result<Log, Failure> {
     let incarnation = Incarnation::random();
     let sql = "INSERT INTO conversation (key, incarnation, version, first, len) VALUES (?1, ?2, 1, 0, 1)";
-    connection.prepare_cached(sql)?.execute(params![id.as_str(), incarnation.as_bytes()])?;
+    NotWritten::check(connection.prepare_cached(sql)?.execute(params![id.as_str(), incarnation.as_bytes()])?)?;
     Ok(Log { id: connection.last_insert_rowid(), revision: Revision::new(incarnation, 1), len: 1 })
 }
 
-fn lengthen(connection: &Connection, log: Log) -> rusqlite::Result<Log> {
+fn lengthen(connection: &Connection, log: Log) -> Result<Log, Failure> {
     let sql = "UPDATE conversation SET version = version + 1, len = len + 1 WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute([log.id])?;
+    NotWritten::check(connection.prepare_cached(sql)?.execute([log.id])?)?;
     let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
     let revision = revision.beginning_at(log.revision.first());
     Ok(Log { revision, len: log.len + 1, ..log })

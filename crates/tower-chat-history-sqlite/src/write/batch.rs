@@ -207,7 +207,8 @@ mod tests {
         }
     }
 
-    /// Runs the batch without competing locks. The current directory takes the part of the file that is not replaced.
+    /// Runs the batch without competing locks. The current directory stands in for the database file: it is not
+    /// replaced during the test.
     fn run_here(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
         let file = OpenedFile::at(Path::new(".")).unwrap();
         run(connection, batch, counters, &mut LockWait::new(Duration::ZERO), &file);

@@ -5,7 +5,12 @@ use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Incarnation, Seq, StoreError,
 };
 
-use crate::{error::Failure, job::Request, read::Log, stats::Counters};
+use crate::{
+    error::{Failure, NotWritten},
+    job::Request,
+    read::Log,
+    stats::Counters,
+};
 
 pub(crate) struct StoreCompaction {
     pub(crate) id: ConversationId,
@@ -40,7 +45,7 @@ pub(super) fn store(
         looked_up = opens_turn(connection, log, seq);
         *looked_up.as_ref().unwrap_or(&false)
     });
-    // A failed lookup also makes the check fail, so it is reported first.
+    // If the lookup failed, the check failed because of it, so the lookup's error is returned.
     looked_up?;
     allowed.map_err(StoreError::from)?;
     let version = version.next();
@@ -48,7 +53,8 @@ pub(super) fn store(
     let sql = "INSERT INTO compaction (conversation, profile, version, body) VALUES (?1, ?2, ?3, ?4) \
                ON CONFLICT (conversation, profile) DO UPDATE SET version = excluded.version, body = excluded.body";
     let number = i64::try_from(version.get()).unwrap_or(i64::MAX);
-    connection.prepare_cached(sql)?.execute(params![log.id, compact.profile.as_str(), number, body])?;
+    let rows = connection.prepare_cached(sql)?.execute(params![log.id, compact.profile.as_str(), number, body])?;
+    NotWritten::check(rows)?;
     Ok(CompactOutcome::Stored(version))
 }
 

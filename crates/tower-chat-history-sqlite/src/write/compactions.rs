@@ -3,7 +3,10 @@
 use rusqlite::{Connection, params};
 use tower_chat_history_core::{Compaction, StoreError};
 
-use crate::{error::Failure, read::Log};
+use crate::{
+    error::{Failure, NotWritten},
+    read::Log,
+};
 
 /// Replaces the compaction of each profile by the result of `rewritten`, or removes it if there is none. Compactions
 /// that cannot be read are removed.
@@ -20,7 +23,7 @@ pub(super) fn rewrite(
         let Some(compaction) = rewritten(&stored) else { continue };
         let body = compaction.cut.encode().map_err(StoreError::backend)?;
         let version = i64::try_from(compaction.version.get()).unwrap_or(i64::MAX);
-        insert.execute(params![log.id, profile.as_str(), version, body])?;
+        NotWritten::check(insert.execute(params![log.id, profile.as_str(), version, body])?)?;
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ impl Writer {
                 AfterBatch::Close(reply) => {
                     let (closed, commands) = self.close();
                     drop(reply.send(closed));
-                    // Later calls fail from here on, when the file is closed already.
+                    // The file is closed now. Dropping the queue fails the calls in it and all later ones.
                     drop(commands);
                     return;
                 }

@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 
 use super::{compactions, delete, truncate};
 use crate::{
-    error::Failure,
+    error::{Failure, NotWritten},
     job::Request,
     read::{Log, seq_of, size},
     stats::Counters,
@@ -52,7 +52,8 @@ impl PruneLog {
         let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
         while let Some(row) = rows.next()? {
             let seq = seq_of(row.get(0)?);
-            // Only this variant needs the number of messages. A damaged row may be one that is to be removed.
+            // Only this variant needs the number of messages. For the others it is not checked: a damaged row may be
+            // one that is removed.
             let messages = match self.keep {
                 PruneTo::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
                 _ => 0,
@@ -69,7 +70,8 @@ impl PruneLog {
 fn begin_at(connection: &Connection, log: &Log, first: u64) -> Result<Log, Failure> {
     delete::exchanges(connection, log.id, 0, first - 1)?;
     let number = i64::try_from(first).unwrap_or(i64::MAX);
-    connection.prepare_cached("UPDATE conversation SET first = ?2 WHERE id = ?1")?.execute(params![log.id, number])?;
+    let sql = "UPDATE conversation SET first = ?2 WHERE id = ?1";
+    NotWritten::check(connection.prepare_cached(sql)?.execute(params![log.id, number])?)?;
     let revision = log.revision.beginning_at(Seq::new(first));
     Ok(Log { revision, ..*log })
 }

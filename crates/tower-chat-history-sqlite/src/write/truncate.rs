@@ -5,7 +5,7 @@ use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq
 
 use super::{compactions, delete};
 use crate::{
-    error::Failure,
+    error::{Failure, NotWritten},
     job::Request,
     read::{Log, MAX_EXCHANGES},
     stats::Counters,
@@ -44,6 +44,6 @@ pub(super) fn begin_incarnation(connection: &Connection, log: &Log, len: u64) ->
     let incarnation = Incarnation::random();
     let changes = i64::try_from(len).unwrap_or(i64::MAX);
     let sql = "UPDATE conversation SET incarnation = ?2, version = ?3, len = ?3 WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute(params![log.id, incarnation.as_bytes(), changes])?;
+    NotWritten::check(connection.prepare_cached(sql)?.execute(params![log.id, incarnation.as_bytes(), changes])?)?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

@@ -1,8 +1,11 @@
 //! Damaged records and compactions.
 
-use tower_chat_history_core::{Derived, HistoryStore, HistoryStoreExt, Load, Loaded, PruneTo, Seq, StoreError};
+use tower_chat_history_core::{
+    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
+    PruneTo, Seq, StoreError,
+};
 
-use crate::support::{TestDatabase, assert_corrupt_at, conversation, damaged, say, texts, window};
+use crate::support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};
 
 #[tokio::test]
 async fn a_malformed_record_is_corrupt() {
@@ -153,4 +156,48 @@ async fn pruned_text_is_erased_from_the_files() {
             && !database.contains("a-secret-that-was-said")
             && !database.contains("another-secret")
     );
+}
+
+fn compact() -> Compact {
+    Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(1)) }
+}
+
+fn assert_not_written<T: std::fmt::Debug>(answer: Result<T, StoreError>, change: &str) {
+    let error = answer.unwrap_err();
+    let StoreError::Backend { source } = &error else { panic!("{change}: {error:?}") };
+    assert!(source.to_string().contains("trigger"), "{change}: {error:?}");
+}
+
+#[tokio::test]
+async fn an_exchange_that_a_trigger_swallows_is_not_acknowledged() {
+    for change in ["INSERT ON exchange", "INSERT ON conversation", "UPDATE ON conversation"] {
+        let trigger = format!("CREATE TRIGGER swallows BEFORE {change} BEGIN SELECT RAISE(IGNORE); END");
+        let (database, store, id) = damaged(&trigger).await;
+        let (new, before) = (conversation("new"), window(&store, &id).await);
+        for append in [append("four"), append("four").compact(compact())] {
+            if change != "INSERT ON conversation" {
+                assert_not_written(store.append(&id, append.clone()).await, change);
+            }
+            if change != "UPDATE ON conversation" {
+                assert_not_written(store.append(&new, append).await, change);
+            }
+        }
+        database.connect().execute_batch("DROP TRIGGER swallows").unwrap();
+        assert_eq!(window(&store, &id).await, before, "{change}");
+        assert_eq!(store.load(&new, Load::new()).await.unwrap(), Loaded::Absent, "{change}");
+        assert_eq!(say(&store, &id, "four").await.seq, Seq::new(3), "{change}");
+        assert_eq!(texts(&window(&store, &conversation("whole")).await), ["one", "two", "three"]);
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_a_trigger_swallows_is_not_acknowledged() {
+    let trigger = "CREATE TRIGGER swallows BEFORE INSERT ON compaction BEGIN SELECT RAISE(IGNORE); END";
+    let (_database, store, id) = damaged(trigger).await;
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    assert_not_written(store.compact(&id, incarnation, compact()).await, trigger);
+    let appended = store.append(&id, append("four").compact(compact())).await.unwrap();
+    assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)));
+    let after = window(&store, &id).await;
+    assert_eq!((after.compaction, after.exchanges.len()), (None, 4));
 }

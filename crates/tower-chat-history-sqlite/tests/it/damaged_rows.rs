@@ -221,7 +221,16 @@ async fn a_compaction_that_is_not_text_is_an_error_of_its_profile_only() {
 
 #[tokio::test]
 async fn an_append_is_stored_even_if_the_compaction_that_it_replaces_is_damaged() {
-    for row in ["1, '{secret'", "1, CAST(x'ff00ff' AS TEXT)", "-1, '{}'", r#"1, '{"v":9}'"#] {
+    for row in [
+        "1, '{secret'",
+        "1, CAST(x'ff00ff' AS TEXT)",
+        "-1, '{}'",
+        r#"1, '{"v":9}'"#,
+        r#"1, '{"v":1,"window_start":99,"rounds_start":99,"cleared_before":0}'"#,
+        r#"1, '{"v":1,"window_start":1,"rounds_start":99,"cleared_before":0}'"#,
+        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":99}'"#,
+        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"summary":{"text":"","covers_to":99}}'"#,
+    ] {
         let (_database, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
         let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
         for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {

@@ -99,7 +99,7 @@ async fn a_file_without_permissions_is_refused_when_it_is_opened() {
     }
     // An empty file is a database without a write-ahead log.
     File::create(directory.join("read-only-journal.db")).unwrap();
-    // The file can be written, but the files beside it cannot.
+    // The file can be written, but the files next to it cannot.
     let keeper = SqliteStore::open(directory.join("no-log.db")).await.unwrap();
     say(&keeper, &id, "y").await;
     allow("no-log.db", 0o666);

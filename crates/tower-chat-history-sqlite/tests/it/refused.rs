@@ -1,4 +1,4 @@
-//! A refused file is left unchanged, byte for byte, and so are the files beside it.
+//! A refused file is left unchanged, byte for byte, and so are the files next to it.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +16,12 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Copies a database that is in use with some of the files beside it, as a crash would leave them.
+/// Copies a database that is in use with some of the files next to it, as a crash would leave them.
 fn crashed(from: &TestDatabase, endings: &[&str]) -> TestDatabase {
     let to = TestDatabase::new();
     for ending in endings {
-        let beside = |database: &TestDatabase| database.path.with_file_name(format!("chat.db{ending}"));
-        fs::copy(beside(from), beside(&to)).unwrap();
+        let sibling = |database: &TestDatabase| database.path.with_file_name(format!("chat.db{ending}"));
+        fs::copy(sibling(from), sibling(&to)).unwrap();
     }
     to
 }
@@ -153,7 +153,7 @@ async fn a_file_that_is_too_short_to_be_a_database_assert_refused_unchanged() {
 }
 
 #[tokio::test]
-async fn the_log_that_a_crash_left_beside_an_own_database_is_read() {
+async fn the_log_that_a_crash_left_next_to_an_own_database_is_read() {
     let id = conversation("a");
     for checkpoint in [true, false] {
         let database = TestDatabase::new();

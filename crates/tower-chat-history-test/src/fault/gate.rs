@@ -6,7 +6,9 @@ use tokio::sync::watch;
 
 use crate::lock::lock;
 
-/// Holds back the calls of an operation: see [`FaultStore::hold`](crate::FaultStore::hold). Dropping it releases them.
+/// A handle that holds back calls of an operation, until it is [released](Self::release) or dropped.
+/// [`FaultStore::hold`](crate::FaultStore::hold) and [`FaultStore::hold_answers`](crate::FaultStore::hold_answers)
+/// return it.
 ///
 /// ```
 /// use tower_chat_history_core::{ConversationId, HistoryStore};
@@ -66,7 +68,7 @@ struct State {
     waiting: usize,
 }
 
-/// The closed gates of one stage. A call passes when all gates that it found are open.
+/// The closed gates of one stage. A call passes when all gates are open that were closed when it arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gates(Arc<Mutex<Vec<Arc<Gate>>>>);
 

@@ -44,11 +44,10 @@ pub enum Op {
     Prune,
 }
 
-/// A store that wraps another store, counts its operations, and lets them fail, lose their answers, wait or hang when
-/// a test asks for it.
+/// A store that wraps another store and counts its calls. A test can make calls fail, lose their answers, wait or hang.
 ///
-/// Without a plan, it does what the inner store does. A clone is the same store: keep one to control the other. A
-/// call passes these stages:
+/// Without a plan, each call has the effect and the result of the inner store. A clone is another handle on the same
+/// store: keep one to control the faults, and pass the other to the code under test. A call passes these stages:
 ///
 /// 1. It is counted, and takes its step of the plan.
 /// 2. It waits for the [delay](Self::delay).
@@ -71,7 +70,8 @@ pub enum Op {
 /// }
 /// ```
 ///
-/// Each operation has a queue of steps: `pass(op, 2)` followed by `fail(op, 1, ..)` fails the third call from now on.
+/// Each operation has its own queue of steps, one for each call. `pass(op, 2)` followed by `fail(op, 1, ..)` therefore
+/// fails the third of the next calls, and only that one.
 pub struct FaultStore<S> {
     faults: Arc<[OpFaults; 7]>,
     loaded: Arc<[AtomicUsize; 2]>,
@@ -134,31 +134,32 @@ impl<S> FaultStore<S> {
         self.plan(op, calls, Step::Fail(fault));
     }
 
-    /// Loses the answers of the next `calls` calls of the operation: the inner store completes them, and the caller
-    /// gets [`Unavailable`](StoreError::Unavailable), so it cannot know the outcome. Pass `usize::MAX` to lose all.
+    /// Loses the answers of the next `calls` calls of the operation: the inner store completes these calls, and their
+    /// callers get [`Unavailable`](StoreError::Unavailable), so they cannot know the outcome. Pass `usize::MAX` to lose
+    /// all.
     pub fn lose_answers(&self, op: Op, calls: usize) {
         self.plan(op, calls, Step::LoseAnswer);
     }
 
-    /// Sets the time that every call of the operation waits first. The default is 0. It uses tokio's timer, so a
-    /// paused clock works.
+    /// Sets the time for which each call of the operation waits before it is held, fails, or reaches the inner store.
+    /// The default is 0. The wait uses tokio's timer, so a [paused clock](crate#time) works.
     pub fn delay(&self, op: Op, delay: Duration) {
         *lock(&self.of(op).delay) = delay;
     }
 
-    /// Lets calls of the operation hang before they reach the inner store, until the returned handle is released or
-    /// dropped.
+    /// Holds back calls of the operation before they reach the inner store. They continue when the returned handle is
+    /// released or dropped.
     pub fn hold(&self, op: Op) -> Hold {
         self.of(op).before.close()
     }
 
-    /// Lets calls of the operation hang after the inner store has completed them, until the returned handle is
-    /// released or dropped.
+    /// Holds back the answers of calls of the operation after the inner store has completed them. They are returned
+    /// when the returned handle is released or dropped.
     pub fn hold_answers(&self, op: Op) -> Hold {
         self.of(op).after.close()
     }
 
-    /// Removes all steps and delays. Held calls stay held, and counts continue.
+    /// Removes all steps and delays. Calls that are held back stay held back, and the counts are not reset.
     pub fn mend(&self) {
         for op in self.faults.iter() {
             *lock(&op.plan) = Plan::default();

@@ -1,4 +1,4 @@
-//! The plan of the calls that fail.
+//! The plan of an operation: which of the next calls fail or lose their answers.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// The fate of one call.
+/// The step of the plan that one call takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Pass,
@@ -41,7 +41,7 @@ pub(super) enum Step {
     LoseAnswer,
 }
 
-/// The steps of the next calls, as runs of equal steps. After them, calls pass.
+/// The steps of the next calls, as pairs of a number of calls and their step. When all steps are used, calls pass.
 #[derive(Debug, Default)]
 pub(super) struct Plan(VecDeque<(usize, Step)>);
 

@@ -32,7 +32,8 @@ impl Service<CreateChatCompletionRequest> for MockChat {
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        // Not in the future, so that a script is used in the order of the calls.
+        // The request is received here and not in the future, so that replies of a script are used in the order of the
+        // calls.
         let received = self.llm.receive(request, false);
         ReplyFuture::new(async move {
             let (reply, params) = received?;

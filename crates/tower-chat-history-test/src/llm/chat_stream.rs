@@ -14,8 +14,8 @@ use crate::reply::{Frame, play};
 
 /// The service of a [`MockLlm`] that returns streams: see [`MockLlm::stream`].
 ///
-/// As with async-openai, an error event is an item of the stream ([`OpenAIError::JSONDeserialize`]) and does not end
-/// it. A stream that ended early without an error looks complete, except for the missing finish reason.
+/// As with async-openai, an error event becomes an item of the stream ([`OpenAIError::JSONDeserialize`]), and the
+/// stream continues after it. If a stream ends early without an error, the only sign is the missing finish reason.
 #[derive(Clone, Debug)]
 pub struct MockChatStream {
     llm: MockLlm,
@@ -37,7 +37,8 @@ impl Service<CreateChatCompletionRequest> for MockChatStream {
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        // Not in the future, so that a script is used in the order of the calls.
+        // The request is received here and not in the future, so that replies of a script are used in the order of the
+        // calls.
         let received = self.llm.receive(request, true);
         ReplyFuture::new(async move {
             let (reply, params) = received?;

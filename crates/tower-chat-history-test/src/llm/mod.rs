@@ -24,10 +24,10 @@ use crate::{
 /// A mock model in memory, for the bottom of a tower stack in place of a provider.
 ///
 /// It provides two services for `CreateChatCompletionRequest`, with async-openai's own types: [`unary`](Self::unary)
-/// returns whole responses, [`stream`](Self::stream) returns streams of chunks. Both share the script and the
-/// recorded requests with this handle. Responses are decoded from the JSON that [`MockServer`](crate::MockServer)
-/// sends, by async-openai's rules: JSON that this client cannot decode causes the same error here. There is no
-/// transport, so nothing is retried, and an aborted connection is an [`OpenAIError::StreamError`].
+/// returns whole responses, [`stream`](Self::stream) returns streams of chunks. Both share the script and the recorded
+/// requests with this handle. Responses are decoded from the same JSON that [`MockServer`](crate::MockServer) would
+/// send, with async-openai's types. JSON that async-openai's client cannot decode therefore causes the same error here.
+/// There is no transport, so nothing is retried, and an aborted connection is an [`OpenAIError::StreamError`].
 ///
 /// Prompts that break the chat rules are refused, see [`Replies`]. All requests are recorded, including refused ones.
 ///
@@ -109,7 +109,7 @@ impl MockLlm {
     /// Returns the messages of all requests so far.
     #[must_use]
     pub fn prompts(&self) -> Vec<Vec<Message>> {
-        // A request that does not serialize was answered with an error, and has no messages.
+        // If a request cannot be serialized, it was answered with an error. Its prompt is empty here.
         lock(&self.requests).iter().map(|request| prompt(request).unwrap_or_default()).collect()
     }
 

@@ -33,7 +33,7 @@ impl ApiFailure {
         Self { status, message: message.into(), kind: Some(kind.into()), param: None, code: None, retry_after: None }
     }
 
-    /// Creates a 429 with a `Retry-After` header. Clients of OpenAI wait this long and retry.
+    /// Creates an error with status 429 and a `Retry-After` header. OpenAI's clients wait for this time and retry.
     #[must_use]
     pub fn rate_limited(retry_after: Duration) -> Self {
         Self::new(429, "Rate limit reached. Please try again later.")
@@ -42,7 +42,7 @@ impl ApiFailure {
             .retry_after(retry_after)
     }
 
-    /// Creates a 429 of an account without credit. Clients do not retry it.
+    /// Creates the error with status 429 for an account without credit. Clients do not retry it.
     #[must_use]
     pub fn insufficient_quota() -> Self {
         Self::new(429, "You exceeded your current quota, please check your plan and billing details.")
@@ -50,13 +50,13 @@ impl ApiFailure {
             .code("insufficient_quota")
     }
 
-    /// Creates a 500. Clients of OpenAI retry it a few times.
+    /// Creates an error with status 500. OpenAI's clients retry it a few times.
     #[must_use]
     pub fn server_error() -> Self {
         Self::new(500, "The server had an error while processing your request. Sorry about that!")
     }
 
-    /// Creates a 400 for a prompt that is larger than the model's window.
+    /// Creates the error with status 400 for a prompt that is larger than the model's context window.
     #[must_use]
     pub fn context_length_exceeded() -> Self {
         Self::new(400, "This model's maximum context length is exceeded. Please reduce the length of the messages.")

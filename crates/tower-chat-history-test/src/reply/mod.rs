@@ -46,8 +46,8 @@ pub(crate) use self::{
 ///
 /// [`end_after`](Self::end_after), [`abort_after`](Self::abort_after), [`error_after`](Self::error_after) and
 /// [`panic_after`](Self::panic_after) break a stream after a number of chunks, including the first one (which has the
-/// role). The last of several such calls counts. For a unary request, such a reply is whole (`end_after`), an aborted
-/// connection (`abort_after`), the error (`error_after`) or a panic (`panic_after`).
+/// role). If several of them are called, the last one applies. In response to a unary request, such a reply is whole
+/// (`end_after`), an aborted connection (`abort_after`), the error (`error_after`) or a panic (`panic_after`).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Reply {
@@ -123,12 +123,13 @@ impl Reply {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }
 
-    /// Creates an error instead of a reply.
+    /// Creates a reply that is an error of the API.
     pub fn error(failure: ApiFailure) -> Self {
         Self::new(Outcome::Failure(failure))
     }
 
-    /// Creates a panic instead of a reply. The HTTP server drops the connection, as if its handler had panicked.
+    /// Creates a reply that panics. The panic of a [`MockLlm`](crate::MockLlm) reaches its caller. The HTTP server
+    /// drops the connection, as if its handler had panicked.
     pub fn panic(message: impl Into<String>) -> Self {
         Self::new(Outcome::Panic(message.into()))
     }
@@ -247,7 +248,7 @@ impl Reply {
         self
     }
 
-    /// Sends an error event after `chunks` chunks of the stream, and then continues the stream.
+    /// Sends an error event after `chunks` chunks of the stream, and then the rest of the stream.
     pub fn passing_error_after(mut self, chunks: usize, failure: ApiFailure) -> Self {
         self.passing_error = Some((chunks, failure));
         self

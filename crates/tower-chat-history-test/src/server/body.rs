@@ -31,8 +31,8 @@ struct Writes<S> {
 impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
     /// Returns the next write.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        // While a body is pending, hyper sends what it has. So each write is sent separately, and writes before the
-        // break of a connection arrive.
+        // This lets hyper send the previous write before it gets the next one. Each write is therefore sent separately,
+        // and the writes before the break of a connection arrive.
         tokio::task::yield_now().await;
         loop {
             let size = self.write_bytes.unwrap_or(usize::MAX).min(self.buffer.len());

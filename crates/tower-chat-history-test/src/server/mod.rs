@@ -18,7 +18,8 @@ use tower_chat_history_core::Message;
 pub use self::recorded::RecordedRequest;
 use crate::{lock::lock, replies::Replies};
 
-/// An OpenAI-compatible server on a free port of 127.0.0.1, which tests a service down to the bytes on the wire.
+/// An OpenAI-compatible server on a free port of 127.0.0.1, for tests that include the HTTP client and the bytes on the
+/// wire.
 ///
 /// It serves `POST /v1/chat/completions`, Azure's `POST /openai/deployments/{any}/chat/completions`, and `GET
 /// /v1/models`. If the body has `"stream": true`, it replies with server-sent events. Any other path is a 404 with
@@ -76,7 +77,7 @@ impl MockServer {
         Self::start_with(replies.into()).await
     }
 
-    // Not part of `start`, so that the future is `Send` whatever type the caller passes.
+    // This is a separate function, so that the future is `Send` for every type that the caller passes.
     async fn start_with(replies: Replies) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;

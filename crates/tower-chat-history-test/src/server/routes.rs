@@ -66,8 +66,8 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
     let answer = if parsed.stream == Some(true) { streamed(&reply, &params) } else { whole(&reply, &params) };
     answer.unwrap_or_else(|reason| match reason {
         NoReply::Failure(error) => failure(&error),
-        // Unwinding ends the connection's task without a reply, as a panic of the handler would, but prints nothing
-        // to the output of the test.
+        // Unwinding ends the connection's task without a reply, like a panic of the handler. Unlike a panic, it prints
+        // nothing to the output of the test.
         NoReply::Aborted => std::panic::resume_unwind(Box::new("the mock aborted the connection")),
         NoReply::Panic(message) => std::panic::resume_unwind(Box::new(message)),
     })
@@ -97,7 +97,7 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
 }
 
 fn failure(failure: &ApiFailure) -> Response {
-    // A status that does not exist is a mistake in the test. It is sent as a 500.
+    // If a status is invalid, the test has a mistake. The status is then 500.
     let status = StatusCode::from_u16(failure.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, failure.to_json().to_string());
     if let Some(secs) = failure.retry_after_secs() {

@@ -13,7 +13,8 @@ use tokio::{
 
 /// Serves until the stop signal, and then until every connection is closed.
 ///
-/// If axum's own `serve` is aborted, its connections continue. Here they are aborted with the set.
+/// axum's own `serve` is not used, because its connections continue after it is aborted. Here, aborting this function
+/// drops the set of connections, and they are aborted too.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let mut stopped = pin!(stopped(stop.clone()));

@@ -1,16 +1,15 @@
-//! Adapters: the traits that tell the layer about request and response types.
+//! Adapters: values that describe the request and response types of one client to the layer.
 //!
-//! An adapter is a value that knows the types of one client. The [layer](crate::ChatHistoryLayer) takes one,
-//! together with a store. Most programs need not write one:
+//! A [layer](crate::ChatHistoryLayer) is created with a store and an adapter. Most programs do not write an adapter:
 //!
 //! - [`Json`] adapts requests in the chat-completions format that are `serde_json::Value`s.
 //! - [`custom`] makes an adapter for a program's own types from closures.
 //! - The guide [writing an adapter](writing_an_adapter) shows a complete adapter for types of your own.
 //!
-//! [`AdaptRequest`] takes a request apart into the turn's input and a [`Draft`], which is completed once the
-//! history is loaded. [`ReadResponse`] finds the reply in a response, or folds it from a stream with
-//! [`FoldReply`]. An adapter can implement `ReadResponse` for several response types. The inner service's
-//! response type selects the implementation, so one adapter serves unary and streaming services.
+//! [`AdaptRequest`] splits a request into the turn's input and a [`Draft`]. After the history is loaded, the draft is
+//! completed into the request for the inner service. [`ReadResponse`] finds the reply in a response, or assembles it
+//! from a stream with [`FoldReply`]. An adapter can implement `ReadResponse` for several response types. The inner
+//! service's response type selects the implementation, so one adapter serves unary and streaming services.
 //!
 //! An [extractor](extract) finds the conversation of a call. The extractors are the same for all adapters.
 
@@ -49,7 +48,7 @@ pub use tower_chat_history_context::request::RequestMessages;
 #[doc(inline)]
 pub use tower_chat_history_core::nested;
 
-/// Takes requests of type `R` apart.
+/// Splits a request of type `R` into the turn's input and a [`Draft`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot adapt requests of type `{R}`",
     note = "the documentation of an adapter names its request type; \
@@ -61,18 +60,20 @@ pub trait AdaptRequest<R> {
     /// A request that waits for its history.
     type Draft: Draft<Request = Self::Request>;
 
-    /// Checks whether a request belongs to a conversation, and takes it apart if it does.
+    /// Splits a request into its input and its draft, if it belongs to a conversation. Returns a stateless request
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// Any error. The caller gets it. Neither the store nor the model has been called.
+    /// Returns any error, for example if the request names no conversation or its messages cannot be read. The call
+    /// fails with this error before the store and the model are called.
     fn open(&self, request: R) -> impl Future<Output = Result<Opened<Self::Draft, Self::Request>, BoxError>> + Send;
 }
 
-/// An opened request. Its `Debug` output does not contain the request.
-#[allow(clippy::large_enum_variant)] // It is taken apart where it is returned.
+/// The result of [`AdaptRequest::open`]. Its `Debug` output does not contain the request.
+#[allow(clippy::large_enum_variant)] // Values are short-lived: callers destructure them immediately.
 pub enum Opened<D, R> {
-    /// A call in a conversation.
+    /// A call in a conversation: the turn's input, and the request that waits for its history.
     Turn(TurnInput, D),
     /// A stateless call. The request is passed on unchanged, and so is its response.
     PassThrough(R),
@@ -83,14 +84,14 @@ pub trait Draft {
     /// The request type of the inner service.
     type Request;
 
-    /// Completes the request: its own head, then the window, then its own input. If [`Prompt::reply_limit`] is
-    /// set, the request's own reply limit is lowered to it. Nothing else changes.
+    /// Inserts the window into the request, between the request's own head and input. If [`Prompt::reply_limit`] is
+    /// set, also lowers the request's own reply limit to this value. Changes nothing else.
     ///
     /// # Errors
     ///
-    /// Any error. The caller gets it, and the model is not called. Do not fail because of messages that the
-    /// request's types cannot carry whole: carry what they can, and count these messages in
-    /// [`Completed::downgraded`].
+    /// Returns any error. The call then fails with this error before the model is called. If the request's types
+    /// cannot represent a message completely, do not return an error: insert the parts that they can represent, and
+    /// count the message in [`Completed::downgraded`].
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
 }
 
@@ -98,10 +99,11 @@ pub trait Draft {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Prompt<'a> {
-    /// The messages of the log to send, between the request's own head and input.
+    /// The messages to send between the request's own head and input: the summary, if there is one, and the messages
+    /// of the log.
     pub window: &'a [Message],
-    /// The value, in tokens, to which the request's own reply limit must be lowered, so that prompt and reply
-    /// fit the context window. `None` leaves that limit unchanged.
+    /// The value, in tokens, to which the request's own reply limit must be lowered. Otherwise prompt and reply would
+    /// not fit the context window together. `None` leaves the request's limit unchanged.
     pub reply_limit: Option<u32>,
 }
 
@@ -125,12 +127,12 @@ impl<'a> Prompt<'a> {
 pub struct Completed<R> {
     /// The request.
     pub request: R,
-    /// The number of messages in the window that the request does not carry whole.
+    /// The number of messages of the window that the request contains only in part.
     pub downgraded: usize,
 }
 
 impl<R> Completed<R> {
-    /// Returns a completed request, which carries all but `downgraded` messages of the window whole.
+    /// Returns a completed request. It contains `downgraded` messages of the window only in part.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
     }

@@ -1,4 +1,4 @@
-//! Reading responses.
+//! Reading replies from responses.
 
 use std::{borrow::Cow, error::Error, fmt, future::pending};
 
@@ -6,13 +6,13 @@ use futures_core::Stream;
 
 use crate::{
     call::{FoldReply, Reply},
-    discard::Kept,
+    discard::DiscardOnDrop,
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
 };
 
-/// Finds the reply in responses of type `Res`. The layer then stores the exchange, or records the stream.
+/// Finds the reply in responses of type `Res`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot read responses of type `{Res}`",
     note = "the adapter must implement `ReadResponse` for the inner service's response type, unary or stream"
@@ -21,21 +21,21 @@ pub trait ReadResponse<Res> {
     /// The response type that the caller gets.
     type Response;
 
-    /// Passes on the response to a stateless call.
+    /// Converts the response of a stateless call. No reply is read from it.
     fn pass(&self, response: Res) -> Self::Response;
 
-    /// Returns the name of a failed call's error for spans (`error.type`): a constant name, or a status code.
-    /// It must not contain text from the provider, because that text may repeat the request.
+    /// Returns the name of an error of a failed call, for spans (`error.type`): a constant name, or a status code. It
+    /// must not contain text from the provider, because that text may repeat the request.
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
     }
 
-    /// Reads a response: [whole](Read::whole), or as a [stream](Read::stream). `choices` is the number of
-    /// choices that the request [asked for](crate::TurnInput::choices).
+    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `choices` is the number of
+    /// choices that the request [specifies](crate::TurnInput::choices).
     ///
     /// # Errors
     ///
-    /// Any error. The call has failed, nothing is stored, and the caller gets the error.
+    /// Returns any error. The call then fails with this error, and nothing is stored.
     fn read(
         &self,
         response: Res,
@@ -54,8 +54,8 @@ enum Kind<R> {
 }
 
 impl<R> Read<R> {
-    /// Returns a whole response with its reply. The caller gets it after the exchange is stored. If the save
-    /// fails, the default [policy](OnSaveFailure) gives the caller [`Unsaved`], which contains the response.
+    /// Creates the result for a complete response. The caller receives the response after the exchange is stored. If
+    /// the save fails, the default [policy](OnSaveFailure) returns [`Unsaved`], which contains the response.
     pub fn whole(response: R, reply: Reply) -> Self
     where
         R: Send + Sync + 'static,
@@ -63,11 +63,12 @@ impl<R> Read<R> {
         Self(Kind::Whole { response, reply, unsaved: |failed, response| failed.with_response(response).into() })
     }
 
-    /// Returns a stream whose items `fold` combines into the reply. The caller gets the response that `wrap`
-    /// makes of the recorded stream. All items pass through it unchanged.
+    /// Creates the result for a stream, whose items `fold` combines into the reply. The caller receives the response
+    /// that `wrap` makes of the recorded stream. The recorded stream yields all items unchanged.
     ///
     /// If the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ends the stream before its reply is
-    /// complete, `stalled` makes the stream's last item. Without this error, the stream would look complete.
+    /// complete, `stalled` makes the error that the stream yields as its last item. Without this error, the stream
+    /// would appear to be complete.
     pub fn stream<T, E>(
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
         fold: impl FoldReply<T>,
@@ -81,9 +82,9 @@ impl<R> Read<R> {
         Self(Kind::Stream(Box::new(move |turn| wrap(turn.record_stream(stream, fold, stalled)))))
     }
 
-    /// Returns a response that reports a failure, as those of HTTP services do. The call has failed, nothing is
-    /// stored, and the caller gets the response unchanged. Spans show `error_type`, which must follow the rules of
-    /// [`ReadResponse::error_type`].
+    /// Creates the result for a response that reports a failure, such as an HTTP response with an error status.
+    /// Nothing is stored, and the caller receives the response unchanged. Spans show `error_type`, which must follow
+    /// the rules of [`ReadResponse::error_type`].
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Failed { response, error_type: error_type.into() })
     }
@@ -96,7 +97,7 @@ impl<R> Read<R> {
         match self.0 {
             Kind::Whole { response, reply, unsaved } => {
                 let policy = turn.on_save_failure();
-                let mut response = Kept::new(response);
+                let mut response = DiscardOnDrop::new(response);
                 let committed = turn.commit(reply).await;
                 // Always `Some`: only this function takes the response.
                 let Some(response) = response.take() else { return pending().await };

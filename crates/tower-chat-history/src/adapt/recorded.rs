@@ -10,10 +10,9 @@ use crate::call::Reply;
 /// before ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
 /// reply: it was imported without one, or contains only tool results.
 ///
-/// The response has one choice, whose message is the recorded one with all its fields. `id` is the exchange's
-/// id, and `created` is the time of the exchange, in seconds since 1970. `model` (empty if unknown),
-/// `finish_reason` and `usage` are the recorded ones. The other fields of the provider's response were not
-/// stored.
+/// The response has one choice, whose message is the stored one with all its fields. `id` is the id of the exchange,
+/// and `created` is the time of the exchange, in seconds since 1970. `model` (empty if unknown), `finish_reason` and
+/// `usage` have the stored values. Other fields of the provider's response are missing, because they were not stored.
 ///
 /// For async-openai's types, use `to_response` of the crate `tower-chat-history-openai`.
 ///
@@ -61,8 +60,8 @@ pub fn to_json_response(recorded: &Recorded) -> Option<Value> {
     serde_json::to_value(Response::of(recorded)?).ok()
 }
 
-/// Makes the same response as [`to_json_response`], as the body text of an HTTP response. Its message is byte
-/// for byte the recorded one.
+/// Makes the same response as [`to_json_response`], as the text of an HTTP body. Its message equals the stored one
+/// byte for byte.
 #[must_use]
 pub fn to_json_body(recorded: &Recorded) -> Option<String> {
     serde_json::to_string(&Response::of(recorded)?).ok()

@@ -16,11 +16,12 @@ const MAX_WINDOWS: usize = 4;
 /// The cached windows of one conversation. They are immutable, so each holder has a consistent state of the log.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The windows in the order of their loads, the newest last. A `Vec` would allocate room for four from the start.
+    /// The windows in the order of their loads, the newest last. A boxed slice has no unused capacity, while a `Vec`
+    /// would allocate four elements at first.
     windows: Box<[CachedWindow]>,
 }
 
-/// The result of a load with this profile and limit. It is valid while the window is the end of the log.
+/// The result of a load with this profile and limit. It is current until another process changes the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct CachedWindow {
     profile: Profile,
@@ -64,7 +65,7 @@ impl Entry {
         Self { windows: windows.into() }
     }
 
-    /// Returns the entry after an append of this exchange. Returns `None` if no window is known to be current any more.
+    /// Returns the entry after an append of this exchange. Returns `None` if all its windows are outdated.
     pub(super) fn appended(
         &self,
         exchange: Arc<Exchange>,
@@ -106,7 +107,8 @@ impl CachedWindow {
         size::shared_text_bytes(self.profile.as_str()) + compaction + list + self.size.memory
     }
 
-    /// Returns the window after this append. Returns `None` if there were other changes that the window does not have.
+    /// Returns the window after this append. Returns `None` if the log has changed in other ways since the window was
+    /// loaded.
     fn appended(
         &self,
         recorded: &Recorded,
@@ -119,9 +121,9 @@ impl CachedWindow {
             return None;
         }
         if next > appended.seq {
-            // The window already has an exchange at this position. If it is the same one, the window was loaded after
-            // the append, whose answer came late. Otherwise the log has lost its end, and this exchange took the
-            // position.
+            // The window already has an exchange at this position. If it is this exchange, a load that ran at the
+            // same time has already returned it. Otherwise the end of the log was lost, and this exchange was stored
+            // at the position of a lost one.
             let is_same = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
             return self.window.exchanges.iter().any(is_same).then(|| self.clone());
         }
@@ -141,8 +143,8 @@ impl CachedWindow {
         Some(cached)
     }
 
-    /// Applies a compaction if it has this profile and was stored. Returns `true` if it was applied. If the store has
-    /// another compaction instead, the window is outdated and stays so until its next load.
+    /// Applies a compaction if it has this profile and was stored. Returns `true` if it was applied. If the store
+    /// kept another compaction, the window stays outdated until its next load.
     fn compact(&mut self, compact: &Compact, outcome: &CompactOutcome) -> bool {
         let CompactOutcome::Stored(version) = outcome else { return false };
         if compact.profile != self.profile {
@@ -155,7 +157,7 @@ impl CachedWindow {
         true
     }
 
-    /// Removes the exchanges before this position, and frees their places.
+    /// Removes the exchanges before this position, and frees the unused capacity.
     fn begin_at(&mut self, start: Seq) {
         let exchanges = &mut self.window.exchanges;
         exchanges.retain(|recorded| recorded.seq >= start);

@@ -33,32 +33,34 @@ use self::entry::Entry;
 /// # Consistency
 ///
 /// Each load revalidates the cached window with the store, by revision, newest exchange and compaction
-/// ([`Load::known`]). The store returns [`Loaded::Unchanged`], or the window if another process has appended,
-/// compacted, truncated, pruned or deleted in the meantime. So there is nothing to invalidate, and any number of
-/// processes may share the store.
+/// ([`Load::known`]). The store returns [`Loaded::Unchanged`], or the current window if another process has changed
+/// the conversation since. Programs therefore never have to invalidate the cache, and any number of processes may
+/// share the store.
 ///
-/// A process that made the last turn already has the window for the next turn. It saves the transfer and the decoding
-/// of the messages, and it need not count their tokens again. If each call of a conversation goes to a different
-/// process, the cache has neither a benefit nor a cost.
+/// If a process has stored the conversation's last turn, it already has the window for the next one. The load then
+/// transfers and decodes no messages, and their tokens are not counted again. If each call of a conversation goes to
+/// a different process, the cache has neither a benefit nor a cost.
 ///
-/// If a database server fails over to a replica that lags, it loses the appends that it acknowledged last. The cache
-/// notices this at the next load, because the newest exchange is another one. There are two exceptions: a turn of
-/// this process that began before the failover and is stored after a turn of another process, and a lost compaction
-/// that was replaced by another one with the same version.
+/// If a database server fails over to a replica that lags, the last acknowledged appends are lost. The cache detects
+/// this at the next load, because the newest exchange differs. It does not detect it in two cases: if a turn of this
+/// process began before the failover and is stored after a turn of another process; and if a compaction was lost and
+/// another one with the same version was stored after it.
 ///
 /// # Memory
 ///
 /// The memory is bounded by an estimate of what the windows take: messages and copied parts of them (such as the
 /// arguments of tool calls), the other fields of exchanges, summaries, and a fixed cost per conversation for its id
-/// and its places in the cache's tables. A conversation is cached if it takes less than about 8 MiB, or less than the
-/// limit if that is smaller. The conversations that have not been used for the longest time are evicted.
+/// and its places in the cache's tables. A conversation of up to about 8 MiB is cached (with a smaller limit, up to
+/// that limit). Much larger ones are not. To stay within the limit, the least recently used conversations are
+/// evicted.
 ///
 /// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
-/// through this store. (A concurrent load may put them back, but they are not used then.)
-/// [`clear`](Self::clear) removes all of them.
+/// through this store. (A load that runs at the same time may insert them again. The next load detects that they are
+/// outdated.) [`clear`](Self::clear) removes all of them.
 ///
-/// Only windows are cached, because the layer loads one at each call: up to four per conversation, by profile and
-/// limit. [`read`](HistoryStore::read) always reads the store. A clone shares the cache.
+/// Only windows are cached, because each call of the layer loads one. Of each conversation, up to four windows with
+/// different profiles or load limits are cached. [`read`](HistoryStore::read) always reads the store. A clone shares
+/// the cache.
 #[derive(Clone)]
 pub struct CachedStore<S> {
     inner: S,
@@ -77,8 +79,9 @@ impl Weighter<ConversationId, Arc<Entry>> for EstimateBytes {
     }
 }
 
-/// The size of a shard, in bytes. The cache is divided into shards, each with a lock, and a conversation that is
-/// larger than a shard is not cached. A window of the default [`LoadLimit`](tower_chat_history_core::LoadLimit) fits.
+/// The minimum size of a shard, in bytes, except in a smaller cache. The cache is divided into shards, each with a
+/// lock, and a conversation that is larger than a shard is not cached. A window of the default
+/// [`LoadLimit`](tower_chat_history_core::LoadLimit) fits.
 const SHARD_BYTES: usize = 8 << 20;
 
 /// The smallest number of items per shard in `quick_cache`, which derives the number of shards from the expected
@@ -97,10 +100,10 @@ impl<S> CachedStore<S> {
         Self::with_limit(store, Self::DEFAULT_LIMIT)
     }
 
-    /// Creates a cache for `store` that takes at most `bytes` bytes of memory.
+    /// Creates a cache for `store` that takes at most `bytes` bytes of memory, by its estimate.
     pub fn with_limit(store: S, bytes: usize) -> Self {
-        // `quick_cache` rounds the number of shards up to a power of two. If it were not one, the shards would be
-        // smaller.
+        // `quick_cache` rounds the number of shards up to a power of two, which would make the shards smaller. So the
+        // number is rounded down here.
         let shards = 1 << (bytes / SHARD_BYTES).max(1).ilog2().min(6);
         let items = shards * ITEMS_PER_SHARD;
         // Ids come from users, so their hashes are keyed.
@@ -133,9 +136,9 @@ impl<S> CachedStore<S> {
     }
 }
 
-/// Makes a call that removes a part of a conversation, and removes its windows from the cache. They are removed
-/// before the call, because its future may be dropped while the store continues, and after it, because a load may
-/// have put them back.
+/// Makes a store call that removes exchanges, and removes the conversation's windows from the cache, twice. They are
+/// removed before the call, because the future may be dropped while the store still completes the call. They are
+/// removed after the call, because a load during the call may have inserted them again.
 async fn removing<T: Send>(windows: &Windows, id: &ConversationId, call: impl Future<Output = T> + Send) -> T {
     windows.remove(id);
     let answer = call.await;

@@ -18,7 +18,7 @@ use crate::report::ReportHandle;
 /// # Ok::<(), tower_chat_history::store::ConversationIdError>(())
 /// ```
 ///
-/// It has the setters of [`CallOptions`]. A stateless call has no options, so the setters do not change it.
+/// The setters are those of [`CallOptions`]. A stateless call has no options, so they have no effect on it.
 ///
 /// `Debug` shows the scope, but not the request, because most request types show their text.
 #[derive(Clone)]
@@ -35,7 +35,8 @@ impl<R> InConversation<R> {
 
     /// Creates a request without a conversation: it is passed on unchanged, and nothing is stored.
     ///
-    /// A stateless call must be explicit: there is no default conversation, and a missing id is an error.
+    /// A call without an id is never stateless by default: it fails with
+    /// [`MissingConversation`](crate::MissingConversation).
     pub const fn stateless(request: R) -> Self {
         Self { scope: CallScope::Stateless, request }
     }
@@ -73,7 +74,8 @@ impl<R> InConversation<R> {
         self.options(|options| options.store_instead(input))
     }
 
-    /// Returns the call, and a handle that receives its turn's report. A stateless call has no report.
+    /// Returns the call, and a handle that receives the report of its turn. For a stateless call, the handle resolves
+    /// to `None`.
     #[must_use]
     pub fn with_report(self) -> (Self, ReportHandle) {
         let (sender, handle) = ReportHandle::new();

@@ -18,8 +18,8 @@ pub struct TurnInput {
     /// The conversation.
     pub conversation: ConversationId,
     /// The earlier messages that the caller resends, between the head and the input. They must equal the end of the
-    /// log, as far as it is loaded. They are only compared: they are neither sent nor stored again. The default is an
-    /// empty list.
+    /// loaded part of the log. They are only compared with the log, and neither sent nor stored again. The default is
+    /// an empty list.
     pub transcript: Vec<Message>,
     /// The new messages, without the head (system and developer messages) and without the history. The list may be
     /// empty if the log ends with results for all tool calls, and the model has not answered them yet
@@ -27,8 +27,8 @@ pub struct TurnInput {
     pub input: Vec<Message>,
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
-    /// The other parts of the request. The default is an empty value: then only the window and the input count toward
-    /// the budget.
+    /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
+    /// count toward the budget.
     pub request: RequestInfo,
     /// The token counter for this call's model. The [counter of the options](crate::ContextOptions::token_counter),
     /// if set, takes precedence. The default is `None`. Without any counter,
@@ -67,7 +67,8 @@ impl TurnInput {
         self
     }
 
-    /// Sets the options of this call. If they have no exchange id, an [id](Self::exchange) that was set before stays.
+    /// Sets the options of this call. Replaces all options that were set before, with one exception: if `options` has
+    /// no exchange id, an [id](Self::exchange) that was set before stays.
     #[must_use]
     pub fn options(mut self, options: CallOptions) -> Self {
         let earlier = std::mem::replace(&mut self.options, options);
@@ -75,13 +76,13 @@ impl TurnInput {
         self
     }
 
-    /// Checks the messages, as far as this is possible before the conversation is loaded.
+    /// Makes those checks of the messages that need no loaded conversation.
     pub(crate) fn check(&self) -> Result<(), InputError> {
         let instead = match &self.options.stored {
             Stored::Instead(messages) => messages.as_slice(),
             Stored::Exchange | Stored::Nothing => &[],
         };
-        // A resent reply is not checked: the log has it in the shape that the provider gave it.
+        // A resent reply is not checked: it is only compared with the log.
         let is_resent_reply =
             |position, message: &Message| position < self.transcript.len() && *message.role() == Role::Assistant;
         let messages = self.transcript.iter().chain(&self.input).enumerate();

@@ -10,11 +10,11 @@ use crate::report::{ReportHandle, ReportSender};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// The id of the exchange, which is stored only once under this id, so that the call can be repeated. The default
-    /// is a generated id.
+    /// The id of the exchange. Only one exchange is stored under an id, so a call with an id can be repeated safely.
+    /// The default is a generated id.
     pub exchange: Option<ExchangeId>,
-    /// The number of messages after the leading system and developer messages that are part of the head too. It is
-    /// used by adapters that separate the head from a list of messages. The default is 0.
+    /// The number of messages after the leading system and developer messages that are part of the head too. Adapters
+    /// use it if a request has one list for head and input. The default is 0.
     pub few_shot_messages: usize,
     pub(crate) stored: Stored,
     pub(crate) report: Option<ReportSender>,
@@ -39,8 +39,8 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Sets the id of the exchange. An exchange is stored only once under this id, so the call can be repeated: if
-    /// the first attempt was stored, the repeated call fails with
+    /// Sets the id of the exchange. Only one exchange is stored under an id, so a call with an id can be repeated
+    /// safely: if the first attempt was stored, the repeated call fails with
     /// [`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded) before the model is called. The default is a
     /// generated id.
     #[must_use]
@@ -57,7 +57,7 @@ impl CallOptions {
         self
     }
 
-    /// Disables storing for this call: the model sees the history, but the exchange is not added to it.
+    /// Disables storing for this call: the prompt contains the history, but the exchange is not stored.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
         self.stored = Stored::Nothing;
@@ -65,8 +65,9 @@ impl CallOptions {
     }
 
     /// Sets the messages to store in place of the input. For example, the model may see a long prompt with retrieved
-    /// documents, while only the short question is stored. These messages must fit the conversation as the input
-    /// does, and either both or neither must answer open tool calls.
+    /// documents, while only the short question is stored. These messages must be as valid in the conversation as the
+    /// input. If the input answers open tool calls, they must answer these calls too; otherwise they must answer
+    /// none.
     #[must_use]
     pub fn store_instead(mut self, input: impl IntoIterator<Item = Message>) -> Self {
         self.stored = Stored::Instead(input.into_iter().collect());

@@ -8,8 +8,8 @@ use crate::report::ResponseShape;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The reply's message. If there are several choices, it is the message of the choice with the least index.
-    /// Without a message, nothing is stored.
+    /// The reply's message. If there are several choices, it is the message of the choice with the lowest index. If
+    /// it is `None`, nothing is stored.
     pub message: Option<Message>,
     /// The name of the model, as stated in the response.
     pub model: Option<String>,
@@ -17,9 +17,9 @@ pub struct Reply {
     pub finish_reason: Option<String>,
     /// The token usage that the provider reported.
     pub usage: Option<Usage>,
-    /// True if the reply broke off, so that the message has only its text.
+    /// True if the reply broke off. The message then has only the text that arrived.
     pub incomplete: bool,
-    /// The shape of the response, if there is no message because the response could not be read.
+    /// The shape of the response, if the response could not be read. There is then no message.
     pub unreadable: Option<ResponseShape>,
 }
 

@@ -8,7 +8,7 @@ use super::CallOptions;
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // Values are short-lived: callers destructure them immediately.
 pub enum CallScope {
-    /// The call sees this conversation's history and is stored in it, according to its options.
+    /// The prompt contains this conversation's history, and the exchange is stored in it according to the options.
     Conversation(ConversationId, CallOptions),
     /// The call is passed on unchanged, and nothing is stored.
     Stateless,

@@ -14,7 +14,7 @@ pub(super) struct Calls(Vec<Call>);
 #[derive(Clone, Debug, Default)]
 struct Call {
     index: u64,
-    /// The call's id, escaped. `fields` contains it too, but finding it there takes longer.
+    /// The call's id, escaped. It is a copy of the one in `fields`, for faster comparisons.
     id: String,
     /// The call's name, escaped.
     name: String,
@@ -34,8 +34,8 @@ struct Piece<'a> {
 }
 
 impl Calls {
-    /// Joins the `tool_calls` of the delta in the chunk with this number. Returns `Ok(false)` if the value is neither
-    /// a list nor a call.
+    /// Adds the `tool_calls` of a delta. `chunk` is the number of the delta's chunk. Returns `Ok(false)` if the value
+    /// is neither a list, nor a call, nor null.
     pub(super) fn push(&mut self, json: &str, chunk: u64) -> Result<bool, TooLarge> {
         if json.starts_with('{') {
             self.push_call(json, chunk)?;
@@ -69,7 +69,7 @@ impl Calls {
             call.named_in = chunk;
         }
         piece.arguments.into_iter().for_each(|arguments| call.arguments.push(arguments));
-        // The index is only a part of the stream format: a stored call has none.
+        // A stored call has no index, which is a part of the stream format only.
         let mut fields = members.into_iter().filter(|(name, _)| name != "index");
         fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
     }
@@ -122,14 +122,14 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Returns a string's text as it is escaped, without its quotes. Returns an empty text for other values.
+/// Returns the escaped text of a JSON string, without its quotes. Returns an empty text for other values.
 fn unquoted(json: &str) -> &str {
     json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
 impl Call {
-    /// Returns `true` if a piece with a name must begin another call. Some providers repeat the name in every piece,
-    /// but none splits it.
+    /// Returns `true` if a piece that has a name begins another call. A repeated name alone does not begin one: some
+    /// providers repeat the name in every piece. No provider splits a name.
     fn is_over_at(&self, piece: &Piece<'_>, chunk: u64) -> bool {
         if piece.name.is_empty() || self.name.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Folding a stream's chunks into a reply.
+//! Assembling a reply from a stream's chunks.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -18,14 +18,14 @@ use crate::{
     report::ResponseShape,
 };
 
-/// The largest total size of all deltas of a reply.
+/// The largest total size of all deltas of a reply, in bytes.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
 /// The overhead of a value in memory, in bytes, in addition to its text.
 const VALUE_OVERHEAD: usize = 64;
 
-/// Returns an upper bound for the size of a delta in memory. A delta has at least one value, and one more for each
-/// comma at most.
+/// Returns an upper bound for the size of a delta in memory, in bytes. The number of its values is at most one more
+/// than the number of its commas.
 fn size(delta: &str) -> usize {
     let values = 1 + delta.bytes().filter(|byte| *byte == b',').count();
     delta.len().saturating_add(VALUE_OVERHEAD.saturating_mul(values))
@@ -37,21 +37,21 @@ const MAX_CHOICES: usize = 1_024;
 
 /// Assembles a reply from a stream's chunks. The [module docs](super) describe the rules and the limits.
 ///
-/// Of several choices, it keeps the one with the least index. The reply is complete when the kept choice has ended,
-/// and as many choices have ended as were requested.
+/// Of several choices, it keeps the one with the lowest index. The reply is complete when the kept choice has a
+/// finish reason, and the number of choices with a finish reason equals the number of requested choices.
 #[derive(Default)]
 pub struct ChunkFold {
     /// The number of choices that were requested.
     choices: usize,
-    /// The indexes of the choices that have ended.
+    /// The indexes of the choices that have a finish reason.
     ended: BTreeSet<u64>,
-    /// The index of the kept choice, which is the least one seen.
+    /// The index of the kept choice: the lowest index so far.
     kept: Option<u64>,
     /// The fields of the kept choice, except its calls.
     fields: Fields,
     /// The calls of the kept choice.
     calls: Calls,
-    /// An upper bound for the size of `fields` and `calls`.
+    /// An upper bound for the size of `fields` and `calls`, in bytes.
     bytes: usize,
     finish_reason: Option<String>,
     /// The number of chunks so far.
@@ -60,24 +60,24 @@ pub struct ChunkFold {
     usage: Option<Usage>,
     /// The shape of a chunk without choices.
     shape: Option<ResponseShape>,
-    /// True if a chunk was an error or could not be read, or if the reply was too large: it is then not the whole
-    /// reply.
+    /// True if a chunk was an error or could not be read, or if the reply was too large. The reply can then no longer
+    /// become complete.
     broken: bool,
-    /// True after the warning about another role.
+    /// True if a delta had a role other than `assistant`. The warning about it is logged once.
     has_other_role: bool,
-    /// The buffer into which chunks are serialized that are not JSON text.
+    /// The buffer for serializing chunks that do not arrive as JSON text.
     buffer: Vec<u8>,
 }
 
 impl ChunkFold {
-    /// Creates a fold for a stream with this number of requested choices. 0 counts as 1.
+    /// Creates a fold for a stream with this number of requested choices. 0 means 1.
     #[must_use]
     pub fn new(choices: usize) -> Self {
         Self { choices: choices.max(1), ..Self::default() }
     }
 
-    /// Folds the next chunk, given as JSON text. If the chunk is an error or cannot be read, the reply breaks off: it
-    /// can no longer become complete. A reply that is complete already stays so.
+    /// Adds the next chunk, given as JSON text. If the chunk is an error or cannot be read, the reply breaks off: it
+    /// can no longer become complete. A reply that is already complete stays complete.
     pub fn push_json(&mut self, chunk: &str) {
         let was_over = self.is_over();
         self.chunks = self.chunks.saturating_add(1);
@@ -87,8 +87,8 @@ impl ChunkFold {
         }
     }
 
-    /// Folds the next chunk, given as a value that serializes to JSON. A chunk with more than
-    /// [128 levels](crate::adapt::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
+    /// Adds the next chunk, given as a value that serializes to JSON. A chunk with more than [128
+    /// levels](crate::adapt::nested::MAX_LEVELS) cannot be read. See [`push_json`](Self::push_json).
     pub fn push_value(&mut self, chunk: &impl Serialize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -102,14 +102,14 @@ impl ChunkFold {
         }
     }
 
-    /// Marks the reply as broken off, because an item was an error or could not be read. A reply that is complete
-    /// already stays so.
+    /// Marks the reply as broken off, because an item was an error or could not be read. A reply that is already
+    /// complete stays complete.
     pub fn fail(&mut self) {
         // After the last finish reason, the reply has all its parts, so a later error does not matter.
         self.broken |= !self.is_over();
     }
 
-    /// Marks the reply as too large to be kept, and drops its parts.
+    /// Marks the reply as too large, and drops its parts. A reply that is already complete stays complete.
     pub fn fail_too_large(&mut self) {
         self.give_up(self.is_over());
     }
@@ -118,12 +118,12 @@ impl ChunkFold {
         if was_over || self.broken {
             return;
         }
-        tracing::warn!("a streamed reply exceeds the size limit; it is not stored");
+        tracing::warn!("a streamed reply exceeds a size limit; its exchange is not stored");
         self.broken = true;
         (self.fields, self.calls) = (Fields::default(), Calls::default());
     }
 
-    /// Returns `true` if the kept choice has ended, and as many choices have ended as were requested.
+    /// Returns `true` if the kept choice and all other requested choices have a finish reason.
     fn is_over(&self) -> bool {
         self.has_kept_ended() && self.ended.len() >= self.choices
     }
@@ -172,7 +172,7 @@ impl ChunkFold {
         if let Some(reason) = choice.text("finish_reason") {
             self.ended.insert(index);
             if self.ended.len() > MAX_CHOICES {
-                // This is never the kept choice, whose index is the least.
+                // This is never the kept choice, which has the lowest index.
                 self.ended.pop_last();
             }
             if is_kept {
@@ -182,8 +182,8 @@ impl ChunkFold {
         Ok(())
     }
 
-    /// Returns `true` if the choice with this index is the kept one. The first choice is kept until one with a
-    /// smaller index comes, which then replaces it.
+    /// Returns `true` if the choice with this index is the one to be stored. Until the reply is complete, a choice
+    /// with a smaller index replaces the kept one.
     fn keeps(&mut self, index: u64) -> bool {
         match self.kept {
             Some(kept) if kept == index => true,

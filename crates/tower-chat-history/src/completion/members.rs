@@ -18,7 +18,8 @@ pub(super) const MAX_PARTS: usize = 1_024;
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {
-    /// Reads an object's members. If a name is repeated, its last value counts. Returns `None` for any other value.
+    /// Reads an object's members. If a name is repeated, its last value is used. Returns `None` for a value that is
+    /// not an object.
     pub(super) fn of(json: &'a str) -> Result<Option<Self>, TooLarge> {
         // This check also saves the time that `serde_json` would need to read a large array or string.
         if !json.trim_ascii_start().starts_with('{') {
@@ -78,7 +79,8 @@ fn without_repeated<'a>(mut members: Vec<(Cow<'a, str>, &'a str)>) -> Vec<(Cow<'
     members
 }
 
-/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode keeps its own spelling.
+/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode is returned as it is
+/// written.
 fn normalized(name: &RawValue) -> Cow<'_, str> {
     let quoted = name.get();
     let plain = quoted.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(quoted);

@@ -11,10 +11,10 @@ use crate::{call::Reply, report::ResponseShape};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Returns the reply of a response body: the choice with the least `index`, whose message is kept byte for byte.
+/// Returns the reply of a response body: the choice with the lowest `index`, with its message byte for byte.
 ///
-/// The reply has no message if the body has another shape, or if the choice has no message or an `error`.
-/// [`Reply::unreadable`] then has the shape. For an empty list of choices without an `error`, the reply has neither.
+/// If the body has another shape, or the choice has no message or has an `error`, the reply has no message, and
+/// [`Reply::unreadable`] has the shape. If the list of choices is empty and there is no `error`, both are `None`.
 #[must_use]
 pub fn reply_of(body: &[u8]) -> Reply {
     let body = body.strip_prefix(BOM).unwrap_or(body);
@@ -43,7 +43,7 @@ fn of_text(body: &str) -> Reply {
         return reply;
     };
     let choices = choices.into_iter().map(|choice| Members::of(choice).ok().flatten());
-    // A missing index counts as 0. If several choices have the same index, the first one counts.
+    // A missing index is 0. If several choices have the same index, the first of them is used.
     let index = |choice: &Option<Members<'_>>| {
         choice.as_ref().and_then(|choice| choice.get("index")).and_then(number).unwrap_or(0)
     };

@@ -59,7 +59,7 @@ const ROLE: &str = r#""role":"assistant""#;
 /// Warns that a provider gave a reply another role. The warning does not quote the role, because it is text of the
 /// provider.
 pub(super) fn warn() {
-    tracing::warn!("a reply has another role than `assistant`; it is stored with the role `assistant`");
+    tracing::warn!("a reply has a role other than `assistant`; it is stored with the role `assistant`");
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Beginning a turn in steps: wait for earlier calls and saves, load, plan, summarize.
+//! Beginning a turn in steps: wait for earlier calls and saves, load the window, plan the prompt, and wait for a
+//! summary if one is needed.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{call::TurnInput, error::HistoryError, report::SinceLast};
 
-/// A turn that has not begun yet. Each [step](Self::step) runs up to the next wait for another call, a save or a
+/// A turn that has not begun yet. Each [step](Self::step) ends before the next wait for another call, a save or a
 /// summary.
 pub(crate) struct Beginning {
     stage: Stage,
@@ -23,8 +24,8 @@ pub(crate) struct Beginning {
 
 /// The outcome of a step.
 pub(crate) enum Step {
-    /// The next step waits for another call, a save or a summary. If the caller holds a resource that these may need (a
-    /// permit of the model's service), it must release the resource first.
+    /// The next step waits for another call, a save or a summary. If the caller holds a resource that these may need,
+    /// such as a permit of the inner service, it must release the resource before the next step.
     MustWait(Beginning),
     /// The turn has begun.
     Begun(Turn),
@@ -36,14 +37,14 @@ enum Stage {
     Summarizing(Box<Planned>, Box<Job>),
 }
 
-/// A planned call that holds its permit of the queue.
+/// A planned call, with its permit of the conversation's queue, if there is a queue.
 struct Planned {
     call: Call,
     permit: Option<QueuePermit>,
     loaded: LoadedHistory,
     turn: PlannedTurn,
     since_last: Option<SinceLast>,
-    /// The compaction at the first load.
+    /// The compaction's positions at the first load.
     loaded_positions: Option<CompactionPositions>,
 }
 
@@ -121,7 +122,7 @@ impl Planned {
 
     fn begun(self) -> Turn {
         let Self { call, permit, loaded, mut turn, since_last, loaded_positions } = self;
-        // A pending summary is in the window already, but not stored yet.
+        // `loaded` already contains the pending summary, which is not stored yet.
         let now = match turn.pending {
             Some(_) => loaded_positions,
             None => loaded.window.as_ref().map(CompactionPositions::of_window),
@@ -134,8 +135,8 @@ impl Planned {
     }
 }
 
-/// Reports a turn that did not begin. If it is dropped before the turn begins, the caller has left, and the turn is
-/// reported as abandoned.
+/// Records a turn that does not begin, in its span and in metrics: as refused after an error, or as abandoned if the
+/// guard is dropped because the caller has left.
 struct BeginGuard {
     engine: Engine,
     span: Span,

@@ -25,11 +25,13 @@ pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 
 /// A save in progress, polled in place.
 ///
-/// As soon as a `Commit` exists, its reply will be stored. While the caller polls it, nothing is spawned. If it is
-/// dropped before it completes, polled or not, it hands the save to the [spawner](Spawn).
+/// The save does not depend on the caller. While the caller polls the `Commit`, the save runs in place and nothing is
+/// spawned. If the `Commit` is dropped before it completes, polled or not, the [spawner](Spawn) runs the rest of the
+/// save.
 ///
-/// It resolves to the turn's report, or to [`Unsaved`], which contains the reply. If there is nothing to store,
-/// because the reply has no message or the caller requested not to store it, that is not an error (see [`Outcome`]).
+/// It resolves to the turn's report, or to the error [`Unsaved`], which contains the reply. If there is nothing to
+/// store, because the reply has no message or the caller disabled storing, it resolves to the report (see
+/// [`Outcome`]).
 #[must_use = "futures do nothing unless polled; dropping a commit hands it to the spawner"]
 pub struct Commit {
     save: Save,
@@ -52,7 +54,13 @@ impl Commit {
         Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
     }
 
-    /// Replaces the reply with a more complete one. This has no effect after the first poll, when the save has begun.
+    /// Returns the reply so far.
+    pub(crate) fn reply(&self) -> Reply {
+        lock(&self.reply).clone()
+    }
+
+    /// Replaces the reply with a more complete one. After the first poll, this has no effect, because the save has
+    /// begun.
     pub(crate) fn update(&self, reply: Reply) {
         *lock(&self.reply) = reply;
     }
@@ -68,7 +76,7 @@ impl Future for Commit {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let report = std::task::ready!(self.save.poll_unpin(context));
         Poll::Ready(match &report.outcome {
-            Outcome::Failed(error) => Err(Unsaved::new(lock(&self.reply).clone(), Arc::clone(error))),
+            Outcome::Failed(error) => Err(Unsaved::new(self.reply(), Arc::clone(error))),
             Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
         })
     }
@@ -76,7 +84,8 @@ impl Future for Commit {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        // A handle that was polled to its end has no strong count. If another handle was, `peek` returns the result.
+        // After this handle has returned its result, it has no strong count. If another clone has, `peek` returns the
+        // result.
         let done = self.save.strong_count().is_none() || self.save.peek().is_some();
         if !done {
             spawn_guarded(&*self.spawn, self.save.clone().map(drop).boxed());

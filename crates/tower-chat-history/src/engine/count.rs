@@ -1,5 +1,5 @@
-//! Counting tokens: each message once, large messages on a blocking thread, and without passing on panics of the
-//! counter.
+//! Counting tokens. Each message is counted once, large messages are counted on a blocking thread, and panics of the
+//! counter are caught.
 
 use std::{
     fmt,
@@ -15,22 +15,23 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{Message, TokenCounts};
 
-/// The number of uncounted bytes from which counting moves to a thread for blocking work. A tokenizer takes up to one
-/// second per megabyte for adversarial text, so counting fewer bytes takes at most 60 milliseconds, and mostly 2.
+/// The number of bytes to count from which the count runs on a thread for blocking work. A tokenizer takes up to one
+/// second per megabyte for adversarial text. Counting fewer bytes therefore takes at most about 60 milliseconds, and
+/// usually about 2.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
 /// One call's counter and its cache of counts.
 ///
-/// If the counter has no name, its counts are cached for this call only: they are made on a blocking thread, and the
-/// planner then finds them in the cache.
+/// If the counter has no name, its counts are cached for this call only. This cache is needed because a blocking
+/// thread may count the messages before the planner reads the counts.
 #[derive(Clone)]
 pub(super) struct Counting {
     counter: Arc<Guarded>,
     cache: Arc<CountCache>,
 }
 
-/// A counter whose name is read once. Its panics are caught, except those of the counting methods: the callers of these
-/// choose a replacement.
+/// A counter whose name is read once. It catches the counter's panics, except in `count_text` and `count_message`,
+/// whose callers catch them because they need different results.
 #[derive(Debug)]
 struct Guarded {
     counter: Arc<dyn TokenCounter>,
@@ -62,7 +63,7 @@ impl TokenCounter for Guarded {
         without_panic(|| self.counter.reply_priming(), || REPLY_PRIMING)
     }
 
-    /// After a panic it counts as not ready, so that it runs on a blocking thread.
+    /// Returns `false` after a panic, so that the counter runs on a blocking thread.
     fn is_ready(&self) -> bool {
         without_panic(|| self.counter.is_ready(), || false)
     }
@@ -89,8 +90,8 @@ impl Counting {
         u64::from(self.count_message(message))
     }
 
-    /// Returns the sizes of all parts of the prompt except the window. The window's messages are counted too, so that
-    /// the planner later finds each count in the cache.
+    /// Returns the sizes, in tokens, of all parts of the prompt except the window and the summary. Also counts the
+    /// messages in `window`, so that the planner finds their counts in the cache.
     pub(super) async fn prompt(
         &self,
         request: &RequestInfo,
@@ -126,7 +127,7 @@ impl Counting {
     }
 
     /// Returns the counts to store with these messages. Returns `None` if the counter has no name, or if it panicked:
-    /// the reply is then stored without counts.
+    /// the exchange is then stored without counts.
     pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
@@ -143,7 +144,7 @@ impl Counting {
     }
 }
 
-/// Returns cached counts where there are any. If the counter panics, it returns an estimate.
+/// Returns the cached count of a text or message, or counts it. If the counter panics, returns an estimate.
 impl TokenCounter for Counting {
     fn name(&self) -> Option<&Arc<str>> {
         self.counter.name()

@@ -14,9 +14,9 @@ const STEPS: u32 = 8;
 
 /// Measures the time that a reader waits for the next item of a stream.
 ///
-/// Time during which the reader does not poll must not count, and nothing signals when it stops polling. So the limit
-/// is measured in steps: the timer of each step wakes the reader, and the next step begins when the reader polls. If
-/// the reader stops polling, at most one step is counted.
+/// Time in which the reader does not poll must not be measured, but nothing signals that the reader has stopped
+/// polling. The limit is therefore divided into steps. The timer of each step wakes the reader, and the next step
+/// begins when the reader polls again. If the reader stops polling, at most one step is measured.
 #[derive(Debug)]
 pub(super) struct Idle {
     limit: Duration,
@@ -35,7 +35,7 @@ impl Idle {
         (self.waited, self.step) = (0, None);
     }
 
-    /// Resolves to the limit after the reader has waited that long for the next item.
+    /// Polls the wait. It resolves to the limit when the reader has waited that long for the next item.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         while self.waited < STEPS {
             let step = self.step.get_or_insert_with(|| Timer::after(self.limit / STEPS));

@@ -1,4 +1,4 @@
-//! The pending saves and detached streams of this process.
+//! The pending saves and detached streams of an engine.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use tower_chat_history_core::ConversationId;
 use super::commit::Save;
 use crate::{policy::DetachLimits, report::TurnReport, telemetry::Recorder};
 
-/// The pending saves of this process by conversation, and the number of detached streams.
+/// The pending saves of an engine by conversation, and the number of its detached streams.
 ///
 /// A save stays here until it is done. If it is no longer polled (its runtime was shut down, or its stream is held
 /// but not read), the conversation's next turn or a drain finishes it.
@@ -43,8 +43,8 @@ impl InFlight {
         Self { recorder, saves: Mutex::default(), streams: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Adds a save that removes itself when it is done. If it panics, `panicked` becomes its report, because others may
-    /// wait for one.
+    /// Adds a save, which removes itself when it is done. If it panics, it resolves to `panicked`, because other
+    /// holders may wait for its report.
     pub(super) fn register(
         self: &Arc<Self>,
         panicked: TurnReport,
@@ -74,12 +74,14 @@ impl InFlight {
         future::join_all(self.of(conversation)).await;
     }
 
-    /// Finishes the conversation's pending saves, and all later ones. Never resolves.
+    /// Finishes the conversation's pending saves and all that are registered later. Never resolves: the caller drops
+    /// the future.
     pub(super) async fn keep_saving(&self, conversation: &ConversationId) -> std::convert::Infallible {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Enabled before the saves are read. Otherwise a save that is registered in between would be missed.
+            // The notification is enabled before the saves are read. Otherwise a save that is registered in between
+            // would be missed.
             changed.as_mut().enable();
             self.saved(conversation).await;
             changed.await;
@@ -117,7 +119,7 @@ impl InFlight {
         self.lock_streams().all
     }
 
-    /// Counts a detached stream until the returned guard is dropped. Returns `None` if the limits are reached.
+    /// Counts a detached stream until the returned guard is dropped. Returns `None` if a limit is already reached.
     pub(super) fn detached(self: &Arc<Self>, conversation: &ConversationId, limits: DetachLimits) -> Option<Detached> {
         let mut streams = self.lock_streams();
         let of_conversation = streams.by_conversation.get(conversation).copied().unwrap_or_default();

@@ -1,14 +1,16 @@
-//! The compactions that this engine last saw in its conversations.
+//! The compactions that this engine last loaded or stored, by conversation.
 
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{ConversationId, Cut, Incarnation, Revision, Seq, Window};
 
 use crate::report::SinceLast;
 
-/// The number of conversations that are remembered. If a conversation is forgotten, its next turn reports no changes.
+/// The largest number of conversations whose compactions are remembered. The next turn of a conversation that was
+/// evicted reports no changes.
 const MAX_CONVERSATIONS: usize = 1 << 12;
 
-/// The compactions that this engine has reported, by conversation. The least recently used are forgotten.
+/// The positions of the compactions that turns of this engine have reported, by conversation. The least recently used
+/// are evicted.
 pub(super) struct LastSeen(Cache<ConversationId, CompactionPositions>);
 
 /// The positions of a compaction in one incarnation of a conversation.
@@ -40,8 +42,8 @@ impl CompactionPositions {
         Self::of(window.revision, window.compaction.as_ref().map(|compaction| &compaction.cut))
     }
 
-    /// Returns the larger of each two positions. Positions only grow within an incarnation, so the order in which the
-    /// two were seen does not matter.
+    /// Returns the maximum of each position. Within an incarnation, positions never decrease, so it does not matter
+    /// which of the two values is newer.
     fn max(self, other: Self) -> Self {
         Self {
             incarnation: self.incarnation,

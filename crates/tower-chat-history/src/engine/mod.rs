@@ -1,7 +1,7 @@
-//! The commit protocol, without tower: begin a turn, send its context, commit the reply.
+//! The engine: it begins turns and commits their replies. It works without tower.
 //!
-//! The [layer](crate::ChatHistoryLayer) is a thin wrapper around the engine. Code without a tower service uses the
-//! engine directly:
+//! The [layer](crate::ChatHistoryLayer) is a thin wrapper around an engine. Code that does not call its model through
+//! a tower service uses an engine directly: begin a turn, send its context to the model, and commit the reply.
 //!
 //! ```
 //! use tower_chat_history::{ConversationId, Engine, MemoryStore, Message, Reply, TurnInput};
@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! If a turn is dropped before its commit, the conversation stays as it was. If a commit is dropped, the save
-//! continues in the background, because the reply has been paid for.
+//! If a turn is dropped before its commit, nothing is stored. If a commit is dropped, the save continues in the
+//! background, because the reply has been paid for.
 
 mod begin;
 mod commit;
@@ -79,22 +79,22 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine over `store` with the [default options](HistoryOptions).
+    /// Creates an engine that stores conversations in `store`, with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore) -> Self {
         Self::with_options(store, HistoryOptions::new())
     }
 
-    /// Creates an engine over `store` with these options.
+    /// Creates an engine that stores conversations in `store`, with these options.
     pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
         Self::over(Arc::new(store), None, options)
     }
 
-    /// Creates an engine that keeps only the end of each conversation in `store`, which must be able to
-    /// [prune](Prune). [`Retention`] describes when it prunes.
+    /// Creates an engine that [prunes](Prune) each conversation in `store`, so that only its newest part stays
+    /// stored. [`Retention`] describes when it prunes.
     ///
-    /// Pruning is part of a save: it runs after the exchange is stored, and later calls and [`drain`](Self::drain)
-    /// wait for both. Each prune is attempted once, within the [store timeout](HistoryOptions::store_timeout). A
-    /// failed prune does not fail the turn.
+    /// A prune is part of a save: it runs after the exchange is stored. Later calls of the conversation and
+    /// [`drain`](Self::drain) wait until it ends. Each prune is attempted once, within the [store
+    /// timeout](HistoryOptions::store_timeout). If it fails, the turn does not fail, and a later turn prunes again.
     ///
     /// ```
     /// use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, MemoryStore, Retention, adapt::Json};
@@ -127,7 +127,7 @@ impl Engine {
         self.shared.store.recorder()
     }
 
-    /// Returns the store, whose calls obey the timeouts and limits of the options.
+    /// Returns the store, with the timeouts, limits and retries of the options.
     fn bounded_store(&self) -> &BoundedStore {
         &self.shared.store
     }
@@ -142,18 +142,21 @@ impl Engine {
 
     /// Begins a turn: loads the conversation and plans the prompt.
     ///
-    /// If saves of this conversation are still pending in this process, they are finished first, so a turn sees the
-    /// previous one. The load is bounded by the [load limit](crate::ContextOptions::load_limit).
+    /// If this engine still has pending saves of the conversation, it finishes them first, so the history includes
+    /// the previous turn. The load is limited by the [load limit](crate::ContextOptions::load_limit).
     ///
     /// # Errors
     ///
     /// All of these errors occur before the model is called:
-    /// - [`HistoryError::Input`]: the input is empty or does not fit the conversation.
-    /// - [`HistoryError::Transcript`]: the messages that the caller resends are not the end of the log.
+    /// - [`HistoryError::Input`]: the input is not valid in this conversation.
+    /// - [`HistoryError::Transcript`]: the messages that the caller resends do not match the end of the log.
     /// - [`HistoryError::DoesNotFit`]: the prompt does not fit the budget.
     /// - [`HistoryError::AlreadyRecorded`]: the log already has an exchange with this id.
-    /// - The history cannot be loaded.
-    /// - The conversation's queue is full, or the wait in it timed out.
+    /// - [`HistoryError::Load`], [`LoadTimeout`](HistoryError::LoadTimeout),
+    ///   [`LoadPanicked`](HistoryError::LoadPanicked): the history cannot be loaded.
+    /// - [`HistoryError::QueueFull`], [`QueueTimeout`](HistoryError::QueueTimeout): too many calls wait in the
+    ///   conversation's queue, or the wait took too long.
+    /// - [`HistoryError::NoRuntime`]: the options need a tokio runtime, and there is none.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
         let mut beginning = self.start(input);
         loop {
@@ -164,24 +167,26 @@ impl Engine {
         }
     }
 
-    /// Begins a turn in steps, for a caller that holds a resource of the model's service, such as a permit.
+    /// Begins a turn in steps, for a caller that holds a resource of the inner service, such as a permit.
     pub(crate) fn start(&self, input: TurnInput) -> Beginning {
         Beginning::new(self, input)
     }
 
-    /// Stores tool results without calling the model. Use it if some tool calls have results while others still wait,
-    /// for example for a person's approval or for a job that runs for hours.
+    /// Stores tool results without calling the model. Use it if some tool calls already have results while others do
+    /// not, for example because a person must approve them or because they take hours.
     ///
-    /// The results become a separate exchange that [continues](crate::Exchange::continues) the exchange with the
-    /// calls. The input of the next [turn](Self::begin) is then the missing results, or empty if all results are
-    /// stored. The same holds for requests through the layer: a request without messages after its head is then
-    /// valid. Until the model has answered, a new user message supersedes the calls that are still open, as it always
-    /// does. A caller that resends its list ([`InputMode::Transcript`]) sends all results of the round.
+    /// The results are stored as a separate exchange that [continues](crate::Exchange::continues) the exchange with
+    /// the calls. The input of the next [turn](Self::begin) is then one of these:
+    /// - the missing results, if some calls are still open,
+    /// - an empty input, if all results are stored (through the layer: a request without messages after its head),
+    /// - all results of the round, if the caller resends its list ([`InputMode::Transcript`]),
+    /// - a new user message, which is treated according to [`OnOpenTurn`](crate::policy::OnOpenTurn) if calls are
+    ///   still open.
     ///
     /// A result is stored only while its call is open. If several processes answer the same call, only one of them
-    /// succeeds: the append requires the revision that the results were checked against. If the log has changed, the
-    /// results are checked again. If the future is dropped before it completes, either all results are stored or
-    /// none.
+    /// succeeds: the append requires that the log has not changed since the results were checked. If it has changed,
+    /// the results are checked again. If the future is dropped before it completes, either all of its results are
+    /// stored or none.
     ///
     /// ```
     /// # use tower_chat_history::{
@@ -217,42 +222,45 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Nothing is stored in these cases:
-    /// - A message is not a tool result, or answers no open call ([`InputError`](crate::error::InputError) in
-    ///   [`StoreResultsError::History`]).
+    /// Nothing is stored in these cases. All but the last are [`StoreResultsError::History`]:
+    /// - [`HistoryError::Input`]: there is no message, a message is not a tool result, or it answers no open call.
     /// - The history cannot be loaded.
-    /// - Other calls of this process take longer than a minute to store their results in this conversation.
-    /// - Other processes keep changing the conversation between check and append ([`StoreResultsError::Contended`]).
+    /// - [`HistoryError::QueueTimeout`]: other calls of this engine that store results in this conversation took
+    ///   longer than 60 seconds. With [`OnConflict::Serialize`](crate::policy::OnConflict::Serialize), also the
+    ///   limits of that queue apply.
+    /// - [`HistoryError::NoRuntime`]: the options need a tokio runtime, and there is none.
+    /// - [`StoreResultsError::Contended`]: in each of 16 attempts, the conversation changed between check and append.
     ///
-    /// After [`StoreResultsError::Save`], the outcome may be unknown. Repeating the call with the same [exchange
-    /// id](ToolResults::exchange) is safe.
+    /// After [`StoreResultsError::Save`], the results may or may not be stored. It is safe to repeat the call if the
+    /// caller has set an [exchange id](ToolResults::exchange).
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
         results::store(self, results).await
     }
 
-    /// Returns the number of saves that are pending in this process: replies that are complete and not stored yet.
+    /// Returns the number of pending saves of this engine: replies that are complete and not stored yet.
     #[must_use]
     pub fn pending_saves(&self) -> usize {
         self.shared.in_flight.saves()
     }
 
-    /// Finishes the saves of this conversation that are pending in this process.
+    /// Finishes the pending saves of this conversation in this engine.
     ///
-    /// Call it before you edit a conversation by hand ([`Truncate`](crate::store::Truncate), `take_last`): if the
-    /// caller of a turn has just left, its reply may not be in the log yet.
+    /// Call it before you edit a conversation directly in the store ([`Truncate`](crate::store::Truncate),
+    /// `take_last`). Otherwise the reply of a turn whose caller has just left may be stored after the edit.
     pub async fn saved(&self, conversation: &ConversationId) {
         self.shared.in_flight.saved(conversation).await;
     }
 
     /// Finishes all pending saves and running summaries, and waits for detached streams. Call it before the runtime
-    /// shuts down. Each of these is bounded in time, so the wait ends by itself (see
-    /// [`DetachLimits`](crate::policy::DetachLimits)).
+    /// shuts down. With the default options, each of these has a timeout, so the wait ends even with a long `timeout`
+    /// (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
     ///
-    /// Outside of a tokio runtime there is no clock, so `timeout` has no effect.
+    /// Outside of a tokio runtime there is no timer, so `timeout` has no effect.
     ///
     /// # Errors
     ///
-    /// Returns an error if something is still pending after `timeout`. Work that was handed to the spawner continues.
+    /// Returns an error with the numbers of pending saves, streams and summaries if some are still pending after
+    /// `timeout`. The spawner continues to run its tasks.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let (in_flight, summaries) = (&self.shared.in_flight, self.shared.summaries.as_ref());
         // Streams and saves come first, because the end of a turn may start a summary.

@@ -1,4 +1,4 @@
-//! Queues that let one call of this process at a time into a conversation.
+//! Queues that run the calls of one conversation one at a time, within one engine.
 
 use std::{
     collections::HashMap,
@@ -27,9 +27,9 @@ struct Line {
     calls: AtomicUsize,
 }
 
-/// The permit of a conversation's queue: its holder is the only call of the conversation. Returned on drop.
+/// The permit of a conversation's queue. Only its holder may run. Dropping it lets the next call run.
 pub(super) struct QueuePermit {
-    // Fields are dropped in order: the permit must be returned before the place is given up.
+    // Fields are dropped in the order of their declaration: the permit must be returned before the place is removed.
     _turn: OwnedSemaphorePermit,
     _place: QueuePlace,
 }
@@ -42,7 +42,7 @@ pub(super) enum Entered {
     Waiting(QueuePlace),
 }
 
-/// A call's place in the line. The last call to leave removes the line.
+/// A call's place in the line. When the last call leaves, the line is removed.
 pub(super) struct QueuePlace {
     queues: Arc<Queues>,
     conversation: ConversationId,
@@ -86,7 +86,8 @@ impl Queues {
 }
 
 impl QueuePlace {
-    /// Waits for the permit. While it waits, it polls the conversation's saves, because earlier calls wait for them.
+    /// Waits for the permit. During the wait, it polls the conversation's saves, because an earlier call may hold the
+    /// permit until its save is done.
     pub(super) async fn wait(self, queue: QueueLimits, in_flight: &InFlight) -> Result<QueuePermit, HistoryError> {
         let turn = Arc::clone(&self.line.turn).acquire_owned();
         let turn = async {

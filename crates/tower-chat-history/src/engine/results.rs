@@ -1,4 +1,4 @@
-//! Storing tool results as they arrive, without a model call.
+//! Storing tool results without a model call.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ use crate::{
     policy::QueueLimits,
 };
 
-/// The largest number of checks of the results. They are checked again if another process changes the conversation
-/// between check and append.
+/// The largest number of attempts to check and append the results. They are checked again if the conversation changes
+/// before the append.
 const MAX_CHECKS: u32 = 16;
 
 /// The limits of the queue for calls of this process that store results in one conversation. Without this queue, each
@@ -39,15 +39,15 @@ const RESULTS_QUEUE: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_s
 pub struct ToolResults {
     /// The conversation.
     pub conversation: ConversationId,
-    /// The id of the exchange, which is stored only once under this id, so that the call can be repeated. The default
-    /// is a generated id.
+    /// The id of the exchange. Only one exchange is stored under an id, so a call with an id can be repeated safely.
+    /// The default is a generated id.
     pub exchange: Option<ExchangeId>,
     /// The results: tool messages that answer open calls, at least one.
     pub results: Vec<Message>,
 }
 
 impl ToolResults {
-    /// Creates a value from results for open calls of this conversation.
+    /// Creates the value from results for open calls of this conversation.
     pub fn new(conversation: ConversationId, results: impl IntoIterator<Item = Message>) -> Self {
         Self { conversation, exchange: None, results: results.into_iter().collect() }
     }
@@ -68,7 +68,7 @@ pub struct StoredResults {
     pub revision: Revision,
     /// The position of the exchange with the results.
     pub seq: Seq,
-    /// True if the exchange id was already in the log, so that this call stored nothing.
+    /// True if the log already contained an exchange with this id. This call then stored nothing.
     pub duplicate: bool,
     /// The calls that still have no result. If there are none, the model can be called without input.
     pub open: OpenCalls,
@@ -78,7 +78,7 @@ pub struct StoredResults {
 pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
     let ToolResults { conversation, exchange, results } = results;
     check(&results).map_err(HistoryError::from)?;
-    if engine.options().measures_time() && Handle::try_current().is_err() {
+    if engine.options().needs_timer() && Handle::try_current().is_err() {
         return Err(HistoryError::NoRuntime.into());
     }
     let within = engine.recorder().current_span();
@@ -91,8 +91,8 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     let _permit = Ahead::Unknown.wait(engine, &conversation, &within).await?;
     let store = engine.bounded_store();
     for checks in 0..MAX_CHECKS {
-        // A generated id can be in the log only if an earlier append of this loop stored it and still returned an
-        // error.
+        // A generated id can only be in the log if an earlier append of this loop stored the exchange although it
+        // returned an error.
         let id_to_find = (named || checks > 0).then_some(&id);
         let window = match load(store, &conversation, id_to_find, &within).await? {
             Found::Recorded(seq) => {
@@ -117,7 +117,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         exchange.continues = asked;
         let added = Added::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
-        match append_results(store, &conversation, append, named, &within).await {
+        match append_results(store, &conversation, append, window.revision.next(), named, &within).await {
             Ok(stored) => {
                 let revision = engine.retain(&conversation, &stored, added).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -147,17 +147,22 @@ async fn append_results(
     store: &BoundedStore,
     conversation: &ConversationId,
     append: Append,
+    next: Seq,
     named: bool,
     within: &Span,
 ) -> Result<Appended, SaveError> {
     let own = OwnExchange::of(&append.exchange, named);
     let step = store.recorder().save(within, append.exchange.messages.len());
     let mut attempts = 0;
-    let mut appended = store.append(conversation, append, &mut attempts).instrument(step.span().clone()).await;
+    let append = store.append(conversation, append, Some(next), &mut attempts);
+    let mut appended = append.instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended
         && stored.duplicate
     {
-        stored.duplicate = !store.is_own(conversation, &own, attempts).await;
+        match store.is_own(conversation, &own, attempts).await {
+            Ok(is_own) => stored.duplicate = !is_own,
+            Err(error) => appended = Err(error),
+        }
     }
     let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
     step.ended(appended.as_ref(), is_duplicate, None, attempts);

@@ -9,17 +9,17 @@ use tower_chat_history_core::{
 
 use super::store::BoundedStore;
 
-/// The number of conversations whose additions are counted. If a conversation is forgotten, its next exchange prunes
-/// it even if that is not due.
+/// The largest number of conversations whose added turns or messages are counted. If the count of a conversation is
+/// evicted, its next exchange prunes the conversation early.
 const COUNTED_CONVERSATIONS: usize = 1 << 12;
 
-/// The part of each conversation that stays stored. There is no default: without a retention, all of it stays.
+/// The part of each conversation that stays stored. An engine without a retention removes nothing.
 ///
 /// An engine [with a retention](crate::Engine::with_retention) prunes a conversation's log after it stores an
-/// exchange. Pruning is one more write, so it runs only after more than n/4 turns (or messages) were added since the
-/// last prune. With `LastTurns(n)`, a long log therefore has from n to n + n/4 turns (rounded down), plus those that
-/// other engines or concurrent calls have added since. `LastMessages(n)` limits the number of messages in the same
-/// way.
+/// exchange. A prune costs one more write to the store. It therefore runs only when more than n/4 turns (rounded
+/// down) were added since the last one. With `LastTurns(n)`, a long log thus has from n to n + n/4 turns, and in
+/// addition those that other engines or concurrent calls have added since. `LastMessages(n)` works in the same way
+/// with messages.
 ///
 /// Pruned exchanges are permanently removed from the store and from later prompts. Existing
 /// [summaries](crate::Summaries) of them stay (see [`Prune`]). Turns that are pruned before they were summarized
@@ -29,7 +29,7 @@ const COUNTED_CONVERSATIONS: usize = 1 << 12;
 pub enum Retention {
     /// Keeps this many of the last turns, and at least one.
     LastTurns(usize),
-    /// Keeps the last turns that together have at most this many messages. At least one turn stays, regardless of its
+    /// Keeps as many of the last turns as together have at most this many messages, and at least one turn of any
     /// size.
     LastMessages(usize),
 }
@@ -42,7 +42,7 @@ impl Retention {
         }
     }
 
-    /// Returns the number of turns or messages that may be added before the next prune.
+    /// Returns the number of turns or messages that may be added since the last prune without another prune.
     const fn slack(self) -> usize {
         let (Self::LastTurns(number) | Self::LastMessages(number)) = self;
         number / 4
@@ -56,7 +56,7 @@ impl Retention {
         }
     }
 
-    /// Returns `true` if a log with this many exchanges may have more turns or messages than are to be kept.
+    /// Returns `true` if a log with this many exchanges may have more turns or messages than the retention keeps.
     fn may_exceed(self, exchanges: u64) -> bool {
         match self {
             // Each turn has at least one exchange.
@@ -101,7 +101,7 @@ impl Retainer {
             Some(since) => since.saturating_add(added),
             // This exchange is the log's first.
             None if exchanges <= 1 => added,
-            // It is not known how much was added earlier, by another process or before the conversation was forgotten.
+            // It is not known how much was added before, by another process or before the count was evicted.
             None => usize::MAX,
         };
         self.added.insert(id.clone(), since);
@@ -125,7 +125,7 @@ impl Retainer {
             tracing::warn!(
                 error.type = error.kind(),
                 error = %error,
-                "a conversation could not be pruned; its next exchange retries"
+                "a conversation could not be pruned; its next exchange retries the prune"
             );
             stored.revision
         })

@@ -21,7 +21,7 @@ pub(super) struct Shared {
     pub(super) queues: Arc<Queues>,
     /// Queues of the calls that store tool results: one call at a time per conversation.
     pub(super) storing_results: Arc<Queues>,
-    /// Token counts of messages that do not carry their own.
+    /// The cache of token counts, for messages that were stored without counts.
     pub(super) counts: Arc<CountCache>,
     pub(super) calibration: Calibration,
     pub(super) unreadable: Unreadable,

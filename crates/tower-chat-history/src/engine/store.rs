@@ -4,8 +4,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId,
-    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Seq, StoreError, Timestamp,
+    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
+    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -19,8 +19,8 @@ use crate::{
 /// The pause before the first retry. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The largest number of times that one load is repeated with a larger limit. It prevents loading the whole of an
-/// edited log in which no exchange closes the open calls.
+/// The largest number of times that one load is repeated with twice the limit. Without it, an edited log in which no
+/// exchange closes the open calls would be loaded completely.
 const MAX_WIDENED_LOADS: u32 = 4;
 
 fn double(limit: LoadLimit) -> LoadLimit {
@@ -67,9 +67,9 @@ impl BoundedStore {
         loaded
     }
 
-    /// Loads a window that does not begin inside a round. If the load limit lets the window begin with an exchange
-    /// that may answer earlier calls, the load is repeated with twice the limit. Otherwise the open calls would
-    /// depend on the limit. Only in an edited log can a window begin with such an exchange.
+    /// Loads a window that does not begin inside a round. If the window begins with an exchange that may answer
+    /// earlier calls, the load is repeated with twice the limit. Otherwise, the limit would determine which calls are
+    /// open. Only windows of edited logs can begin with such an exchange.
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
@@ -88,8 +88,8 @@ impl BoundedStore {
                     load.limit = double(load.limit);
                     continue;
                 }
-                // Marked as truncated, so that the compaction moves the window's start and the next load is not
-                // repeated.
+                // The window is marked as truncated, so that a compaction moves its start. The next load then need
+                // not be repeated.
                 window.truncated |= widened > 0;
             }
             return Ok(loaded);
@@ -103,17 +103,19 @@ impl BoundedStore {
     }
 
     /// Appends an exchange, and retries after transient errors. Because of the exchange id, a retry is safe even if the
-    /// outcome of the previous attempt is unknown.
+    /// outcome of the previous attempt is unknown. `next` is the position of the log's next exchange at the time of the
+    /// load, if the log could be loaded.
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
         append: Append,
+        next: Option<Seq>,
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..self.options.save_attempts {
             *attempts += 1;
-            match self.append_once(conversation, append.clone()).await {
+            match self.append_once(conversation, append.clone(), next, *attempts).await {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "storing an exchange failed; retrying");
@@ -124,29 +126,97 @@ impl BoundedStore {
             }
         }
         *attempts += 1;
-        self.append_once(conversation, append).await
+        self.append_once(conversation, append, next, *attempts).await
     }
 
-    async fn append_once(&self, conversation: &ConversationId, append: Append) -> Result<Appended, SaveError> {
+    async fn append_once(
+        &self,
+        conversation: &ConversationId,
+        append: Append,
+        next: Option<Seq>,
+        attempts: u32,
+    ) -> Result<Appended, SaveError> {
+        if attempts > 1
+            && let Some(next) = next
+            && let Some(stored) = self.stored_earlier(conversation, &append, next).await?
+        {
+            return Ok(stored);
+        }
         Ok(self.bounded(async { self.store.append(conversation, append).await }).await?)
     }
 
+    /// Returns the exchange that an earlier attempt stored, or `None` if the append can be repeated.
+    ///
+    /// The store refuses a second exchange with an id only while the first one is in the log. If the log was pruned
+    /// beyond the position that the exchange could have got, a repetition could store it twice.
+    async fn stored_earlier(
+        &self,
+        conversation: &ConversationId,
+        append: &Append,
+        next: Seq,
+    ) -> Result<Option<Appended>, SaveError> {
+        let may_be_pruned = |revision: &Revision| {
+            let is_expected = match append.expect {
+                Expect::Exactly(expected) => expected.incarnation() == revision.incarnation(),
+                Expect::AnyIn(incarnation) => incarnation == revision.incarnation(),
+                Expect::Absent | Expect::AnyOrCreate => true,
+            };
+            is_expected && revision.first() > next
+        };
+        if self.revision(conversation).await?.filter(may_be_pruned).is_none() {
+            return Ok(None);
+        }
+        let Loaded::AlreadyRecorded(recorded) = self.find(conversation, &append.exchange.id).await? else {
+            return Err(SaveError::UnknownOutcome);
+        };
+        let revision = self.revision(conversation).await?.ok_or(SaveError::Store(StoreError::Gone))?;
+        Ok(Some(Appended::duplicate(revision, recorded.seq)))
+    }
+
+    async fn revision(&self, conversation: &ConversationId) -> Result<Option<Revision>, StoreFailure> {
+        let page = self.bounded(async { self.store.read(conversation, Seq::FIRST, 0).await }).await?;
+        Ok(page.revision)
+    }
+
+    /// Loads the exchange with this id if it is in the log.
+    async fn find(&self, conversation: &ConversationId, exchange: &ExchangeId) -> Result<Loaded, StoreFailure> {
+        let asked = self.window_or(Some(exchange));
+        self.bounded(async { self.store.load(conversation, asked).await }).await
+    }
+
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
-    /// whose answer was lost.
-    pub(super) async fn is_own(&self, conversation: &ConversationId, own: &OwnExchange, attempts: u32) -> bool {
+    /// whose answer was lost. The load of the duplicate is retried after transient errors. If it fails, the outcome of
+    /// the save is unknown.
+    pub(super) async fn is_own(
+        &self,
+        conversation: &ConversationId,
+        own: &OwnExchange,
+        attempts: u32,
+    ) -> Result<bool, SaveError> {
         // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
         if !own.has_caller_id || attempts < 2 {
-            return !own.has_caller_id;
+            return Ok(!own.has_caller_id);
         }
-        let asked = self.window_or(Some(&own.id));
-        match self.bounded(async { self.store.load(conversation, asked).await }).await {
-            Ok(Loaded::AlreadyRecorded(recorded)) => {
-                recorded.exchange.at == own.at && recorded.exchange.messages == own.messages
+        let mut pause = FIRST_PAUSE;
+        for left in (0..self.options.save_attempts.max(1)).rev() {
+            match self.find(conversation, &own.id).await.map_err(SaveError::from) {
+                Ok(Loaded::AlreadyRecorded(recorded)) => {
+                    return Ok(recorded.exchange.at == own.at && recorded.exchange.messages == own.messages);
+                }
+                // It was deleted or pruned in between.
+                Ok(Loaded::Absent | Loaded::Unchanged | Loaded::Window(_)) => break,
+                Err(error) => {
+                    let kind = error.kind();
+                    tracing::warn!(error.type = kind, error = %error, "a stored exchange could not be loaded");
+                    if left == 0 || !is_transient(&error) {
+                        break;
+                    }
+                    timer::sleep(pause).await;
+                    pause *= 2;
+                }
             }
-            // If this load fails, the exchange probably is this one: otherwise another call must have used the same id
-            // while the answer of this call was lost.
-            _ => true,
         }
+        Err(SaveError::UnknownOutcome)
     }
 
     /// Reads a page without a time limit. Callers have their own.
@@ -207,10 +277,11 @@ fn is_transient(error: &SaveError) -> bool {
         SaveError::Store(error) => StoreError::is_retryable(error),
         // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
+        SaveError::UnknownOutcome => false,
     }
 }
 
-/// The parts of an exchange that distinguish it from another one under the same id.
+/// The parts of an exchange that distinguish it from another exchange with the same id.
 pub(super) struct OwnExchange {
     id: ExchangeId,
     /// True if the caller chose the id.

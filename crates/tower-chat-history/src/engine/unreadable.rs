@@ -4,12 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::report::ResponseShape;
 
-/// The shapes that an engine has warned about. There are only a few.
+/// The shapes for which an engine has logged a warning.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Mutex<Vec<ResponseShape>>);
 
 impl Unreadable {
-    /// Warns about the first response of each shape. A service that returns one such response mostly returns many.
+    /// Logs a warning for the first response of each shape. A service that returns one such response usually returns
+    /// many.
     pub(super) fn warn(&self, shape: ResponseShape) {
         let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !warned.contains(&shape) {
@@ -17,7 +18,7 @@ impl Unreadable {
             drop(warned);
             tracing::warn!(
                 %shape,
-                "a response was not stored: the adapter cannot read it; later ones of this shape appear only in turn reports"
+                "an exchange was not stored because the adapter cannot read the response; each shape is logged once"
             );
         }
     }

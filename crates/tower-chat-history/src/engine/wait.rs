@@ -15,8 +15,8 @@ use crate::{
     telemetry::{self, WaitFor},
 };
 
-/// The work that a call still waits for: earlier calls in the conversation's queue, if there is one, and then the
-/// pending saves of this process.
+/// The work that a call must still wait for: first the earlier calls in the conversation's queue, if there is one,
+/// and then the pending saves.
 pub(super) enum Ahead {
     /// The call has not entered the queue.
     Unknown,
@@ -47,8 +47,9 @@ impl Ahead {
                 Ok(Entered::Waiting(place)) => return Ok(ControlFlow::Continue(Self::Calls(place, limits))),
             },
             (Self::Calls(place, limits), _) => {
-                // The earlier call may be a stream that is complete but no longer polled. Its save frees the queue, and
-                // may progress only if it is polled here. The wait therefore polls the queue and the saves at once.
+                // The earlier call may be a stream that is complete but no longer polled. It holds the queue until
+                // its save ends, and nothing else may poll that save. The wait therefore polls both the queue and the
+                // saves.
                 let span = telemetry::wait(turn, WaitFor::Queue);
                 let permit = place.wait(limits, in_flight).instrument(span.clone()).await;
                 if let Err(error) = &permit {

@@ -1,28 +1,29 @@
-//! Headers that cannot be used.
+//! The error for headers that cannot be used.
 
 use http::HeaderName;
 use tower_chat_history_core::{ConversationIdError, ExchangeIdError};
 
-/// A header with options of a call cannot be used (feature `http`). The model was not called.
+/// The error for a header that names a conversation or sets an option of a call, and cannot be used (feature `http`).
+/// The model was not called.
 ///
 /// The error names the header, and never shows its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// The header is set more than once. Choosing one of the values would be a guess.
+    /// The header is set more than once, so it is not known which value applies.
     #[error("the header {name} is set more than once")]
     Repeated {
         /// The name of the header.
         name: HeaderName,
     },
     /// The value has characters other than visible ASCII.
-    #[error("the header {name} has characters that are not visible ASCII")]
+    #[error("the value of the header {name} has characters that are not visible ASCII")]
     NotAscii {
         /// The name of the header.
         name: HeaderName,
     },
     /// The value is not a conversation id.
-    #[error("the header {name} has no conversation id: {source}")]
+    #[error("the value of the header {name} is not a conversation id: {source}")]
     ConversationId {
         /// The name of the header.
         name: HeaderName,
@@ -30,7 +31,7 @@ pub enum HeaderError {
         source: ConversationIdError,
     },
     /// The value is not an exchange id.
-    #[error("the header {name} has no exchange id: {source}")]
+    #[error("the value of the header {name} is not an exchange id: {source}")]
     ExchangeId {
         /// The name of the header.
         name: HeaderName,
@@ -38,13 +39,13 @@ pub enum HeaderError {
         source: ExchangeIdError,
     },
     /// The value is neither `true` nor `false`.
-    #[error("the header {name} is neither true nor false")]
+    #[error("the value of the header {name} is neither true nor false")]
     NotBoolean {
         /// The name of the header.
         name: HeaderName,
     },
-    /// The value is not a decimal number, or too large.
-    #[error("the header {name} has no decimal number")]
+    /// The value is not a decimal number, or the number is too large.
+    #[error("the value of the header {name} is not a decimal number, or is too large")]
     NotANumber {
         /// The name of the header.
         name: HeaderName,

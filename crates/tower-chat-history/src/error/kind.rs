@@ -6,8 +6,8 @@ use super::{HistoryError, SaveError};
 
 /// Returns the name of an error in spans and metrics.
 ///
-/// If this crate's own error is among the error and its sources, it is a constant name. Otherwise, it is `_OTHER`, as
-/// OpenTelemetry's conventions define it.
+/// If the error or one of its sources is a [`HistoryError`] or a [`SaveError`], the name is that error's `kind`.
+/// Otherwise, it is `_OTHER`, the value that OpenTelemetry's conventions define for this case.
 #[must_use]
 pub fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     let mut next = Some(error);

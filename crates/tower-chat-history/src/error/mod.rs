@@ -1,15 +1,15 @@
 //! The errors of calls, saves and stores.
 //!
-//! A service of the [layer](crate::ChatHistoryLayer) returns every error as a [`BoxError`]. Downcast it to learn the
-//! cause:
+//! A service of the [layer](crate::ChatHistoryLayer) returns every error as a [`BoxError`]. To handle an error,
+//! downcast it to one of these types:
 //!
 //! | type | meaning | model called |
 //! |---|---|---|
-//! | [`HistoryError`] | the history kept the call from the model | no |
+//! | [`HistoryError`] | the call failed before the model was called | no |
 //! | [`MissingConversation`] | the call does not say which conversation it belongs to | no |
 //! | `HeaderError` (feature `http`) | a header with options of the call cannot be used | no |
 //! | [`Unsaved<R>`](Unsaved) | the exchange could not be stored; contains the response | yes |
-//! | the inner service's own error, or the adapter's | unchanged | depends |
+//! | the inner service's own error, or the adapter's | the error is returned unchanged | depends on the error |
 //!
 //! The `R` of [`Unsaved`] is the type of the response:
 //!
@@ -45,26 +45,27 @@ pub use tower_chat_history_core::StoreError;
 /// Any error, as tower's middlewares return it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error that kept a call from the model.
+/// An error that occurred before the model was called.
 ///
-/// To get it, downcast the service's [`BoxError`]. The [cases](crate::cases#errors-over-http) have a table of HTTP
-/// statuses, which also says when the same call may succeed if it is repeated.
+/// To get it, downcast the service's [`BoxError`]. The [cases](crate::cases#errors-over-http) include a table of HTTP
+/// statuses. The table also shows for which errors the same call may succeed later.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// The input is invalid, or does not fit the conversation.
-    #[error("the input does not fit the conversation: {0}")]
+    /// The input is not valid, or not valid in this conversation.
+    #[error("the input is not valid in this conversation: {0}")]
     Input(#[from] InputError),
     /// The messages that the caller resends do not match the end of the log.
     #[error("the messages that the request resends do not match the stored conversation: {0}")]
     Transcript(#[from] TranscriptError),
-    /// The prompt is too large for the model, even if everything is left out that may be left out.
+    /// The prompt is too large for the model, even without all parts that may be left out.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
-    /// The exchange id is already in the log. This is the stored exchange; the model is not called again.
+    /// The log already contains an exchange with this id. The value is the stored exchange. The model is not called
+    /// again.
     ///
     /// [`to_json_response`](crate::adapt::to_json_response), `to_response` of the crate `tower-chat-history-openai`,
-    /// and [`Reply::recorded`](crate::Reply::recorded) turn it into a response.
+    /// and [`Reply::recorded`](crate::Reply::recorded) convert it into a response.
     #[error("exchange {} is already recorded at position {}", .0.exchange.id, .0.seq)]
     AlreadyRecorded(Recorded),
     /// The history could not be loaded.
@@ -76,26 +77,27 @@ pub enum HistoryError {
     /// The store panicked while it loaded the history.
     #[error("the store panicked while it loaded the conversation's history")]
     LoadPanicked,
-    /// Too many calls of the conversation are waiting.
+    /// The queue of the conversation is full: too many calls are waiting
+    /// ([`OnConflict::Serialize`](crate::policy::OnConflict::Serialize)).
     #[error("{max_waiting} calls of the conversation are already waiting")]
     QueueFull {
         /// The number of calls that may wait.
         max_waiting: usize,
     },
-    /// The calls ahead in the conversation's queue did not end in time.
-    #[error("the conversation was busy for {} ms", .0.as_millis())]
+    /// The calls ahead in the conversation's queue did not end within this time.
+    #[error("the earlier calls of the conversation did not end within {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// The options need a timer, and there is no tokio runtime: they set a store timeout, a queue, summaries or an idle
-    /// timeout of streams.
+    /// The options need a timer, but the call was made outside of a tokio runtime. These options need a timer: a
+    /// store timeout (which is set by default), a queue, summaries and a stream idle timeout.
     #[error(
-        "a store timeout, a queue, summaries and a stream idle timeout need a tokio runtime: call from within one, or set \
-         none of them"
+        "the options need a timer, but there is no tokio runtime: make the call inside a runtime, or disable the store \
+         timeout, the queue, the summaries and the stream idle timeout"
     )]
     NoRuntime,
 }
 
 impl HistoryError {
-    /// Returns whether the store failed to load the history, or did not load it in time.
+    /// Returns `true` if the store failed to load the history, or did not load it in time.
     pub(crate) const fn is_load(&self) -> bool {
         matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
     }
@@ -127,15 +129,15 @@ impl From<FitError> for HistoryError {
     }
 }
 
-/// A call does not say which conversation it belongs to, and does not say that it is stateless either.
+/// The error for a call that neither names a conversation nor is marked as stateless.
 ///
-/// If calls belong to the conversation of the running task ([`in_conversation`](crate::in_conversation)), the most
-/// likely cause is a `tokio::spawn` within it: a spawned task does not inherit the conversation. Enter the conversation
-/// again in the spawned future.
+/// If the adapter reads the conversation from the running task ([`in_conversation`](crate::in_conversation)), the
+/// most likely cause is a `tokio::spawn` inside the scope: a spawned task does not inherit it. Wrap the spawned
+/// future in `in_conversation` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the call names no conversation: give it a conversation id (or the header for it), make it within in_conversation \
-     (which a spawned task does not inherit), or mark it as stateless"
+    "the call names no conversation: set a conversation id (or its header), make the call within in_conversation \
+     (which a spawned task does not inherit), or mark the call as stateless"
 )]
 pub struct MissingConversation;
 
@@ -146,13 +148,17 @@ pub enum SaveError {
     /// The store refused the exchange, or failed.
     #[error("the exchange could not be stored: {0}")]
     Store(#[source] StoreError),
-    /// The store did not answer in time. The exchange may or may not be stored; a call with the same exchange id shows
-    /// which.
+    /// The store did not answer within this time. The exchange may or may not be stored. To find out, repeat the call
+    /// with the same exchange id: if the exchange was stored, the call fails with [`HistoryError::AlreadyRecorded`].
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// The store panicked in every attempt.
     #[error("the store panicked while it stored the exchange")]
     Panicked,
+    /// An attempt may have stored the exchange although it failed, and the log does not show the outcome: it was pruned
+    /// beyond the exchange's position, or another call may have stored the exchange with this id.
+    #[error("the outcome of storing the exchange is unknown: the log does not show it any more")]
+    UnknownOutcome,
 }
 
 impl SaveError {
@@ -163,15 +169,16 @@ impl SaveError {
             Self::Store(error) => error.kind(),
             Self::Timeout(_) => "timeout",
             Self::Panicked => "panicked",
+            Self::UnknownOutcome => "unknown_outcome",
         }
     }
 }
 
-/// The last item of a stream that yielded nothing for the
-/// [idle timeout](crate::HistoryOptions::stream_idle_timeout) and was ended before its reply was complete.
+/// The error that ends a stream which yielded no item for the [idle
+/// timeout](crate::HistoryOptions::stream_idle_timeout) before its reply was complete.
 ///
-/// The item is an error of the stream's own type. Adapters for streams of any error type therefore need
-/// `E: From<StreamStalled>`, which [`BoxError`] and [`std::io::Error`] implement.
+/// It is the stream's last item, converted to the stream's own error type. Adapters for streams of any error type
+/// therefore need `E: From<StreamStalled>`, which [`BoxError`] and [`std::io::Error`] implement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream yielded no item within {} ms", .after.as_millis())]
 pub struct StreamStalled {
@@ -189,14 +196,17 @@ impl From<StreamStalled> for std::io::Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreResultsError {
-    /// The results do not fit the conversation, it could not be loaded, or it was busy. Nothing was stored.
+    /// The results answer no open calls, the conversation could not be loaded, or the wait for earlier calls failed.
+    /// Nothing was stored.
     #[error("{0}")]
     History(#[from] HistoryError),
-    /// The store failed. The results may or may not be stored. Repeating the call with the same exchange id is safe.
+    /// The store failed. The results may or may not be stored. It is safe to repeat the call if the caller has set an
+    /// exchange id.
     #[error("the tool results could not be stored: {0}")]
     Save(#[from] SaveError),
-    /// The conversation changed each time between the check of the results and their append. Nothing was stored.
-    #[error("the conversation changed {checks} times while tool results were being stored")]
+    /// In each attempt, the conversation changed between the check of the results and their append. Nothing was
+    /// stored.
+    #[error("the tool results were not stored: the conversation changed during each of {checks} attempts")]
     Contended {
         /// The number of attempts.
         checks: u32,
@@ -252,7 +262,7 @@ impl<R> fmt::Debug for Unsaved<R> {
     }
 }
 
-/// The error of [`Engine::drain`](crate::Engine::drain): work was still pending at the end of its timeout.
+/// The error of [`Engine::drain`](crate::Engine::drain): work was still pending after the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{saves} saves, {streams} detached streams and {summaries} summaries were still pending")]

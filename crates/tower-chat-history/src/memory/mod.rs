@@ -21,19 +21,19 @@ use self::{log::Log, space::Space};
 /// The number of shards. With 64, threads rarely wait for the same lock, and a small store has little overhead.
 const SHARDS: usize = 64;
 
-/// A store in the memory of this process, for tests, demos, and services that do not need to keep their conversations.
+/// A store in the memory of this process, for tests, demos, and services whose conversations may be lost.
 ///
-/// A clone is another handle on the same conversations, which are dropped with the last handle. An append is
-/// acknowledged as soon as it is in memory. Nothing survives the process, and no other process can read it.
+/// A clone shares the conversations. They are dropped with the last clone, or with the process, and no other process
+/// can read them.
 ///
 /// The memory has a limit: 256 MiB, unless [another one](Self::with_limit) is set. If an append or a compaction would
 /// exceed it, the store refuses it with [`StoreError::Full`]. Nothing is evicted: only
 /// [deleting](HistoryStore::delete), [truncating](Truncate) or [pruning](Prune) conversations makes room.
 ///
-/// The memory is estimated. All data counts: messages and copied parts of them, the other fields of exchanges, ids,
-/// compactions with their summaries and profiles, and the tables of all of these. A short exchange takes about 1 KiB.
-/// The store allocates at most 1.25 times the limit. The process may take more memory from the system, because its
-/// allocator may hold freed memory.
+/// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
+/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, and the tables that
+/// contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
+/// may take more memory from the system, because its allocator may hold freed memory.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -53,8 +53,9 @@ pub struct MemoryStore {
     shared: Arc<Shared>,
 }
 
-/// Each conversation belongs to one shard. Every call holds that shard's lock for its whole duration, so it is
-/// atomic. Nothing is awaited under a lock. The longest operation under it copies a window's pointers.
+/// Each conversation belongs to one shard. Every store call holds the lock of its shard from beginning to end, so the
+/// call is atomic. No code awaits while it holds a lock. The longest operation under a lock copies the pointers to a
+/// window's exchanges.
 struct Shared {
     shards: Vec<Mutex<HashMap<ConversationId, Log>>>,
     hasher: RandomState,
@@ -94,13 +95,13 @@ impl MemoryStore {
     /// Locks the shard to which this conversation belongs.
     fn shard(&self, id: &ConversationId) -> MutexGuard<'_, HashMap<ConversationId, Log>> {
         let shard = self.shared.hasher.hash_one(id) as usize % SHARDS;
-        // No code panics between two changes of a log, so the logs of a poisoned lock are consistent.
+        // No code panics between two changes of a log, so the logs are consistent even if the lock is poisoned.
         self.shared.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Removes a conversation. If the table is then mostly empty, it is made smaller, because its free slots are not
-/// counted.
+/// Removes a conversation from its shard, and shrinks the table if it has become mostly empty: the estimate does not
+/// include free slots.
 fn remove(shard: &mut HashMap<ConversationId, Log>, id: &ConversationId) -> Option<Log> {
     let removed = shard.remove(id);
     if shard.len() < shard.capacity() / 8 {

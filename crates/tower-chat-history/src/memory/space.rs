@@ -24,11 +24,12 @@ impl Space {
         self.used.load(Relaxed)
     }
 
-    /// Takes `bytes` bytes in place of `in_place_of` bytes that were taken before. If this would exceed the limit, it
-    /// returns an error and changes nothing. A request for no more than was taken before always succeeds.
-    pub(super) fn take(&self, bytes: usize, in_place_of: usize) -> Result<(), StoreError> {
-        let Some(requested) = bytes.checked_sub(in_place_of).filter(|more| *more > 0) else {
-            self.give_back(in_place_of - bytes);
+    /// Reserves `bytes` bytes in place of `replaced` bytes that were reserved before. If the sum of all reservations
+    /// would exceed the limit, returns an error and changes nothing. If `bytes` is at most `replaced`, always
+    /// succeeds.
+    pub(super) fn take(&self, bytes: usize, replaced: usize) -> Result<(), StoreError> {
+        let Some(requested) = bytes.checked_sub(replaced).filter(|more| *more > 0) else {
+            self.give_back(replaced - bytes);
             return Ok(());
         };
         let fits = |used: usize| used.checked_add(requested).filter(|after| *after <= self.limit);
@@ -36,7 +37,7 @@ impl Space {
         taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
     }
 
-    /// Releases bytes that were taken before.
+    /// Releases bytes that were reserved before.
     pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Relaxed);
     }

@@ -4,8 +4,8 @@ use tower_layer::Layer;
 use super::ChatHistory;
 use crate::{engine::Engine, options::HistoryOptions};
 
-/// A layer that gives every call its conversation's history, and saves the exchange. See the
-/// [module docs](crate::middleware).
+/// A layer that adds the conversation's history to every call, and saves the exchange. See the [module
+/// docs](crate::middleware).
 ///
 /// All services of one layer and of its clones share the store, the options and the pending saves.
 #[derive(Clone, Debug)]
@@ -15,18 +15,19 @@ pub struct ChatHistoryLayer<A> {
 }
 
 impl<A> ChatHistoryLayer<A> {
-    /// Creates a layer whose history is in this store, with the [default options](HistoryOptions).
+    /// Creates a layer that stores conversations in `store`, with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore, adapter: A) -> Self {
         Self::with_options(store, adapter, HistoryOptions::new())
     }
 
-    /// Creates a layer whose history is in this store, with these options.
+    /// Creates a layer that stores conversations in `store`, with these options.
     pub fn with_options(store: impl HistoryStore, adapter: A, options: HistoryOptions) -> Self {
         Self::from_engine(Engine::with_options(store, options), adapter)
     }
 
-    /// Creates a layer with an engine. Other layers, or code that uses it directly, may share the engine. An engine
-    /// can also limit how much of a conversation stays stored ([`Engine::with_retention`]).
+    /// Creates a layer that uses this engine. Use it to share an engine with other layers or with code that calls it
+    /// directly, or for an engine that limits how much of each conversation stays stored
+    /// ([`Engine::with_retention`]).
     pub const fn from_engine(engine: Engine, adapter: A) -> Self {
         Self { engine, adapter }
     }

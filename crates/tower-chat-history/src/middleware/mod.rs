@@ -2,16 +2,17 @@
 //!
 //! # Order in the stack
 //!
-//! Put the history outside of every layer that acts on one attempt. Inside a retry layer, each attempt would be a
-//! turn of its own. Inside a timeout layer, a slow save would be cut off although the reply is already paid for.
+//! Put the history layer outside of the layers for retries, timeouts and concurrency limits. If it were inside a
+//! retry layer, each attempt would be a separate turn. If it were inside a timeout layer, the timeout would also
+//! limit the save, and could drop a call whose reply is already paid for.
 //!
 //! ```text
 //!   caller
 //!     │  InConversation { id, request }
-//!   ChatHistory        loads, makes the prompt, calls, saves once
+//!   ChatHistory        one turn: loads, calls, saves
 //!     │  request with its history
-//!   retry              each attempt is the same request
-//!   timeout            for one attempt
+//!   retry              repeats the same request
+//!   timeout            limits one attempt
 //!   concurrency limit  see below
 //!     │
 //!   LLM client
@@ -20,17 +21,17 @@
 //! # Steps of a call
 //!
 //! - `poll_ready` only polls the inner service.
-//! - `call` opens the request, finishes this process's pending saves of the conversation, loads the window, calls the
-//!   inner service, and saves the exchange when the reply is complete.
-//! - A permit that `poll_ready` has reserved (of a concurrency limit, for example) is held during the load, and the
-//!   instance that was ready is called. If the call must wait for another call of its conversation
-//!   ([`Serialize`](crate::policy::OnConflict::Serialize)), for a save or for a summary, it releases the permit first,
-//!   and waits for readiness again afterwards. Waiting calls of one conversation therefore never block other
-//!   conversations.
-//! - If the inner service fails, panics or is cancelled, nothing is stored.
-//! - Errors of the inner service are returned unchanged. The layer's own are [`HistoryError`](crate::HistoryError) and
-//!   [`Unsaved`](crate::Unsaved). To get them, downcast the [`BoxError`](crate::BoxError); see [error](crate::error).
-//! - Of a request, only the messages change, and the limit of the reply if the
+//! - `call` splits the request into its parts, finishes the engine's pending saves of the conversation, loads the
+//!   window, calls the inner service, and saves the exchange when the reply is complete.
+//! - The instance of the inner service that was polled ready is the one that is called. A permit that its
+//!   `poll_ready` reserved (for example of a concurrency limit) is held during the load. If the call must wait for a
+//!   save, a summary or another call of its conversation ([`Serialize`](crate::policy::OnConflict::Serialize)), it
+//!   releases the permit first, and polls for readiness again after the wait. Calls that wait in one conversation
+//!   therefore never block other conversations.
+//! - If the inner service fails or panics, or its future is dropped, nothing is stored.
+//! - Errors of the inner service are returned unchanged. The layer's own errors are listed in [error](crate::error).
+//!   To handle them, downcast the [`BoxError`](crate::BoxError).
+//! - The layer changes only the messages of a request, and its reply limit if the
 //!   [budget](crate::ContextBudget::shrink_reply_to) lowers it.
 //!
 //! # In a spawned task

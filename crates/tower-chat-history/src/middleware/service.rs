@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::ResponseFuture;
 use crate::{
     adapt::{AdaptRequest, Draft, Opened, Prompt, ReadResponse},
-    discard::Kept,
+    discard::DiscardOnDrop,
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -39,12 +39,12 @@ impl<S, A> ChatHistory<S, A> {
         &self.inner
     }
 
-    /// Returns the inner service, mutable.
+    /// Returns the inner service as a mutable reference.
     pub const fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// Returns the inner service, without its history.
+    /// Removes the layer and returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -76,7 +76,7 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
-        let mut request = Kept::new(request);
+        let mut request = DiscardOnDrop::new(request);
         ResponseFuture::new(async move {
             // The request is always there, because only this line takes it.
             let Some(request) = request.take() else { return pending().await };
@@ -91,8 +91,8 @@ where
                 match beginning.step().await? {
                     Step::Begun(turn) => break turn,
                     Step::MustWait(rest) => {
-                        // The other call may need the permit of this instance. If both share a limit, each would wait
-                        // for the other.
+                        // Release the permit of this instance before the wait, because the other call may need it: if
+                        // both calls share a concurrency limit, each would wait for the other.
                         let unready = inner.clone();
                         inner = unready;
                         (beginning, has_waited) = (rest, true);

@@ -1,4 +1,4 @@
-//! The options of the prompt.
+//! The options that determine the content of prompts.
 
 use std::{fmt, sync::Arc};
 
@@ -50,14 +50,16 @@ impl ContextOptions {
         self
     }
 
-    /// Sets when the window is compacted, and down to which size. The default is [`Watermarks::default`].
+    /// Sets the size above which the window is compacted, and the size to which a compaction reduces it. The default
+    /// is [`Watermarks::default`].
     #[must_use]
     pub const fn watermarks(mut self, watermarks: Watermarks) -> Self {
         self.watermarks = watermarks;
         self
     }
 
-    /// Clears old tool results before anything else is left out of a prompt. The default is to clear none.
+    /// Sets which old tool results are replaced by a placeholder before anything else is left out of a prompt. The
+    /// default is none.
     #[must_use]
     pub fn clear_results(mut self, clear: ClearResults) -> Self {
         self.clear_results = Some(clear);
@@ -71,16 +73,16 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the counter of tokens, for every model. Its counts are stored with each exchange. The default is the
-    /// adapter's counter for the call's model (`tower-chat-history-openai` counts exactly). If the adapter has none,
-    /// it is a [`ByteEstimate`](crate::tokens::ByteEstimate).
+    /// Sets the token counter for all models. Its counts are stored with each exchange. The default is the adapter's
+    /// counter for the call's model (`tower-chat-history-openai` has exact ones), or
+    /// [`ByteEstimate`](crate::tokens::ByteEstimate) if the adapter has none.
     #[must_use]
     pub fn token_counter(mut self, counter: impl TokenCounter) -> Self {
         self.token_counter = Some(Arc::new(counter));
         self
     }
 
-    /// Sets the most that a call loads of a conversation. The default is [`LoadLimit::default`].
+    /// Sets the largest window that a call loads, in messages and bytes. The default is [`LoadLimit::default`].
     #[must_use]
     pub const fn load_limit(mut self, limit: LoadLimit) -> Self {
         self.load_limit = limit;
@@ -94,8 +96,8 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the message that presents a summary in the prompt. The default is a system message that says that the
-    /// summary is data, see [`SummaryFormat`].
+    /// Sets the form of a summary in the prompt. The default is a system message which says that the summary is data.
+    /// See [`SummaryFormat`].
     #[must_use]
     pub fn summary_format(mut self, format: SummaryFormat) -> Self {
         self.summary_format = format;
@@ -103,7 +105,7 @@ impl ContextOptions {
     }
 }
 
-/// The default options with this budget.
+/// Creates the default options with this budget.
 impl From<ContextBudget> for ContextOptions {
     fn from(budget: ContextBudget) -> Self {
         Self::new().budget(budget)

@@ -31,7 +31,8 @@ pub struct HistoryOptions {
 }
 
 impl HistoryOptions {
-    /// Creates the default options. Inside a tokio runtime, they keep its handle for saves that outlive their call.
+    /// Creates the default options. Inside a tokio runtime, they store its handle, so that this runtime finishes
+    /// saves whose caller has left.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -63,14 +64,14 @@ impl HistoryOptions {
         self
     }
 
-    /// Summarizes the turns that leave the window. The default is to leave them out without a summary.
+    /// Enables summaries of the turns that leave the window. By default, these turns are left out without a summary.
     #[must_use]
     pub fn summaries(mut self, summaries: Summaries) -> Self {
         self.summaries = Some(summaries);
         self
     }
 
-    /// Sets which data of a turn is exported. The default is spans without conversation ids and content, see
+    /// Sets which data of a turn is exported. The default is spans without conversation ids and message content. See
     /// [`telemetry`](crate::telemetry).
     #[must_use]
     pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
@@ -78,62 +79,65 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets how long one load, or one attempt to save, may take. `None` means without a limit. The default is 10
-    /// seconds.
+    /// Sets the timeout of one load, and of one attempt to save. `None` means no limit. The default is 10 seconds.
     #[must_use]
     pub fn store_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.store_timeout = timeout.into();
         self
     }
 
-    /// Sets how many times a save is attempted if the store is not available, panics, or does not answer in time. 0
-    /// counts as 1. The default is 3.
+    /// Sets the largest number of attempts of one save. A save is attempted again if the store is not available,
+    /// panics, or does not answer in time. 0 means 1. The default is 3.
     ///
-    /// The pauses between attempts are 50 and 100 milliseconds, and double further; outside of a tokio runtime, there
-    /// are none. Every attempt has the same exchange id, so the exchange is stored only once.
+    /// The pause after the first attempt is 50 milliseconds, and each further pause is twice as long. Outside of a
+    /// tokio runtime there are no pauses. Every attempt has the same exchange id, so the exchange is stored only
+    /// once.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {
         self.save_attempts = attempts;
         self
     }
 
-    /// Sets the longest time that a stream may yield no item, from its beginning and after each item. `None` means
-    /// without a limit. The default is `None`.
+    /// Sets the longest time to wait for a stream's next item: for the first one, and after each item. `None` means
+    /// no limit. The default is `None`.
     ///
-    /// Of the time in which the stream is not polled, at most an eighth of the limit counts.
+    /// Only time in which the caller polls the stream is measured. If the caller stops polling, at most an eighth of
+    /// the timeout is measured during the pause.
     ///
-    /// A stream that yields nothing for this long is ended, and its connection is dropped. If its reply was
-    /// incomplete, the caller gets one more item: an error made of [`StreamStalled`](crate::error::StreamStalled).
-    /// The exchange is then treated by [`OnInterruption`](crate::policy::OnInterruption); if there is no text to
-    /// keep, the report says [`NotStored::Stalled`](crate::report::NotStored::Stalled). If every choice had ended,
-    /// the stream just ends, and the exchange is stored.
+    /// After this time, the stream is ended and its connection is dropped. The rest depends on the reply:
+    /// - If the reply is complete, the stream ends without an error, and the exchange is stored.
+    /// - If the reply is incomplete, the stream's last item is an error made from
+    ///   [`StreamStalled`](crate::error::StreamStalled). The policy [`OnInterruption`](crate::policy::OnInterruption)
+    ///   decides if the text so far is stored. If nothing is stored, the report has
+    ///   [`NotStored::Stalled`](crate::report::NotStored::Stalled).
     ///
-    /// A timeout inside the layer (tower's `Timeout`) limits only the time until the stream begins.
+    /// In contrast, tower's `Timeout` in the inner service limits only the time until the stream begins.
     #[must_use]
     pub fn stream_idle_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.stream_idle_timeout = timeout.into();
         self
     }
 
-    /// Sets a hook that receives the report of every turn that has begun, when the turn ends: stored, not stored,
-    /// interrupted or abandoned. The default is none.
+    /// Sets a hook that receives the report of every turn that began. It is called when the turn ends, whether or not
+    /// the exchange was stored. The default is none.
     ///
-    /// The hook runs where the turn ends, which may be in a drop. It must not block.
+    /// The hook runs on the thread that ends the turn, possibly inside a `drop`. It must not block.
     #[must_use]
     pub fn on_turn(mut self, hook: impl Fn(&TurnReport) + Send + Sync + 'static) -> Self {
         self.on_turn = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what runs a save whose caller has dropped the call. The default is [`TokioSpawn::current`].
+    /// Sets the spawner, which runs saves and detached streams whose caller has left, and summaries. The default is
+    /// [`TokioSpawn::current`].
     #[must_use]
     pub fn spawn(mut self, spawn: impl Spawn + 'static) -> Self {
         self.spawn = Arc::new(spawn);
         self
     }
 
-    /// Returns whether calls need a timer, and with it a tokio runtime.
-    pub(crate) const fn measures_time(&self) -> bool {
+    /// Returns `true` if calls need a timer, and therefore a tokio runtime.
+    pub(crate) const fn needs_timer(&self) -> bool {
         self.store_timeout.is_some()
             || self.stream_idle_timeout.is_some()
             || matches!(self.policies.on_conflict, OnConflict::Serialize(_))

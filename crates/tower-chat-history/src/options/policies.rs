@@ -1,10 +1,10 @@
-//! The options that say what happens if something goes wrong.
+//! The options for conflicts, failures and interruptions.
 
 use crate::policy::{
     DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
 };
 
-/// The options that say what happens on conflicts, failures and interruptions.
+/// The options that determine what happens on conflicts, failures and interruptions.
 ///
 /// ```
 /// use tower_chat_history::{
@@ -34,7 +34,7 @@ impl Policies {
         Self::default()
     }
 
-    /// Sets what happens to an exchange if another one was stored during its model call. The default is
+    /// Sets what happens to an exchange if another one was stored between its load and its save. The default is
     /// [`OnConflict::Rebase`].
     #[must_use]
     pub const fn on_conflict(mut self, policy: OnConflict) -> Self {
@@ -80,8 +80,8 @@ impl Policies {
         self
     }
 
-    /// Sets limits for the streams that are read on without their callers under [`OnInterruption::Detach`]. The
-    /// default is [`DetachLimits::default`].
+    /// Sets the limits of detached streams, which are read in the background after their callers dropped them
+    /// ([`OnInterruption::Detach`]). The default is [`DetachLimits::default`].
     #[must_use]
     pub const fn detach_limits(mut self, limits: DetachLimits) -> Self {
         self.detach_limits = limits;

@@ -14,9 +14,10 @@ use super::TurnReport;
 
 /// Receives a call's [`TurnReport`].
 ///
-/// The handle resolves when the turn has ended: after the save of a unary call, or after the end (or the drop) of a
-/// stream. It resolves to `None` if no turn ended in this way, because the call failed (its caller has the error) or
-/// was cancelled. If a call is cloned and retried, there is one handle for all attempts.
+/// The handle resolves when the turn ends: for a unary call after the save, and for a stream after the save at its
+/// end, or after its drop. It resolves to `None` if the call failed or was dropped: the caller then has the error, or
+/// has left. If a call is cloned and retried, its one handle receives the report of the first attempt that does not
+/// fail.
 pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
 
 /// The sender of a [`ReportHandle`], shared by the clones of a call.
@@ -39,7 +40,7 @@ impl ReportHandle {
         (ReportSender(Arc::new(Mutex::new(Some(sender)))), Self(receiver))
     }
 
-    /// Returns the report if the turn has already ended.
+    /// Returns the report if the turn has already ended, without waiting.
     pub fn now(&mut self) -> Option<Arc<TurnReport>> {
         self.0.try_recv().ok().flatten()
     }

@@ -1,7 +1,7 @@
 //! Reports of turns: what a turn loaded, sent and stored.
 //!
-//! The hook of the options ([`on_turn`](crate::HistoryOptions::on_turn)) receives the report of every turn that
-//! began. A caller gets the report of its own call by a [`ReportHandle`]
+//! Reports reach a program in two ways. The hook [`on_turn`](crate::HistoryOptions::on_turn) receives the report of
+//! every turn that began. A [`ReportHandle`] receives the report of one call
 //! ([`InConversation::with_report`](crate::InConversation::with_report)).
 
 mod handle;
@@ -29,24 +29,25 @@ use crate::error::SaveError;
 pub struct TurnReport {
     /// The conversation.
     pub conversation: ConversationId,
-    /// The exchange, under the caller's id or a generated one.
+    /// The id of the exchange: the caller's, or a generated one.
     pub exchange: ExchangeId,
     /// The result of loading the history.
     pub history: HistoryStatus,
     /// The number of messages that were loaded.
     pub messages_loaded: usize,
-    /// The number of messages in window and input, as planned: without the caller's head, and including messages that
-    /// an adapter then left out.
+    /// The number of messages in summary, window and input, as planned. The summary is one message. The head is not
+    /// included. Messages that an adapter represents only in part are included.
     pub messages_sent: usize,
-    /// True if the load limit cut off exchanges of the window.
+    /// True if the load left out older exchanges of the window because of the load limit.
     pub truncated: bool,
-    /// The last message that the caller resent and that differs from the log, if the policy is to
-    /// [trust the log](crate::policy::OnTranscriptMismatch::TrustLog). The default policy refuses such a call.
+    /// The difference between the messages that the caller resent and the log, under the policy
+    /// [`TrustLog`](crate::policy::OnTranscriptMismatch::TrustLog). With the default policy, such a call fails and
+    /// has no report.
     pub transcript_mismatch: Option<TranscriptError>,
     /// The number of open tool calls that a new user message superseded.
     pub superseded_calls: usize,
-    /// True if the model saw less than the whole conversation, because of a compaction, a summary, a pruned log, the
-    /// load limit, or trimming in this turn.
+    /// True if the prompt contained less than the whole conversation, because of a compaction, a summary, a prune,
+    /// the load limit, or trimming in this turn.
     pub abridged: bool,
     /// True if the reply is a stream.
     pub streamed: bool,
@@ -58,10 +59,12 @@ pub struct TurnReport {
     pub context_window: WindowSource,
     /// The report of the summary that the turn waited for, if it waited for one.
     pub summary: Option<SummaryReport>,
-    /// The changes of the conversation's compaction since this engine last saw it: summaries in the background, and
-    /// compactions, summaries and prunes of other processes. `None` if there were none. Also `None` if they are not
-    /// known: at the conversation's first turn with this engine, after turns of some thousand other conversations,
-    /// and after a deletion or truncation.
+    /// The changes of the conversation's compaction between its previous turn in this engine and this one: summaries
+    /// in the background, and compactions, summaries and prunes of other processes.
+    ///
+    /// `None` if there were no changes, or if they are not known. They are not known for the conversation's first
+    /// turn in this engine, after a deletion or truncation, and if turns of more than about 4,000 other conversations
+    /// came in between.
     pub since_last: Option<SinceLast>,
     /// The outcome of the turn's save.
     pub outcome: Outcome,
@@ -69,23 +72,24 @@ pub struct TurnReport {
 
 /// The changes of a conversation's compaction between two turns, in exchanges of the log.
 ///
-/// They are the differences between the load and the earlier reports of this engine. Each change is reported once, by
-/// the first turn that begins after it.
+/// Each change is reported once, by the first turn that begins after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinceLast {
     /// The number of exchanges that left the window.
     pub evicted_exchanges: u64,
-    /// The number of exchanges whose tool rounds are left out since then, including those that left the window.
+    /// The number of exchanges whose tool rounds are now left out and were not before. Exchanges that left the window
+    /// are included.
     pub rounds_left_out: u64,
-    /// The number of exchanges whose tool results are cleared since then, including those that left the window.
+    /// The number of exchanges whose tool results are now cleared and were not before. Exchanges that left the window
+    /// are included.
     pub cleared_exchanges: u64,
-    /// The number of exchanges that the summary covers since then.
+    /// The number of exchanges that the summary now covers and did not cover before.
     pub summarized_exchanges: u64,
 }
 
 impl TurnReport {
-    /// Returns the log's revision after the turn, if the log has the exchange.
+    /// Returns the log's revision after the turn, if the exchange is stored under its id.
     #[must_use]
     pub const fn revision(&self) -> Option<Revision> {
         match &self.outcome {
@@ -101,7 +105,7 @@ impl TurnReport {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
-    /// Returns the fallback that the turn used, if something failed or did not fit.
+    /// Returns the part that the turn continued without, if a part failed or did not fit.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
@@ -130,7 +134,7 @@ impl TurnReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryStatus {
-    /// There is no history: this is the conversation's first turn.
+    /// The conversation does not exist yet, or was deleted: there is no history.
     Absent,
     /// The conversation's window was loaded.
     Loaded,
@@ -150,17 +154,19 @@ impl HistoryStatus {
     }
 }
 
-/// The part without which a turn continued, because it failed or did not fit.
+/// A part that a turn continued without, because the part failed or did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {
-    /// The history could not be loaded.
+    /// The turn continued without history, because it could not be loaded.
     WithoutHistory,
-    /// The summary that the turn waited for was not made. The window was trimmed.
+    /// The turn continued without the summary that it waited for, because no summary was made. The window was trimmed
+    /// without it.
     WithoutNewSummary,
-    /// There was no room for the stored summary.
+    /// The turn continued without the stored summary, because there was no room for it.
     WithoutSummary,
-    /// The [`Trimmer`](crate::budget::Trimmer) kept too much, or it panicked.
+    /// The turn continued without the [`Trimmer`](crate::budget::Trimmer), because its window was too large, or it
+    /// panicked.
     WithoutTrimmer,
 }
 
@@ -192,23 +198,24 @@ pub enum Outcome {
         /// True if the reply broke off and only its text was stored. The exchange then has a generated id.
         incomplete: bool,
     },
-    /// Another call has stored an exchange under the caller's exchange id during this turn: the log has the reply of
-    /// that call, not of this one. If a retry of the save finds its own exchange, the outcome is
-    /// [`Stored`](Self::Stored).
+    /// During this turn, another call stored its exchange under the same exchange id. The log contains the reply of
+    /// that call, not of this one. (If a retried save finds the exchange of its own earlier attempt, the outcome is
+    /// [`Stored`](Self::Stored).)
     Duplicate {
         /// The log's revision.
         revision: Revision,
         /// The position of the other call's exchange.
         seq: Seq,
     },
-    /// There was nothing to store.
+    /// Nothing was stored, for this reason.
     NotStored(NotStored),
     /// The exchange could not be stored.
     Failed(Arc<SaveError>),
 }
 
 impl Outcome {
-    /// Returns a short constant name for metrics and spans. If there was nothing to store, it names the reason.
+    /// Returns a short constant name for metrics and spans. For [`NotStored`](Self::NotStored), it is the name of the
+    /// reason.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -228,7 +235,7 @@ impl Outcome {
     }
 }
 
-/// The reason why there was nothing to store.
+/// The reason why nothing was stored, although no save failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotStored {
@@ -243,12 +250,12 @@ pub enum NotStored {
     Interrupted,
     /// The stream yielded no item within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
     Stalled,
-    /// The caller dropped a stream that was to be detached, but the [limits](crate::policy::DetachLimits) were
-    /// reached before it was read to its end.
+    /// The caller dropped a stream under [`OnInterruption::Detach`](crate::policy::OnInterruption::Detach), but a
+    /// [limit](crate::policy::DetachLimits) was reached before the stream ended.
     DetachLimit,
     /// The model call failed. The layer, or another caller of the engine, reports this with
     /// [`Turn::fail`](crate::Turn::fail).
     CallFailed,
-    /// The turn was dropped before there was a reply, for example because its caller left.
+    /// The turn was dropped before its reply was complete, for example because its caller left.
     Abandoned,
 }

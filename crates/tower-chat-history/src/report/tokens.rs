@@ -2,47 +2,48 @@
 
 use tower_chat_history_context::budget::{PromptTokens, Trimming};
 
-/// The token counts of a call, and the sizes of the parts that were left out to make it fit. Unless stated otherwise,
-/// sizes are in tokens of the call's counter.
+/// The token counts of a turn: the sizes of the prompt's parts, and of the parts that were left out to make it fit.
+/// Unless stated otherwise, sizes are in tokens as the turn's counter counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TurnTokens {
     /// The size of the prompt that was sent.
     pub prompt: PromptTokens,
-    /// The largest size of a prompt that leaves room for the reply reserve. `u64::MAX` if there is no limit.
+    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter.
+    /// `u64::MAX` if there is no limit.
     pub limit: u64,
-    /// The reply reserve, in tokens of the provider.
+    /// The reply reserve, in tokens as the provider counts them.
     pub reply_reserve: u64,
-    /// The limit to which the request's own limit of the reply was lowered, if that was necessary.
+    /// The value, in tokens, to which the request's own reply limit was lowered, if that was necessary.
     pub reply_limit: Option<u32>,
-    /// The number of messages that were left out in addition to those that earlier compactions leave out.
+    /// The number of messages that this turn left out. Messages that earlier compactions left out are not included.
     pub evicted_messages: usize,
-    /// The tokens of these messages, and of the cleared tool results.
+    /// The number of tokens that this turn removed: those of these messages, and those that clearing saved in tool
+    /// results.
     pub evicted_tokens: u64,
     /// The reason why the window had to be made smaller, and the way in which this was done.
     pub trimming: Trimming,
-    /// The number of tokens with which both this prompt and the conversation's previous prompt from this process
-    /// begin: the part that a provider's prefix cache can serve. `None` for the first prompt, and if nothing observes
-    /// the turn (no subscriber, hook, handle or meter).
+    /// The size of the [cached prefix](crate::glossary): the tokens at the beginning of this prompt that also begin
+    /// the previous prompt of the conversation in this process. A provider's prefix cache can serve them. `None` for
+    /// the first prompt, and if nothing observes the turn (no subscriber, hook, handle or meter).
     pub cached_prefix: Option<u64>,
-    /// True if this call made a new compaction, which applies to later calls. It is stored with the exchange. Two other
-    /// compactions are not included: one that was stored before the call, with a
-    /// [summary](super::TurnReport::summary), and one that is stored after the reply, which the
-    /// [next report](super::TurnReport::since_last) shows.
+    /// True if this turn planned a new compaction, which is stored with the exchange and applies to later calls. It
+    /// is not set for the compaction that a [summary](super::TurnReport::summary) before the call stored, nor for one
+    /// that is stored after the reply. The [next report](super::TurnReport::since_last) shows the latter.
     pub compacted: bool,
-    /// True if this call left out more than later calls will leave out.
+    /// True if a part was left out of this prompt only: the compaction for later calls leaves out less.
     pub for_this_call: bool,
-    /// The correction factor: provider tokens per counted token, from 1 to 1.5. It is
-    /// [learned](crate::ContextBudget::calibrate) from the usage reports of this conversation. It is 1 if nothing was
-    /// learned yet, or if the call fits only without the correction.
+    /// The [calibration](crate::ContextBudget::calibrate) factor: provider tokens per counted token, from 1 to 1.5,
+    /// learned from the usage that the provider reported in this conversation. It is 1 before the first report, and
+    /// if the prompt fits only without the correction.
     pub calibration: f64,
     /// The prompt's size in tokens, as the provider reported it.
     pub reported: Option<u64>,
 }
 
 impl TurnTokens {
-    /// Returns the prompt's size before anything was left out for this call. (Messages that earlier compactions left
-    /// out are not included.)
+    /// Returns the prompt's size in tokens before this turn left anything out. Messages that earlier compactions left
+    /// out are not included.
     #[must_use]
     pub const fn before(&self) -> u64 {
         self.prompt.total().saturating_add(self.evicted_tokens)
@@ -56,7 +57,8 @@ impl TurnTokens {
         self.cached_prefix.filter(|_| total > 0).map(|cached_prefix| cached_prefix as f64 / total as f64)
     }
 
-    /// Returns the relative error of the count: 0.1 means that the provider counted 10% more.
+    /// Returns the relative error of the prompt's token count: 0.1 means that the provider counted 10% more tokens
+    /// than the counter.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Numbers of tokens are small enough to be exact.
     pub fn estimate_error(&self) -> Option<f64> {

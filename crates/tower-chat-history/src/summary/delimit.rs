@@ -1,17 +1,17 @@
-//! Delimited texts that cannot contain their own delimiter.
+//! Removing a delimiter from the text that it delimits.
 
 use std::{borrow::Cow, collections::VecDeque};
 
-/// The candidates for the replacement of a delimiter's first character. The first one that does not occur in
-/// the delimiter is used, so that a replacement cannot form a new delimiter.
+/// The candidates for replacing the first character of a delimiter. The first candidate that does not occur in the
+/// delimiter is used. A replacement can therefore not form a new delimiter.
 const REPLACEMENTS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
 
 /// Replaces the first character of every occurrence of the delimiter in the text. `</data>` becomes `‹/data>`.
 ///
-/// The comparison is loose, because models read loosely. It ignores case, white space, invisible characters,
-/// and the text between a tag's name and its end. Full-width and other forms of `<`, `>` and `/` count as
-/// these. No list of such forms is complete, so delimiters also have a [mark](super::mark). A blank delimiter
-/// has no occurrences.
+/// The comparison is loose, because a model may read a variant of the delimiter as the delimiter. It ignores case,
+/// white space, invisible characters, and the text between a tag's name and its end. Full-width and similar
+/// characters are treated as `<`, `>` and `/`. No list of similar characters is complete, so delimiters also have a
+/// [mark](super::mark). A blank delimiter has no occurrences.
 pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     let sought = sought(delimiter);
     let replacement = REPLACEMENTS.into_iter().find(|c| !sought.contains(c)).unwrap_or('_');
@@ -29,8 +29,8 @@ pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     Cow::Owned(defused)
 }
 
-/// Returns the positions at which an occurrence of `sought` begins, also of those that overlap. The time is
-/// linear in both lengths (the algorithm of Knuth, Morris and Pratt).
+/// Returns the byte positions at which occurrences of `sought` begin, including overlapping ones. The time is linear
+/// in both lengths (the algorithm of Knuth, Morris and Pratt).
 fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
     if sought.is_empty() {
         return Vec::new();
@@ -54,7 +54,7 @@ fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
     found
 }
 
-/// For each prefix of `sought`, returns the length of its longest proper prefix that is also its suffix.
+/// Returns, for each prefix of `sought`, the length of the longest proper prefix of it that is also a suffix of it.
 fn fallbacks(sought: &[char]) -> Vec<usize> {
     let (mut fallback, mut matched) = (vec![0], 0);
     for c in &sought[1..] {
@@ -64,8 +64,8 @@ fn fallbacks(sought: &[char]) -> Vec<usize> {
     fallback
 }
 
-/// Returns the length of the longest prefix of `sought` that is matched after one more character. `matched` is
-/// that length before the character, and less than all of `sought`.
+/// Returns the length of the longest prefix of `sought` that matches after the character `c`. `matched` is this
+/// length before `c`. It must be less than the length of `sought`.
 fn next(sought: &[char], fallback: &[usize], mut matched: usize, c: char) -> usize {
     while sought[matched] != c {
         if matched == 0 {
@@ -76,7 +76,7 @@ fn next(sought: &[char], fallback: &[usize], mut matched: usize, c: char) -> usi
     matched + 1
 }
 
-/// Returns the normalized characters to look for: those of the delimiter, and of a tag all but its closing `>`.
+/// Returns the normalized characters to search for: those of the delimiter, without the closing `>` of a tag.
 fn sought(delimiter: &str) -> Vec<char> {
     let delimiter = delimiter.trim();
     visible(if delimiter.starts_with('<') { delimiter.trim_end_matches('>') } else { delimiter }).collect()
@@ -106,7 +106,7 @@ pub(super) fn folded(c: char) -> Option<char> {
     Some(plain.to_ascii_lowercase())
 }
 
-/// Returns whether nothing is shown for the character. Source: `Default_Ignorable_Code_Point` of Unicode 16.
+/// Returns `true` if the character is invisible. Source: `Default_Ignorable_Code_Point` of Unicode 16.
 const fn is_ignorable(c: char) -> bool {
     matches!(
         c,

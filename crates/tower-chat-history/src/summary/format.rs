@@ -14,16 +14,16 @@ const SUFFIX: &str = "\n</conversation_summary-{mark}>";
 
 /// The form of a summary in a prompt: the role of its message, and the text before and after the summary.
 ///
-/// By default, it is a system message that puts the summary between tags and says that it is reference data and
-/// no instruction.
+/// The default is a system message that puts the summary between tags, and says that the summary is reference data
+/// and not an instruction.
 ///
-/// If the text before or after the summary contains `{mark}`, sixteen hexadecimal digits replace it. They are a
-/// hash of the summary that does not occur in the summary. The summary cannot close a delimiter with a mark, in
-/// any spelling. The default has a mark.
+/// If the text before or after the summary contains the placeholder `{mark}`, it is replaced by sixteen hexadecimal
+/// digits: a hash of the summary that does not occur in the summary. A summary can therefore not contain a closing
+/// delimiter with the mark, in any spelling. The default has a mark.
 ///
-/// If the summary repeats the text that comes after it, the first character of the repetition is replaced. The
-/// comparison ignores case, white space and invisible characters, and accepts the usual other forms of `<`, `>`
-/// and `/`. It does not find every form that a model might read as the delimiter.
+/// If the summary contains the text that follows it (the closing delimiter), the first character of each occurrence
+/// is replaced. The comparison ignores case, white space and invisible characters, and treats the usual similar
+/// characters as `<`, `>` and `/`. It does not find every form that a model might read as the delimiter.
 ///
 /// ```
 /// use tower_chat_history::summary::SummaryFormat;
@@ -47,41 +47,42 @@ enum Speaker {
 }
 
 impl SummaryFormat {
-    /// Returns the default: a system message that delimits the summary as reference data.
+    /// Creates the default format: a system message that delimits the summary as reference data.
     #[must_use]
     pub fn new() -> Self {
         Self::as_system(PREFIX, SUFFIX)
     }
 
-    /// Returns a format for a system message: `prefix`, the summary, `suffix`. Only these two texts tell the model
-    /// what it reads.
+    /// Creates a format for a system message with `prefix`, the summary and `suffix`. Nothing else in the prompt
+    /// describes the summary to the model.
     #[must_use]
     pub fn as_system(prefix: impl Into<String>, suffix: impl Into<String>) -> Self {
         Self { speaker: Speaker::System, prefix: prefix.into(), suffix: suffix.into() }
     }
 
-    /// Returns a format for a user message: `prefix`, the summary, `suffix`. It suits models that accept no
-    /// system message at this place, or follow it too closely.
+    /// Creates a format for a user message with `prefix`, the summary and `suffix`. Use it for models that do not
+    /// accept a system message at this position, or that would follow the summary in a system message like an
+    /// instruction.
     #[must_use]
     pub fn as_user(prefix: impl Into<String>, suffix: impl Into<String>) -> Self {
         Self { speaker: Speaker::User, ..Self::as_system(prefix, suffix) }
     }
 
-    /// Returns the format of beluga-ai's recipe: a system message `Previous conversation summary: …`, without a
+    /// Creates the format of beluga-ai's recipe: a system message `Previous conversation summary: …`, without a
     /// delimiter.
     #[must_use]
     pub fn beluga() -> Self {
         Self::as_system("Previous conversation summary: ", "")
     }
 
-    /// Returns the format of LangChain's `SummarizationMiddleware`: a user message with the line
-    /// `Here is a summary of the conversation to date:`, an empty line and the summary, without a delimiter.
+    /// Creates the format of LangChain's `SummarizationMiddleware`: a user message with the line `Here is a summary
+    /// of the conversation to date:`, an empty line and the summary, without a delimiter.
     #[must_use]
     pub fn langchain() -> Self {
         Self::as_user("Here is a summary of the conversation to date:\n\n", "")
     }
 
-    /// Returns the message that carries a summary. It depends only on the format and the text.
+    /// Returns the message that contains this summary. The same format and text always result in the same message.
     #[must_use]
     pub fn message(&self, text: &str) -> Message {
         let text = defuse(text, self.end());
@@ -100,7 +101,7 @@ impl SummaryFormat {
 }
 
 impl SummaryFormat {
-    /// Returns the text that the summary must not repeat: the suffix, up to its mark.
+    /// Returns the closing delimiter, which the summary must not contain: the suffix up to its mark.
     fn end(&self) -> &str {
         self.suffix
             .split_once(PLACEHOLDER)

@@ -1,4 +1,4 @@
-//! Marks that make a delimiter unforgeable: a text without the mark cannot close the delimiter.
+//! Marks in delimiters. A text that does not contain the mark cannot contain the closing delimiter.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::delimit::folded;
 
-/// The placeholder of the mark, in the text around a summary.
+/// The placeholder for the mark in the text around a summary.
 pub(super) const PLACEHOLDER: &str = "{mark}";
 
-/// Returns sixteen hexadecimal digits that occur in none of the texts: neither literally, nor in another case,
-/// nor with characters between them that are neither letters nor digits.
+/// Returns sixteen hexadecimal digits that occur in none of the texts. Upper and lower case are the same, and
+/// characters between the digits that are not ASCII letters or digits are ignored.
 ///
-/// They are the beginning of a hash of the texts. So the same texts have the same mark in every process, and no
-/// author can write a text that contains its own mark. If a text contains it by chance, the next hash is used.
+/// The digits are the beginning of a hash of the texts. Therefore the same texts have the same mark in every process,
+/// and the author of a text cannot include its mark. If a text contains it by chance, the next hash is used.
 pub(super) fn mark(texts: &[&str]) -> String {
     first_unused(texts, |number| hash(texts, number))
 }
@@ -27,7 +27,7 @@ fn first_unused(texts: &[&str], mark: impl Fn(u64) -> String) -> String {
         if !squeezed.iter().any(|text| text.contains(&mark)) {
             return mark;
         }
-        // A text is too short to contain all marks, so this loop ends. In practice, the first mark fits.
+        // No text can contain all marks, so this loop ends. In practice, it ends with the first mark.
         number += 1;
     }
 }
@@ -46,7 +46,7 @@ fn hash(texts: &[&str], number: u64) -> String {
     })
 }
 
-/// Returns a text as a loose reader sees it: its ASCII letters and digits, in lower case.
+/// Returns only the ASCII letters and digits of a text, normalized and in lower case.
 fn squeezed(text: &str) -> String {
     text.chars().filter_map(folded).filter(char::is_ascii_alphanumeric).collect()
 }

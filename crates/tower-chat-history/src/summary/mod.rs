@@ -1,9 +1,9 @@
 //! Summaries of the messages that leave the window.
 //!
-//! A [`Summarizer`] makes one text of the previous summary and the messages after it. Usually another model
-//! does this, called through any tower service ([`ServiceSummarizer`], [`json_summarizer`]) with its own
-//! timeout, limit and retries. The old messages stay in the log. In the prompt, the summary replaces them, in
-//! the form that a [`SummaryFormat`] sets.
+//! A [`Summarizer`] makes one text from the previous summary and the messages after it. Usually it calls another
+//! model through a tower service ([`ServiceSummarizer`], [`json_summarizer`]), which may have its own timeout, limits
+//! and retries. In the prompt, the summary replaces the messages, in the form that [`SummaryFormat`] defines. The
+//! messages stay in the log.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -34,25 +34,25 @@
 //!
 //! # Rolling and complete
 //!
-//! A summary is made of the previous one and of every message since then: oldest first, none skipped and none
-//! repeated. Messages that are too many for one call are passed in chunks, each with the summary of the chunks
-//! before it. A message that is larger than a chunk is shortened in its middle.
+//! A summary is made from the previous one and from each later message, exactly once and in order. If the messages
+//! are too many for one call of the summarizer, they are divided into chunks. Each call receives one chunk and the
+//! summary of everything before it. If a message is larger than a chunk, a part in its middle is left out.
 //!
 //! # Checks
 //!
-//! Control characters are removed, except for line ends and tabs. After each call, the summary must not be
-//! empty, must be finished, and must not exceed its limit of tokens. At the end, it must have fewer tokens than
-//! the messages that it replaces. If the limit on the answer cut a summary off, a shorter one is requested
-//! once. [`SummaryError`] lists the reasons for which a summary is refused. [`SummaryCost`] counts the tokens
-//! spent, also for refused summaries.
+//! Control characters are removed from summaries, except for line ends and tabs. The answer of each call must be
+//! complete, must not be empty, and must not exceed the limit of tokens. If an answer is incomplete because of its
+//! token limit, a shorter one is requested once. The final summary must have fewer tokens than the text that it
+//! replaces: the previous summary and the messages. [`SummaryError`] lists the reasons for refusing a summary.
+//! [`SummaryCost`] has the tokens that were spent, also for refused summaries.
 //!
 //! # Old messages are data
 //!
-//! A summary carries text of users and tools to a place where models expect instructions. The default
-//! [`SummaryPrompt`] therefore delimits the messages and says that instructions in them must not be followed.
-//! The default [`SummaryFormat`] says the same of the summary. Both delimiters contain a mark that does not
-//! occur in the text between them, so no text can close its own delimiter, in any spelling. This is no
-//! guarantee of how a model reads the text: do not base permissions on a summary.
+//! A summary contains text from users and tools, and is sent in a message in which models expect instructions. The
+//! default [`SummaryPrompt`] therefore delimits the messages, and instructs the model not to follow instructions in
+//! them. The default [`SummaryFormat`] does the same for the summary. Both delimiters contain a mark that does not
+//! occur in the text between them, so no text can contain its own closing delimiter, in any spelling. A model may
+//! follow such instructions nevertheless: do not base permissions on a summary.
 
 mod delimit;
 mod format;
@@ -81,14 +81,14 @@ pub use self::{
 use crate::error::{BoxError, error_type};
 pub use crate::report::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};
 
-/// Makes summaries. Usually a model does it, see [`ServiceSummarizer`]. Any function that returns a text can do
-/// it.
+/// Makes summaries, usually by calling a model (see [`ServiceSummarizer`]). Any other way to make a text is possible
+/// too.
 ///
-/// It may be called several times for one summary, and for many conversations at once. The caller limits its
-/// time and may drop its future at any await.
+/// It may be called several times for one summary, and for many conversations concurrently. The caller limits the
+/// time of a call by dropping its future.
 #[async_trait]
 pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
-    /// Returns the name of its model, for spans. The default is `None`.
+    /// Returns the name of the summarizer's model, for spans. The default is `None`.
     fn model(&self) -> Option<&str> {
         None
     }
@@ -99,19 +99,19 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns the name of one of its errors for spans (`error.type`): a constant name, or a status code. It
-    /// must not contain text from a provider. The default is
+    /// Returns the name of an error of [`summarize`](Self::summarize), for spans (`error.type`): a constant name, or
+    /// a status code. It must not contain text from a provider. The default is
     /// [`telemetry::error_type`](crate::telemetry::error_type).
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
     }
 
-    /// Makes one summary of the previous one and these messages.
+    /// Makes one summary from the previous summary and the messages of the request.
     ///
     /// # Errors
     ///
-    /// Any error. No summary is then made, and the messages that it was to replace stay in the log. A
-    /// summarizer need not check its own summaries: the caller checks them.
+    /// Returns any error. No summary is then made, and the window is trimmed without it. A summarizer need not check
+    /// the length of its answer: the caller checks it.
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError>;
 }
 
@@ -138,14 +138,12 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SummaryRequest {
-    /// The summary of everything before these messages, if there is anything before them. Its content must be
-    /// kept.
+    /// The summary of everything before these messages, if there is one. The new summary must preserve its content.
     pub previous: Option<String>,
-    /// The messages, oldest first, as they are in the log. They need not form a prompt that a provider accepts:
-    /// a chunk can end between a tool call and its result, and large messages are shortened, including the
-    /// arguments of tool calls.
+    /// The messages in the order of the log. They do not always form a prompt that a provider accepts: a chunk can
+    /// end between a tool call and its result, and the texts and tool arguments of large messages are shortened.
     pub messages: Vec<Message>,
-    /// The largest number of tokens that the summary may have.
+    /// The largest allowed size of the summary, in tokens.
     pub max_tokens: u32,
 }
 
@@ -173,12 +171,12 @@ impl fmt::Debug for SummaryRequest {
 pub struct Summarized {
     /// The summary.
     pub text: String,
-    /// True if the text is complete. If it is false, the limit on the answer cut the text off, and a shorter
-    /// one is requested once. The default is `true`.
+    /// True if the text is complete. False if the answer reached its token limit: the caller then requests a shorter
+    /// summary once. The default is `true`.
     pub finished: bool,
     /// The model that wrote it. The default is `None`.
     pub model: Option<String>,
-    /// The usage that the provider reported. The default is `None`: the tokens are then counted.
+    /// The usage that the provider reported. The default is `None`: the caller then counts the tokens.
     pub usage: Option<Usage>,
 }
 

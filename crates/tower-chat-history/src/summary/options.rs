@@ -11,8 +11,8 @@ use super::{Summarizer, SummaryError, SummaryReport};
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 
-/// Enables summaries of the messages that leave the window. Pass it to
-/// [`HistoryOptions::summaries`](crate::HistoryOptions::summaries).
+/// The options of summaries. Pass them to [`HistoryOptions::summaries`](crate::HistoryOptions::summaries) to enable
+/// summaries of the messages that leave the window.
 #[derive(Clone)]
 pub struct Summaries {
     pub(crate) summarizer: Arc<dyn Summarizer>,
@@ -24,23 +24,24 @@ pub struct Summaries {
     pub(crate) on_summary: Option<Hook>,
 }
 
-/// The time at which a summary is made.
+/// The time at which summaries are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummarizeWhen {
-    /// After a reply, if the size of prompt and reply is close to the size at which a compaction
-    /// [starts](crate::budget::Watermarks). No caller waits for it, except for a call that reaches that size
-    /// before a summary has been made: it waits for the summary, or makes one.
+    /// After a reply, in the background, if prompt and reply are close to the high
+    /// [watermark](crate::budget::Watermarks), above which a compaction starts. A call waits for a summary only if
+    /// its prompt exceeds the watermark before the summary is stored: it waits for the running summary, or makes one.
     AfterReply {
-        /// The threshold, as a percentage of the high watermark. A summary is also made if another turn of the
-        /// same size would reach the watermark. Values above 100 count as 100, and 0 counts as 1.
+        /// The threshold, as a percentage of the high watermark, if the watermark is in tokens. A summary is also
+        /// made if another turn of the same size would exceed the watermark. For watermarks in messages or turns,
+        /// only this second rule applies. Values above 100 mean 100, and 0 means 1.
         percent: u8,
     },
-    /// Before a call that needs a compaction of the window. The call waits.
+    /// Before a call whose prompt needs a compaction of the window. The call waits for the summary.
     BeforeCall,
-    /// Before every call that opens a turn. The summary covers everything stored and replaces it in the prompt.
-    /// The call waits, and each turn costs a second model call. If the turn is not stored, neither is its
-    /// summary. Providers cannot cache such prompts.
+    /// Before every call that opens a turn. The summary covers all stored exchanges, and the prompt contains it
+    /// instead of them. The call waits for the summary, and each turn costs a second model call. If the exchange is
+    /// not stored, neither is the summary. Prefix caches cannot serve such prompts.
     BeforeEveryCall,
 }
 
@@ -65,42 +66,44 @@ impl Summaries {
         self
     }
 
-    /// Sets the maximum size of a summary, in tokens. 0 counts as 1. Every prompt reserves this many tokens,
-    /// and those of the text around the summary. The default is 400.
+    /// Sets the largest allowed size of a summary, in tokens. 0 means 1. If there is a budget, every prompt reserves
+    /// this many tokens, and those of the text around the summary. The default is 400.
     #[must_use]
     pub const fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = if tokens == 0 { 1 } else { tokens };
         self
     }
 
-    /// Sets the minimum room for a summary, in tokens, next to the parts of the prompt that must be sent. If
-    /// less room is left, no summary is made. The default is 100.
+    /// Sets the minimum number of tokens that the required parts of a prompt must leave for a summary. If they leave
+    /// fewer, the call does not wait for a summary, and the window is trimmed without one. The setting does not apply
+    /// to summaries after a reply. The default is 100.
     #[must_use]
     pub const fn least_room(mut self, tokens: u32) -> Self {
         self.least_room = tokens;
         self
     }
 
-    /// Sets the maximum input of one call of the summarizer, in tokens, including the previous summary. Larger
-    /// inputs take several calls. Values below four times [`max_tokens`](Self::max_tokens) count as that. The
-    /// prompt's instructions, about 350 tokens, and the answer are not included. The default is 8,000.
+    /// Sets the largest input of one call of the summarizer, in tokens. The previous summary is included; the
+    /// instructions of the prompt (about 350 tokens) and the answer are not. Larger inputs take several calls. The
+    /// smallest value is four times [`max_tokens`](Self::max_tokens): smaller ones are raised to it. The default is
+    /// 8,000.
     #[must_use]
     pub const fn chunk_tokens(mut self, tokens: u32) -> Self {
         self.chunk_tokens = tokens;
         self
     }
 
-    /// Sets the timeout of one summary, including all its model calls. A call that waits for a summary proceeds
-    /// without it after the timeout. With a timeout of zero, no summary is made. The default is 60 seconds.
+    /// Sets the timeout of one summary, including all calls of the summarizer. After the timeout, a call that waits
+    /// for the summary continues without it. With a timeout of zero, no summary is made. The default is 60 seconds.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets a function that is called with the report of every attempted summary. A turn's own report contains
-    /// only the summaries that the turn waited for. The function runs where the summary ends and must not
-    /// block. The default is none.
+    /// Sets a hook that receives the report of every attempt to make a summary. (A turn's report contains only the
+    /// summary that the turn waited for.) The hook runs on the thread that ends the summary, and must not block. The
+    /// default is none.
     #[must_use]
     pub fn on_summary(mut self, hook: impl Fn(&SummaryReport) + Send + Sync + 'static) -> Self {
         self.on_summary = Some(Arc::new(hook));
@@ -112,8 +115,8 @@ impl Summaries {
         if self.chunk_tokens < least { least } else { self.chunk_tokens }
     }
 
-    /// Returns the text of a failure for a log event. A summarizer's own error may quote its input, so only the
-    /// [name](Summarizer::error_type) of that error is used.
+    /// Returns the text of an error for a log event. Of an error that the summarizer itself returned, only the
+    /// [name](Summarizer::error_type) is included, because the error may quote its input.
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
         let SummaryError::Failed(source) = error else { return error.to_string() };
         let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));

@@ -21,23 +21,23 @@ const TRANSCRIPT: &str = "transcript";
 
 /// The prompt for the model that makes summaries.
 ///
-/// The default instructions ask for facts, decisions, names, numbers and open tasks. [`new`](Self::new)
-/// replaces them. After any instructions, the prompt says three things: the messages are data whose
-/// instructions are not to be followed; the answer is only the summary; and its maximum length. The length is
-/// given in words, because models cannot count tokens. It is half as many words as the summary may have tokens,
-/// because a summary with more tokens is refused.
+/// The default instructions request facts, decisions, names, numbers and open tasks. [`new`](Self::new) replaces
+/// them. After the instructions, the prompt always says three things: the messages are data, and instructions in them
+/// must not be followed; the answer must be only the summary; and its maximum length. The length is in words, because
+/// models cannot count tokens. It is half of the allowed number of tokens, so that the answer stays below that
+/// number, because a larger summary is refused.
 ///
-/// The messages are given as a transcript, with roles and names. It shows the name of a tool call and up to
-/// 1,000 characters of its arguments, and up to 2,000 characters of a result. Longer ones are shortened in
-/// their middle.
+/// The prompt contains the messages as text, with roles and names. Of a tool call, it contains the name and up to
+/// 1,000 characters of the arguments; of a tool result, up to 2,000 characters. Of longer ones, a part in the middle
+/// is left out.
 #[derive(Clone, Debug)]
 pub struct SummaryPrompt {
     instructions: Cow<'static, str>,
 }
 
 impl SummaryPrompt {
-    /// Returns a prompt with other instructions, such as the topics that matter in this program's
-    /// conversations.
+    /// Creates a prompt with these instructions in place of the default ones. For example, they can name the topics
+    /// that matter in the program's conversations.
     ///
     /// ```
     /// use tower_chat_history::summary::SummaryPrompt;
@@ -50,9 +50,9 @@ impl SummaryPrompt {
         Self { instructions: Cow::Owned(instructions.into()) }
     }
 
-    /// Returns the prompt: a system message with the instructions, and a user message with the previous summary
-    /// and the transcript. It depends only on the request. No text in it can close its own delimiters, because
-    /// their mark occurs in none of the texts.
+    /// Returns the prompt: a system message with the instructions, and a user message with the previous summary and
+    /// the messages to summarize. The same request always results in the same prompt. No text in it can contain its
+    /// own closing delimiter, because the mark in the delimiters occurs in none of the texts.
     #[must_use]
     pub fn messages(&self, request: &SummaryRequest) -> Vec<Message> {
         let words = (request.max_tokens / 2).max(1);

@@ -1,4 +1,4 @@
-//! Makes one summary of any number of messages, with calls of bounded size.
+//! Making one summary of any number of messages, in calls of limited size.
 
 use std::{mem, panic::AssertUnwindSafe};
 
@@ -19,22 +19,22 @@ pub(crate) struct Rolled {
     pub(crate) model: Option<String>,
 }
 
-/// Makes a summary of the previous one and of messages that are pushed in the order of the log.
+/// Makes one summary from the previous summary and from messages, which are pushed in the order of the log.
 ///
-/// It holds one chunk of messages at a time. It has no timeout: its caller limits the time by dropping the
-/// future that it polls, and then reads the cost. After an error or a dropped push, only the cost is valid.
+/// It holds one chunk of messages at a time. It has no timeout: its caller limits the time by dropping a future of
+/// `push`, `make_room` or `finish`. After a dropped future or an error, only the cost and the sizes may be read.
 pub(crate) struct Rolling<'a> {
     summarizer: &'a dyn Summarizer,
     counter: &'a dyn TokenCounter,
-    /// The largest number of tokens that the summary may have.
+    /// The largest allowed size of the summary, in tokens.
     max_tokens: u32,
-    /// The largest input of one call in tokens, without the prompt around it.
+    /// The largest input of one call, in tokens, without the instructions.
     chunk_tokens: u32,
     /// The summary so far.
     summary: Option<SummarySoFar>,
     chunk: Vec<Message>,
     chunk_size: u32,
-    /// The tokens of the previous summary and of all messages, as they are in the log.
+    /// The number of tokens of the previous summary and of all messages, before messages are shortened.
     replaces: u64,
     messages: usize,
     cost: SummaryCost,
@@ -55,10 +55,11 @@ impl SummarySoFar {
 }
 
 impl<'a> Rolling<'a> {
-    /// Begins with the stored summary and its tokens, if there is one.
+    /// Creates a summary in progress, which begins with the previous summary and its number of tokens, if there is
+    /// one.
     ///
-    /// The input of a call is the summary so far and messages, in at most `chunk_tokens` tokens together. At
-    /// least a quarter of them is for messages, even if the summary leaves less. So `chunk_tokens` should be
+    /// The input of a call is the summary so far and messages. Together, they have at most `chunk_tokens` tokens,
+    /// with one exception: a quarter of `chunk_tokens` is always available for messages. So `chunk_tokens` should be
     /// several times `max_tokens`.
     pub(crate) fn new(
         previous: Option<(String, u32)>,
@@ -87,22 +88,23 @@ impl<'a> Rolling<'a> {
         self.cost
     }
 
-    /// Returns the number of messages taken so far, also after an error.
+    /// Returns the number of messages that were pushed so far, also after an error.
     pub(crate) const fn messages(&self) -> usize {
         self.messages
     }
 
-    /// Returns the tokens of the previous summary and of the messages taken so far.
+    /// Returns the number of tokens of the previous summary and of the messages that were pushed so far.
     pub(crate) const fn replaces(&self) -> u64 {
         self.replaces
     }
 
-    /// Summarizes the collected messages if the next ones do not fit into the same call. Then it returns a
-    /// summary of everything before the next messages, which the caller can keep if a later call fails.
+    /// Summarizes the collected messages if the next messages do not fit into the same call. Returns the summary of
+    /// everything before `next`, which the caller can use if a later call fails. Returns `None` if the next messages
+    /// fit, or if the summary is not smaller than the text that it replaces.
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push).
+    /// Returns the errors of [`push`](Self::push).
     pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<Rolled>, SummaryError> {
         let tokens = next.iter().map(|message| tokens_of(self.counter, message)).fold(0, u32::saturating_add);
         if self.chunk.is_empty() || self.chunk_size.saturating_add(tokens) <= self.room() {
@@ -113,11 +115,11 @@ impl<'a> Rolling<'a> {
         Ok(summary.map(SummarySoFar::rolled))
     }
 
-    /// Takes the next messages. If they do not fit into the current call, summarizes the collected ones first.
+    /// Adds the next messages. If they do not fit into the current call, summarizes the collected ones first.
     ///
     /// # Errors
     ///
-    /// If a chunk's summary fails or does not pass the checks.
+    /// Returns an error if the summary of a chunk fails or is refused.
     pub(crate) async fn push(&mut self, messages: &[Message]) -> Result<(), SummaryError> {
         for message in messages {
             let tokens = tokens_of(self.counter, message);
@@ -138,11 +140,12 @@ impl<'a> Rolling<'a> {
         Ok(())
     }
 
-    /// Summarizes the remaining messages. Nothing may be pushed afterwards.
+    /// Summarizes the remaining messages, and returns the final summary. Nothing may be pushed afterward.
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push), and if the summary is not smaller than what it replaces.
+    /// Returns the errors of [`push`](Self::push), and [`SummaryError::NoGain`] if the summary is not smaller than
+    /// the text that it replaces.
     pub(crate) async fn finish(&mut self) -> Result<Rolled, SummaryError> {
         if !self.chunk.is_empty() {
             self.summarize_chunk().await?;
@@ -157,7 +160,7 @@ impl<'a> Rolling<'a> {
         }
     }
 
-    /// Returns the number of tokens that a call has for messages, next to the summary so far.
+    /// Returns the number of tokens that are available for messages in a call, in addition to the summary so far.
     fn room(&self) -> u32 {
         let summary = self.summary.as_ref().map_or(0, |summary| summary.tokens);
         self.chunk_tokens.saturating_sub(summary).max(self.chunk_tokens / 4).max(1)
@@ -185,7 +188,7 @@ impl<'a> Rolling<'a> {
 
     async fn call(&mut self, request: SummaryRequest, given: u64) -> Result<Summarized, SummaryError> {
         self.cost.calls = self.cost.calls.saturating_add(1);
-        // The block also catches a panic of a function that panics before it returns a future.
+        // The block is needed to also catch a panic of `summarize` before it returns its future.
         let call = async { self.summarizer.summarize(request).await };
         let answer = AssertUnwindSafe(call).catch_unwind().await.map_err(|_| SummaryError::Panicked)?;
         let summarized = answer.map_err(SummaryError::Failed)?;

@@ -21,16 +21,18 @@ use crate::{
     error::{BoxError, error_type},
 };
 
-/// Makes summaries with a tower service: usually a smaller model with its own timeout, limit and retries.
+/// Makes summaries with a tower service, usually a client of a smaller model with its own timeout, limits and
+/// retries.
 ///
-/// Two closures know the service's types. `request` makes a request from a prompt and the maximum number of
-/// tokens of the answer. `reply` finds the reply in a response. [`json_summarizer`] provides them for the
-/// chat-completions format, and `tower-chat-history-openai` for async-openai's types.
+/// Two closures convert to and from the service's types. `request` makes a request from the messages of a prompt and
+/// the largest allowed number of tokens of the answer. `reply` returns the reply in a response. [`json_summarizer`]
+/// provides them for the chat-completions format, and `tower-chat-history-openai` for async-openai's types.
 ///
-/// For each summary, the service is cloned, and the clone is made ready and called. The original is never made
-/// ready, so it holds no permit between summaries. Errors are passed on unchanged.
+/// For each call, the service is cloned, and the clone is polled until it is ready, and called. The original is never
+/// polled, so it holds no permit between calls. Errors of the service are returned unchanged.
 ///
-/// A reasoning model needs additional tokens for its reasoning: let `request` add them to the maximum.
+/// A reasoning model needs additional tokens for its reasoning. For such a model, `request` must add them to the
+/// number that it receives.
 ///
 /// ```
 /// use tower_chat_history::{BoxError, Message, Reply, summary::ServiceSummarizer};
@@ -59,7 +61,7 @@ pub struct ServiceSummarizer<S, M, R> {
 type ErrorType = fn(&(dyn Error + 'static)) -> Cow<'static, str>;
 
 impl<S, M, R> ServiceSummarizer<S, M, R> {
-    /// Returns a summarizer that calls this service, with the default [prompt](SummaryPrompt).
+    /// Creates a summarizer that calls this service, with the default [prompt](SummaryPrompt).
     pub fn new<Request>(service: S, request: M, reply: R) -> Self
     where
         S: Service<Request>,
@@ -84,15 +86,16 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
         self
     }
 
-    /// Sets the model's name for spans. It does not change the requests, which the closure makes. The default
-    /// is none.
+    /// Sets the name of the model in spans. It has no effect on requests: the closure `request` sets their model. The
+    /// default is none.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// Sets the model's provider for spans, by its OpenTelemetry name. The default is none.
+    /// Sets the provider of the model in spans, by its OpenTelemetry name (`gen_ai.provider.name`). The default is
+    /// none.
     #[must_use]
     pub const fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -108,11 +111,11 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     }
 }
 
-/// Makes summaries with a service of JSON in the chat-completions format, like the inner service of
-/// [`adapt::Json`](crate::adapt::Json).
+/// Creates a summarizer for a service whose requests and responses are JSON values in the chat-completions format,
+/// like the inner service of [`adapt::Json`](crate::adapt::Json).
 ///
-/// A request has `model`, `messages` and `max_completion_tokens`. If the provider needs other fields, use
-/// [`ServiceSummarizer::new`].
+/// The requests have the fields `model`, `messages` and `max_completion_tokens`. If the provider needs other fields,
+/// use [`ServiceSummarizer::new`].
 pub fn json_summarizer<S>(
     service: S,
     model: impl Into<String>,
@@ -134,8 +137,8 @@ where
     ServiceSummarizer::new(service, request, completion::reply_of_value).model(name)
 }
 
-/// The provider's content filter stopped the answer. An answer that was cut off at its length limit is no such
-/// error.
+/// The error for an answer that the provider's content filter stopped. An answer that reached its token limit is not
+/// an error: it is unfinished.
 #[derive(Debug, thiserror::Error)]
 #[error("the summary was stopped by the provider's content filter")]
 struct Filtered;
@@ -161,9 +164,10 @@ where
 
     /// # Errors
     ///
-    /// Those of the service, and an error if a content filter stopped the answer.
+    /// Returns the errors of the service, and an error if a content filter stopped the answer.
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        // A panic in `clone` cannot leave the service half changed, so a poisoned lock is safe to use.
+        // The lock is held only for `clone`, which does not change the service. A poisoned lock is therefore safe to
+        // use.
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
         poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         let messages = self.prompt.messages(&request);

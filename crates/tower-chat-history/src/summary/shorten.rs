@@ -1,4 +1,4 @@
-//! Shortens texts and messages by leaving out their middle.
+//! Shortening texts and messages by leaving out their middle.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use tower_chat_history_core::{Message, ToolCall};
 
 use super::transcript;
 
-/// Texts with a smaller limit than this, in characters, are cut at their end: a note about the gap would fill
-/// the limit.
+/// If the limit of a text is smaller than this, in characters, the end of the text is left out instead of its middle:
+/// the note about the gap would take most of the limit.
 const MIN_CHARS_FOR_NOTE: usize = 80;
 
-/// The number of attempts at shortening a message. Each one is shorter than the one before by a tenth at least.
+/// The number of attempts to shorten a message. Each attempt is at least a tenth shorter than the previous one.
 const ATTEMPTS: usize = 24;
 
 /// Shortens a text to at most `max_chars` characters by leaving out its middle: the beginning of a text shows
@@ -41,9 +41,9 @@ fn byte_at(text: &str, char: usize) -> usize {
     text.char_indices().nth(char).map_or(text.len(), |(byte, _)| byte)
 }
 
-/// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. The rest
-/// (pictures, unknown fields) is left out. If even that is too large, the message becomes a note, which may be
-/// larger than `room` if `room` is less than about 20 tokens.
+/// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. All other
+/// parts (pictures, unknown fields) are left out. If the result is still too large, returns a note in place of the
+/// message. If `room` is less than about 20 tokens, the note may exceed it.
 pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {
     let text = transcript::body(message);
     // Most tokens have up to four characters. With longer tokens, some of the room stays unused.

@@ -10,20 +10,20 @@ use tower_chat_history_core::{Content, Message, Role, ToolCall};
 
 use super::shorten::shorten;
 
-/// The part of a tool's result that is shown, in characters: about 500 tokens. The answer after it contains
-/// what mattered.
+/// The largest part of a tool result that is shown, in characters (about 500 tokens). The assistant's reply after the
+/// result usually contains its important parts.
 const RESULT_CHARS: usize = 2_000;
 
-/// The part of a call's arguments that is shown, in characters.
+/// The largest part of a call's arguments that is shown, in characters.
 const ARGUMENTS_CHARS: usize = 1_000;
 
-/// The part of a name that is shown, in characters.
+/// The largest part of a name that is shown, in characters.
 const NAME_CHARS: usize = 80;
 
-/// Returns the messages in order, each in one line or more.
+/// Returns the messages as text, in order, each as one or more lines.
 pub(super) fn transcript(messages: &[Message]) -> String {
     let mut out = String::new();
-    // By call id. Providers reuse ids: a result belongs to the last call with its id.
+    // The labels of calls by call id. Providers reuse ids: a result belongs to the last call with its id.
     let mut calls: HashMap<&str, String> = HashMap::new();
     for message in messages {
         match message.role() {
@@ -91,7 +91,8 @@ fn one_line(name: &str) -> String {
     shorten(name, NAME_CHARS).chars().map(plain).collect()
 }
 
-/// Returns a message as text: its text, its other content, and the kinds of its other parts.
+/// Returns a message as text: its text, content in unknown forms as JSON, and for each part that is not text its
+/// refusal or its type.
 pub(super) fn body(message: &Message) -> String {
     let mut body = message.text().into_owned();
     let mut add = |more: &str| {
@@ -111,7 +112,7 @@ pub(super) fn body(message: &Message) -> String {
     body
 }
 
-/// Returns the type of a part that is not text: its bytes mean nothing to a model that reads text.
+/// Returns a text for a content part that is not text: its refusal, or its type in brackets.
 fn other_part(json: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Part {
@@ -126,7 +127,7 @@ fn other_part(json: &str) -> Option<String> {
     }
 }
 
-/// Returns the texts of fields that replies seldom have.
+/// Returns the texts of the fields `refusal`, `audio` and `function_call`, which few replies have.
 fn rare_fields(message: &Message) -> Vec<String> {
     #[derive(Deserialize, Default)]
     struct Rare {

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::call::Reply;
 
-/// A model call, from its beginning to its reply, or to the last item of a stream. If it is dropped before that, it is
-/// recorded as cancelled.
+/// A model call in progress, until its reply, or until the last item of a stream. If it is dropped before that, its
+/// span records it as cancelled.
 #[derive(Debug)]
 pub(crate) struct ModelCall {
     span: Span,
@@ -35,11 +35,11 @@ pub(crate) struct CallProperties<'a> {
     pub(crate) request: &'a RequestInfo,
     /// The number of requested choices.
     pub(crate) choices: usize,
-    /// The limit to which the request's own limit of the reply is lowered.
+    /// The value, in tokens, to which the request's own reply limit is lowered.
     pub(crate) reply_limit: Option<u32>,
     /// The messages that are sent after the request's head.
     pub(crate) context: &'a [Message],
-    /// True if the model sees a compacted view of the conversation.
+    /// True if the prompt contains less than the whole conversation.
     pub(crate) is_abridged: bool,
 }
 
@@ -126,13 +126,14 @@ impl ModelCall {
         }
     }
 
-    /// Records the reply, and lets the span end now. A span ends at its last exit, so it is entered and left once more.
+    /// Records the reply, and ends the span now: a span's end is its last exit, so this method enters and exits it
+    /// once more.
     pub(crate) fn ended_now(self, reply: &Reply) {
         self.span.in_scope(|| ());
         self.ended(reply);
     }
 
-    /// Records the reply. The span ends when it was last left.
+    /// Records the reply. The end of the span is its last exit before this call.
     pub(crate) fn ended(mut self, reply: &Reply) {
         self.answered(reply, "complete");
     }

@@ -1,7 +1,7 @@
 //! The names of all exported spans, events, attributes and metrics.
 //!
-//! If OpenTelemetry's conventions define a name, it is used as of one [revision](SEMANTIC_CONVENTIONS). The names of
-//! all other attributes and metrics begin with `chat_history.`.
+//! Names that OpenTelemetry's conventions define are those of one [revision](SEMANTIC_CONVENTIONS) of the
+//! conventions. The names of all other attributes and metrics begin with `chat_history.`.
 
 /// The revision of OpenTelemetry's conventions for generative AI from which the names are taken. These conventions
 /// are still in development, so names may change with a minor version of this crate. The changelog lists such
@@ -23,9 +23,9 @@ pub mod spans {
     names! {
         /// One turn: from the call to the stored exchange.
         pub const CHAT_HISTORY: &str = "chat_history";
-        /// Waiting for another call's save, turn or summary.
+        /// Waiting for earlier work of the conversation: a call, a save or a summary.
         pub const WAIT: &str = "wait";
-        /// Reading the conversation.
+        /// Loading the window of the conversation.
         pub const LOAD: &str = "load";
         /// Counting the prompt, and planning which messages are sent.
         pub const TRIM: &str = "trim";
@@ -41,7 +41,7 @@ pub mod spans {
 /// Names of events.
 pub mod events {
     names! {
-        /// The content of a model call, if content is captured as an event.
+        /// The messages and tool definitions of a model call, if content is captured as events.
         pub const OPERATION_DETAILS: &str = "gen_ai.client.inference.operation.details";
     }
 }
@@ -49,19 +49,19 @@ pub mod events {
 /// Names of attributes.
 pub mod attributes {
     names! {
-        /// The error, as a constant name or a status code.
+        /// The kind of the error: a constant name or a status code.
         pub const ERROR_TYPE: &str = "error.type";
-        /// The database of a store.
+        /// The database system of the store.
         pub const DB_SYSTEM_NAME: &str = "db.system.name";
         /// The operation: `chat`, `search_memory` or `create_memory`.
         pub const OPERATION_NAME: &str = "gen_ai.operation.name";
         /// The model's provider.
         pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
-        /// The conversation's id, if the options enable it.
+        /// The conversation's id, hashed or raw, if the [options](crate::Telemetry) enable it.
         pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-        /// `true` if the model sees a compacted view of the conversation. Otherwise not set.
+        /// `true` if the prompt contains less than the whole conversation. Otherwise not set.
         pub const CONVERSATION_COMPACTED: &str = "gen_ai.conversation.compacted";
-        /// The number of exchanges that were loaded or stored.
+        /// The number of exchanges that the load returned, or that the save stored.
         pub const MEMORY_RECORD_COUNT: &str = "gen_ai.memory.record.count";
         /// The model that the request names.
         pub const REQUEST_MODEL: &str = "gen_ai.request.model";
@@ -100,11 +100,11 @@ pub mod attributes {
         pub const HISTORY: &str = "chat_history.history";
         /// `true` if the reply is a stream.
         pub const STREAMED: &str = "chat_history.streamed";
-        /// The part without which the turn continued, because it failed or did not fit.
+        /// The part that the turn continued without, because the part failed or did not fit.
         pub const FALLBACK: &str = "chat_history.fallback";
-        /// The source of the context window that the prompt had to fit.
+        /// The source of the context window that limited the prompt.
         pub const WINDOW: &str = "chat_history.window";
-        /// The profile, whose compactions apply.
+        /// The name of the profile.
         pub const PROFILE: &str = "chat_history.profile";
         /// The version of the log: the number of its exchanges.
         pub const VERSION: &str = "chat_history.version";
@@ -112,30 +112,32 @@ pub mod attributes {
         pub const SUPERSEDED_CALLS: &str = "chat_history.superseded_calls";
         /// The number of messages that the request's types could not represent without loss.
         pub const DOWNGRADED: &str = "chat_history.messages.downgraded";
-        /// The share of the prompt's tokens with which the conversation's previous prompt began too.
+        /// The cached prefix as a share of the prompt, from 0 to 1: the tokens at its beginning that also began the
+        /// conversation's previous prompt.
         pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";
-        /// The relative error of the token count, compared with the provider's.
+        /// The relative error of the prompt's token count: 0.1 means that the provider counted 10% more.
         pub const ESTIMATE_ERROR: &str = "chat_history.estimate.error";
 
         /// The reason for a wait: `queue`, `save` or `summary`.
         pub const WAIT_FOR: &str = "chat_history.wait.for";
 
-        /// The store's own name: a database, `memory` or `routed`.
+        /// The name that the store returns: that of its database system, `memory` or `routed`.
         pub const STORE: &str = "chat_history.store";
-        /// The number of messages that were loaded.
+        /// The number of messages that the load returned.
         pub const MESSAGES_LOADED: &str = "chat_history.messages.loaded";
-        /// `true` if the load limit cut off exchanges.
+        /// `true` if the load left out older exchanges because of the load limit.
         pub const LOAD_TRUNCATED: &str = "chat_history.load.truncated";
 
         /// The name of the token counter.
         pub const TOKENIZER: &str = "chat_history.tokenizer";
-        /// The largest allowed size of the prompt, in tokens.
+        /// The largest allowed size of the prompt, in tokens: the context window minus the reply reserve.
         pub const TOKENS_BUDGET: &str = "chat_history.tokens.budget";
-        /// The size of the prompt before anything was left out, in tokens.
+        /// The size of the prompt before this turn left anything out, in tokens. For a summary: the size of the text
+        /// that it replaces.
         pub const TOKENS_BEFORE: &str = "chat_history.tokens.before";
-        /// The size of the prompt, in tokens.
+        /// The size of the prompt, in tokens. For a summary: its size.
         pub const TOKENS_AFTER: &str = "chat_history.tokens.after";
-        /// The size of the parts that were left out, in tokens.
+        /// The number of tokens that this turn left out.
         pub const TOKENS_EVICTED: &str = "chat_history.tokens.evicted";
         /// The size of the prompt's head, in tokens.
         pub const TOKENS_HEAD: &str = "chat_history.tokens.head";
@@ -147,42 +149,42 @@ pub mod attributes {
         pub const TOKENS_WINDOW: &str = "chat_history.tokens.window";
         /// The size of the prompt's input, in tokens.
         pub const TOKENS_INPUT: &str = "chat_history.tokens.input";
-        /// The number of messages in window and input before anything was left out.
+        /// The number of messages in summary, window and input before this turn left anything out.
         pub const MESSAGES_BEFORE: &str = "chat_history.messages.before";
-        /// The number of messages in window and input that are sent.
+        /// The number of messages in summary, window and input that are sent.
         pub const MESSAGES_AFTER: &str = "chat_history.messages.after";
-        /// The number of messages that were left out.
+        /// The number of messages that this turn left out.
         pub const MESSAGES_EVICTED: &str = "chat_history.messages.evicted";
-        /// `true` if the window had to be made smaller.
+        /// `true` if the prompt exceeded a limit, in tokens, messages or turns.
         pub const TRIM_NEEDED: &str = "chat_history.trim.needed";
         /// The limit that was exceeded: `tokens`, `messages` or `turns`.
         pub const TRIM_REASON: &str = "chat_history.trim.reason";
         /// The way in which the window was made smaller.
         pub const TRIM_STRATEGY: &str = "chat_history.trim.strategy";
-        /// `true` if this call left out more than later calls will leave out.
+        /// `true` if a part was left out of this prompt only: the compaction for later calls leaves out less.
         pub const TRIM_FOR_THIS_CALL: &str = "chat_history.trim.for_this_call";
-        /// `true` if this call made a new compaction, which applies to later calls.
+        /// `true` if this turn planned a new compaction for later calls.
         pub const TRIM_COMPACTED: &str = "chat_history.trim.compacted";
-        /// The limit of the reply that this call set, in tokens.
+        /// The value to which the request's reply limit was lowered, in tokens.
         pub const REPLY_LIMIT: &str = "chat_history.reply.limit";
-        /// The correction factor: provider tokens per counted token.
+        /// The calibration factor: provider tokens per counted token.
         pub const CALIBRATION: &str = "chat_history.calibration";
 
         /// The outcome of a summary.
         pub const SUMMARY_OUTCOME: &str = "chat_history.summary.outcome";
-        /// The first exchange that the summary was to cover.
+        /// The position of the first exchange to summarize.
         pub const SUMMARY_FROM: &str = "chat_history.summary.from";
-        /// The first exchange after those that the summary covers.
+        /// The position after the last exchange that the summary covers.
         pub const SUMMARY_TO: &str = "chat_history.summary.to";
         /// `true` if a call waited for the summary.
         pub const SUMMARY_WAITED_FOR: &str = "chat_history.summary.waited_for";
-        /// The number of messages that were summarized.
+        /// The number of messages that the summarizer received.
         pub const SUMMARY_MESSAGES: &str = "chat_history.summary.messages";
         /// The number of calls of the summarizer.
         pub const SUMMARY_CALLS: &str = "chat_history.summary.calls";
-        /// The summarizer's input tokens.
+        /// The number of input tokens of the summarizer's successful calls.
         pub const SUMMARY_INPUT_TOKENS: &str = "chat_history.summary.input_tokens";
-        /// The summarizer's output tokens.
+        /// The number of output tokens of the summarizer's successful calls.
         pub const SUMMARY_OUTPUT_TOKENS: &str = "chat_history.summary.output_tokens";
 
         /// The outcome of the model call: `complete`, `interrupted`, `cancelled` or `failed`.
@@ -190,9 +192,9 @@ pub mod attributes {
 
         /// The number of messages that were stored.
         pub const MESSAGES_SAVED: &str = "chat_history.messages.saved";
-        /// The number of attempts of the save.
+        /// The number of attempts to store the exchange.
         pub const SAVE_ATTEMPTS: &str = "chat_history.save.attempts";
-        /// The outcome of the save if another exchange was stored first: `rebased`, `rejected` or `duplicate`.
+        /// The outcome of a save before which another exchange was stored: `rebased`, `rejected` or `duplicate`.
         /// Otherwise not set.
         pub const SAVE_CONFLICT: &str = "chat_history.save.conflict";
         /// The outcome of the compaction that was saved with the exchange: `stored` or `outdated`.
@@ -206,7 +208,7 @@ pub mod metrics {
     names! {
         /// Turns that ended or did not begin. Counter, in turns.
         pub const TURNS: &str = "chat_history.turns";
-        /// Sizes of prompts before anything was left out. Histogram, in tokens.
+        /// Sizes of prompts before their turn left anything out. Histogram, in tokens.
         pub const TOKENS_BEFORE: &str = "chat_history.tokens.before";
         /// Sizes of prompts as they were sent. Histogram, in tokens.
         pub const TOKENS_AFTER: &str = "chat_history.tokens.after";
@@ -214,23 +216,23 @@ pub mod metrics {
         pub const TOKENS_EVICTED: &str = "chat_history.tokens.evicted";
         /// Messages that were left out. Counter, in messages.
         pub const MESSAGES_EVICTED: &str = "chat_history.messages.evicted";
-        /// New compactions. Counter.
+        /// New compactions that turns planned. Counter, in compactions.
         pub const COMPACTIONS: &str = "chat_history.compactions";
-        /// Attempts to make a summary. Counter.
+        /// Attempts to make a summary. Counter, in summaries.
         pub const SUMMARIES: &str = "chat_history.summaries";
-        /// Calls of the summarizer. Counter.
+        /// Calls of the summarizer. Counter, in calls.
         pub const SUMMARY_CALLS: &str = "chat_history.summary.calls";
         /// Durations of loads. Histogram, in seconds.
         pub const LOAD_DURATION: &str = "chat_history.load.duration";
         /// Durations of saves, with all their attempts. Histogram, in seconds.
         pub const SAVE_DURATION: &str = "chat_history.save.duration";
-        /// Saves before which another exchange was stored. Counter.
+        /// Conflicts: saves before which another exchange was stored. Counter, in conflicts.
         pub const SAVE_CONFLICTS: &str = "chat_history.save.conflicts";
-        /// Replies of this process that are complete and not stored yet. Up-down counter.
+        /// Replies of this process that are complete and not stored yet. Up-down counter, in saves.
         pub const SAVES_PENDING: &str = "chat_history.saves.pending";
-        /// Relative errors of token counts. Histogram.
+        /// Relative errors of token counts: 0.1 means that the provider counted 10% more. Histogram, without a unit.
         pub const ESTIMATE_ERROR: &str = "chat_history.estimate.error";
-        /// Shares of prompts with which the conversation's previous prompt began too. Histogram.
+        /// Cached prefixes as shares of their prompts, from 0 to 1. Histogram, without a unit.
         pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";
     }
 }

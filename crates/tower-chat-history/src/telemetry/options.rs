@@ -29,7 +29,7 @@ pub(super) enum Ids {
 }
 
 impl Telemetry {
-    /// Returns the defaults.
+    /// Creates the default options.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -50,9 +50,9 @@ impl Telemetry {
         self
     }
 
-    /// Sets whether each model call, and each call of a summarizer, has a span `chat {model}`. Set it to `false` if
-    /// the client makes such a span itself, because its tokens would be counted twice. With `false`, content is not
-    /// captured either. The default is `true`.
+    /// Sets whether each call of the model or of a summarizer has a span `chat {model}`. Set it to `false` if the
+    /// client creates such spans itself. Otherwise, tools that add up the tokens of all spans count them twice. With
+    /// `false`, content is not captured. The default is `true`.
     #[must_use]
     pub const fn chat_span(mut self, chat_span: bool) -> Self {
         self.chat_span = chat_span;
@@ -60,9 +60,9 @@ impl Telemetry {
     }
 
     /// Exports a keyed hash of the conversation's id: HMAC-SHA-256 of its [text form](ConversationId::as_str), in
-    /// lower-case hexadecimal digits. With the key, the turns of a conversation can be found, also without this crate
-    /// (`printf acme/user-42 | openssl dgst -sha256 -hmac "$KEY"`). Without the key, the hash does not reveal the id.
-    /// By default, no id is exported.
+    /// lower-case hexadecimal digits. Whoever has the key can compute the hash of an id, also without this crate
+    /// (`printf acme/user-42 | openssl dgst -sha256 -hmac "$KEY"`), and find the turns of the conversation. Without
+    /// the key, the hash does not reveal the id. By default, no id is exported.
     #[must_use]
     pub fn hashed_conversation_ids(mut self, key: impl AsRef<[u8]>) -> Self {
         // HMAC takes keys of any length.
@@ -78,7 +78,8 @@ impl Telemetry {
         self
     }
 
-    /// Sets whether and where the content of messages is exported. The default is [`CaptureContent::NoContent`].
+    /// Sets if message content is exported, and if so, as span attributes or as events. The default is
+    /// [`CaptureContent::NoContent`].
     #[must_use]
     pub const fn content(mut self, capture: CaptureContent) -> Self {
         self.content = capture;
@@ -94,7 +95,7 @@ impl Telemetry {
         self
     }
 
-    /// Returns the id of the conversation as it is exported, or `None` if ids are not exported.
+    /// Returns the exported form of the conversation's id, or `None` if ids are not exported.
     pub(super) fn name_of(&self, id: &ConversationId) -> Option<String> {
         match &self.ids {
             Ids::Off => None,
@@ -119,7 +120,7 @@ impl Default for Telemetry {
     }
 }
 
-// Written by hand, because the key is a secret.
+// Not derived, because the key is a secret.
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids = match self.ids {
@@ -136,10 +137,11 @@ impl fmt::Debug for Telemetry {
     }
 }
 
-/// The level at which the content of messages is exported: sent messages, replies, system messages and tool
-/// definitions, in the JSON of OpenTelemetry's conventions. The levels are also those of the conventions.
+/// The places to which content is exported. Content is the sent messages (including system messages), the replies and
+/// the tool definitions, in the JSON that OpenTelemetry's conventions define. The variants are also defined by the
+/// conventions.
 ///
-/// A program can [parse](FromStr) the level from the conventional environment variable
+/// A program can [parse](FromStr) the value from the conventional environment variable
 /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`:
 ///
 /// ```
@@ -173,15 +175,16 @@ impl CaptureContent {
     }
 }
 
-/// The error for a text that is not a level of content.
+/// The error for a text that names no variant of [`CaptureContent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid level of content: expected NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT")]
+#[error("invalid value for the capture of content: expected NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT")]
 pub struct CaptureContentError;
 
 impl FromStr for CaptureContent {
     type Err = CaptureContentError;
 
-    /// Parses a level, in upper or lower case. An empty text is `NO_CONTENT`.
+    /// Parses the name of a variant, in upper or lower case. White space around it is ignored. An empty text is
+    /// `NO_CONTENT`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.trim().to_ascii_uppercase().as_str() {
             "" | "NO_CONTENT" => Ok(Self::NoContent),

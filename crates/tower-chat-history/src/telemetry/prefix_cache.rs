@@ -1,5 +1,5 @@
-//! Measuring the cached prefix: the part of a prompt with which the previous prompt began too, so that a provider's
-//! prefix cache can serve it.
+//! Measuring the cached prefix: the part at the beginning of a prompt that also began the previous prompt. A
+//! provider's prefix cache can serve this part.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _},
@@ -26,7 +26,7 @@ const SLOT_PARTS: u64 = 16;
 /// The expected number of conversations.
 const EXPECTED_CONVERSATIONS: usize = 1 << 12;
 
-/// The last prompt that this process planned for each conversation, as hashes. The least recently used are forgotten.
+/// The last planned prompt of each conversation, as hashes. The least recently used are evicted.
 pub(crate) struct PrefixCache(Cache<ConversationId, Arc<[Part]>, ByParts>);
 
 /// One part of a prompt.
@@ -55,8 +55,8 @@ impl Default for PrefixCache {
 }
 
 impl PrefixCache {
-    /// Remembers this prompt, and returns the number of tokens with which both it and the conversation's previous
-    /// prompt begin. Returns `None` for the first prompt.
+    /// Remembers this prompt, and returns its cached prefix: the number of tokens at its beginning that also began
+    /// the conversation's previous prompt. Returns `None` for the first prompt.
     ///
     /// A prompt is given as the texts that are sent, each with its tokens, in the order in which a model reads them.
     pub(crate) fn common_prefix<'a>(
@@ -81,8 +81,7 @@ impl PrefixCache {
 }
 
 impl Recorder {
-    /// Remembers this prompt, and returns the number of tokens with which both it and the conversation's previous
-    /// prompt begin.
+    /// Remembers this prompt, and returns its cached prefix, in tokens.
     pub(crate) fn cached_prefix<'a>(
         &self,
         conversation: &ConversationId,

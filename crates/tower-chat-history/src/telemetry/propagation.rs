@@ -4,7 +4,7 @@ use opentelemetry::{Context, global, propagation::Injector, trace::TraceContextE
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Writes the context of the current span into the headers of a request. If the span has no context, it uses
+/// Writes the trace context of the current span into the headers of a request. If the span has none, writes
 /// OpenTelemetry's current context. The format is that of the program's
 /// [propagator](opentelemetry::global::set_text_map_propagator): `traceparent` and `tracestate` for the W3C
 /// propagator.

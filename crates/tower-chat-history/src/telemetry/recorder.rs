@@ -10,7 +10,7 @@ use super::{Telemetry, metrics::Metrics, prefix_cache::PrefixCache};
 #[derive(Clone)]
 pub(crate) struct Recorder {
     pub(super) telemetry: Telemetry,
-    /// The store's own name.
+    /// The name of the store ([`HistoryStore::system`](tower_chat_history_core::HistoryStore::system)).
     pub(super) store: &'static str,
     pub(super) profile: Profile,
     pub(super) prefix_cache: Arc<PrefixCache>,
@@ -28,12 +28,12 @@ impl Recorder {
         }
     }
 
-    /// Adds this number, which may be negative, to the number of pending saves.
+    /// Adds a number, which may be negative, to the number of pending saves.
     pub(crate) fn pending(&self, saves: i64) {
         self.metrics.pending(saves);
     }
 
-    /// Returns the id of the conversation as it is exported, or `None` if ids are not exported.
+    /// Returns the exported form of the conversation's id, or `None` if ids are not exported.
     pub(super) fn name_of(&self, id: &ConversationId) -> Option<String> {
         self.telemetry.name_of(id)
     }

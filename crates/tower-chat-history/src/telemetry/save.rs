@@ -25,7 +25,7 @@ pub(super) struct Saved<'a> {
 }
 
 impl Saved<'_> {
-    /// Returns the outcome of the save if another exchange was stored first.
+    /// Returns the outcome of the save if another exchange was stored between load and save.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         match self.appended {
             // A retry that finds the exchange of its own earlier attempt is not a conflict.

@@ -68,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// Wraps a summarizer, so that its calls have spans within the current one.
+    /// Wraps a summarizer. Its calls then have spans, as children of the current span.
     pub(crate) fn traced(&self, summarizer: &Arc<dyn Summarizer>) -> TracedSummarizer {
         TracedSummarizer { summarizer: Arc::clone(summarizer), recorder: self.clone() }
     }
@@ -99,7 +99,8 @@ impl Summarizer for TracedSummarizer {
         info.model = self.summarizer.model().map(str::to_owned);
         info.provider = self.summarizer.provider();
         info.max_output = Some(request.max_tokens);
-        // The prompt is made by the summarizer and not known here, so the span has the messages to summarize.
+        // The summarizer makes the prompt, which is not known here. As content, the span therefore has the messages
+        // to summarize.
         let call = CallProperties {
             conversation: None,
             request: &info,

@@ -18,7 +18,7 @@ pub(crate) struct TrimStep(Span);
 pub(crate) struct PlannedPrompt<'a> {
     /// The token counts, if there is a budget.
     pub(crate) tokens: Option<&'a TurnTokens>,
-    /// The number of messages in window and input.
+    /// The number of messages in summary, window and input.
     pub(crate) messages: usize,
     pub(crate) evicted_messages: usize,
 }

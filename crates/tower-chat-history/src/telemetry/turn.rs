@@ -70,12 +70,13 @@ impl Recorder {
         )
     }
 
-    /// Returns the caller's span, for steps outside a turn. It is disabled if the options disable spans.
+    /// Returns the current span, as the parent for the steps of a call that is not a turn. If the options disable
+    /// spans, returns a disabled span.
     pub(crate) fn current_span(&self) -> Span {
         if self.telemetry.spans { Span::current() } else { Span::none() }
     }
 
-    /// Records that a turn did not begin because of this error. Without an error, its caller has left.
+    /// Records a turn that did not begin, because of this error, or because its caller has left (`None`).
     pub(crate) fn not_begun(&self, turn: &Span, error: Option<&HistoryError>) {
         let (outcome, failed) = match error {
             None => ("abandoned", None),

@@ -3,25 +3,26 @@
 -- after a conversation's row is locked, the function reads the newest state, and no other call changes it. A stable
 -- function sees one state throughout.
 --
--- Every statement in the functions descends into an index or two, whatever the parameters are, so a generic plan is
--- always right (`plan_cache_mode`). A plan that was made when the tables were small must suit large ones as well
--- (`enable_seqscan`, `enable_bitmapscan`). Both indexes of an exchange begin with its conversation, and the order of
--- the rows selects one: the other would read the whole log. The search path contains only PostgreSQL's own operators.
--- Each argument of a call has the type that the function declares, including `null`, so PostgreSQL never selects a
--- function of the same name with other types that another role has created in the schema. Waiting for a conversation's
--- row is limited, because the client that holds it may be frozen (`lock_timeout`). All these settings cost about three
--- microseconds a call.
+-- Every statement in the functions searches one or two indexes, for all values of the parameters, so a generic plan is
+-- always right (`plan_cache_mode`). Sequential and bitmap scans are disabled, because a plan that was made when the
+-- tables were small must also suit large tables (`enable_seqscan`, `enable_bitmapscan`). Both indexes of the table
+-- `exchange` begin with the conversation. Each statement has an `order by`, which makes PostgreSQL use the right one:
+-- with the other one, it would read the whole log. The search path contains only PostgreSQL's own operators. Each
+-- argument of a call has the type that the function declares, including `null`, so PostgreSQL never selects a function
+-- of the same name with other types that another role has created in the schema. The time to wait for a conversation's
+-- row is limited, because the client that has locked it may be frozen (`lock_timeout`). All these settings cost about
+-- three microseconds a call.
 
 -- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
 -- to before `r_to`. `r_to` is null if nothing has changed since the state that the caller knows. In the conversation's
 -- row, the body is that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of
--- all exchanges. In the row of an exchange, they are the sums up to and including it. With these sums, with `r_id`, and
--- with the positions next to the log, which must be empty, the client detects changes by other programs without further
--- rows.
+-- all exchanges. In the row of an exchange, they are the sums up to and including it. The function also returns rows at
+-- the positions before and after the log, which must not exist. With these rows, the sums and `r_id`, the client
+-- detects changes by other programs.
 --
 -- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
--- whole. The sums in each row make the check a comparison. A window that a limit cuts begins with a turn: if the
--- opening of a turn is beyond the limit, the rest of the turn is left out.
+-- whole. Each row has the sums of all exchanges before it, so this check needs no addition. A window that is cut off by
+-- a limit begins with a turn: if the limit is within a turn, the whole turn is left out.
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,

@@ -1,4 +1,7 @@
 -- The notes at the top of `reading.sql` apply here too.
+--
+-- If a trigger of the database's owner prevents that a row is written, the functions raise
+-- `triggered_data_change_violation`. Otherwise the call would acknowledge what is not stored.
 
 -- Stores a compaction. Returns a verdict: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary
 -- covers the window, 4 beyond the log, 5 not an opening. The caller has locked the conversation's row. `a_opening` is
@@ -64,6 +67,9 @@ begin
             version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
             cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, call = excluded.call,
             body = excluded.body;
+    if not found then
+        raise exception using errcode = 'triggered_data_change_violation';
+    end if;
 end
 $function$;
 
@@ -73,10 +79,10 @@ $function$;
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is a random name of this
 -- call, so that its repetition finds the exchange that it stored. A new incarnation is generated here, together with
--- its row. If the conversation is deleted before a repetition arrives, the repetition begins another incarnation and
--- does not restore the deleted one. `a_patience` is the time to wait for the conversation's row, in milliseconds from
--- the beginning of the statement. It is null for the time set below. A batch waits less, because it holds the rows of
--- the other conversations.
+-- its row. If the conversation is deleted before a repetition arrives, the repetition therefore begins another
+-- incarnation, and the deleted one stays ended. `a_patience` is the time to wait for the conversation's row, in
+-- milliseconds from the beginning of the statement. If it is null, the function's `lock_timeout` applies. A batch waits
+-- for less time, because it has locked the rows of other conversations.
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
@@ -90,13 +96,14 @@ create function @.append_1(
     set lock_timeout = '10s' as $function$
 declare
     s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_call uuid;
-    s_created boolean := false; s_limit text;
+    s_created boolean := false; s_attempts int := 0; s_limit text;
 begin
     if a_patience is not null then
         s_limit := set_config('lock_timeout', greatest(
             1, a_patience - (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::int)::text, true);
     end if;
-    -- Usually the log is as expected and the exchange is new: two statements. A later refusal undoes them.
+    -- Usually the log is as expected and the exchange is new. This case needs two statements. If the id turns out to be
+    -- in the log already, another statement restores the row.
     if a_profile is null then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
@@ -122,6 +129,9 @@ begin
                     order by e.seq desc limit 1
                 ), -1)
                 where c.id = s_conversation;
+            if not found then
+                raise exception using errcode = 'triggered_data_change_violation';
+            end if;
         end if;
     end if;
     loop
@@ -146,7 +156,16 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-        -- Another first append was faster: its row exists now.
+<<<<<<< HEAD
+        -- Another first append has created the row at the same time. Try again with that row, unless it was
+        -- deleted already.
+=======
+        -- Another first append was faster: its row exists now, unless it was deleted already.
+        s_attempts := s_attempts + 1;
+        if s_attempts > 100 then
+            raise exception using errcode = 'triggered_data_change_violation';
+        end if;
+>>>>>>> house/fixb
     end loop;
     if not s_created then
         if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
@@ -188,8 +207,8 @@ begin
     r_seq := r_len;
     if a_profile is not null then
         if a_patience is null then
-            -- A lock on the table of compactions does not delay the exchange for long: the client then appends it
-            -- alone, while its own caller still waits.
+            -- If the table of compactions is locked, the exchange must not be delayed for long: after this time the
+            -- client appends the exchange alone, while its caller still waits.
             s_limit := set_config('lock_timeout', '2s', true);
         end if;
         select p.r_verdict, p.r_version, p.r_cut, p.r_body
@@ -208,11 +227,14 @@ begin
     insert into @.exchange
         (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
         values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body);
-    if not s_created then
+    if found and not s_created then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes
             where c.id = s_conversation;
+    end if;
+    if not found then
+        raise exception using errcode = 'triggered_data_change_violation';
     end if;
     r_verdict := 0;
     r_version := r_version + 1;

@@ -1,8 +1,8 @@
 //! Adapters for a program's own request and response types, made from closures.
 //!
-//! [`Custom`] takes closures for three tasks: to find the new messages in a request, to put the history into
-//! it, and to find the reply in a response. In this example, a prompt has a question and a separate field for
-//! the history, and the answer is a message:
+//! [`Custom`] takes three closures: the first returns the new messages of a request, the second inserts the history
+//! into it, and the third returns the reply in a response. In this example, the request type `Prompt` has a question
+//! and a separate field for the history, and the response is a message:
 //!
 //! ```
 //! use tower::{Service, ServiceBuilder, ServiceExt};
@@ -34,17 +34,17 @@
 //! # }
 //! ```
 //!
-//! The inner service may take another type than the caller sends: `fill` converts one into the other. If one
-//! field has all messages, use [`Custom::messages`], which needs no `fill`. It also serves callers that resend
-//! the conversation ([`Custom::input_mode`]). For streams, a [`FoldReply`](super::FoldReply) combines the items
-//! into the reply ([`Custom::fold`]).
+//! The request type of the inner service may differ from that of the caller: `fill` converts the caller's into the
+//! inner service's. If one field of a request contains all messages, use [`Custom::messages`], which needs no `fill`.
+//! It also supports callers that resend the conversation ([`Custom::input_mode`]). For streams, a
+//! [`FoldReply`](super::FoldReply) combines the items into the reply ([`Custom::fold`]).
 //!
-//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, and any
-//! other field that a provider adds. An input in another API's format (content blocks of Anthropic's Messages
-//! API such as `tool_use` and `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
-//! [`InputError::Foreign`](crate::error::InputError::Foreign), before anything is stored or sent. A program that calls
-//! such an API converts its messages in these closures, in both directions. Additional fields of a message are
-//! kept.
+//! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, and any other
+//! field that a provider adds. An input in another API's format (content blocks of Anthropic's Messages API such as
+//! `tool_use` and `tool_result`, items of OpenAI's Responses API, Gemini's `parts`) is refused with
+//! [`InputError::Foreign`](crate::error::InputError::Foreign), before anything is stored or sent. A program that
+//! calls such an API must convert messages in these closures, in both directions. Additional fields of a
+//! chat-completions message are stored and sent.
 //!
 //! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::adapt::nested::MAX_LEVELS), as
 //! with [`Json`](super::Json). A request with more levels is refused with [`JsonRequestError::TooDeep`].
@@ -89,9 +89,9 @@ pub struct Custom<R, S, P = (), X = Envelope> {
 type Info<R> = Arc<dyn Fn(&R) -> RequestInfo + Send + Sync>;
 
 impl<R, I> Custom<R, Parts<I, ()>> {
-    /// Returns an adapter whose closure finds a request's input: a message, a list of messages, or a `Result`
-    /// of one of these. All of the input is stored, so it must not contain instructions or examples. Call
-    /// [`fill`](Self::fill) next, which sets how the history is put into the request.
+    /// Creates an adapter. The closure `input` returns the new messages of a request: a message, a list of messages,
+    /// or a `Result` of one of these. All of them are stored, so they must not contain instructions or examples. Call
+    /// [`fill`](Self::fill) next. It sets the closure that inserts the history.
     pub fn new<T>(input: I) -> Self
     where
         I: Fn(&R) -> T,
@@ -100,9 +100,9 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), info: None }
     }
 
-    /// Sets the closure that makes the inner service's request from the caller's request and the history. For a
-    /// stateless call, the history is empty. The request still contains its input, instructions and examples.
-    /// The closure decides where they go.
+    /// Sets the closure that makes the inner service's request from the caller's request and the history. The
+    /// caller's request is complete: it contains its input, instructions and examples, and the closure decides where
+    /// each goes. For a stateless call, the history is empty.
     pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Filling<F>>>
     where
         F: Fn(R, &[Message]) -> Q,
@@ -110,8 +110,9 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(Filling(fill))
     }
 
-    /// Sets a closure like that of [`fill`](Self::fill) which can fail: for types that cannot carry every
-    /// message. The call then fails with the closure's error, and nothing is sent.
+    /// Sets a closure that does the same as that of [`fill`](Self::fill), but may return an error. Use it if the
+    /// request type cannot represent every message. If the closure returns an error, the call fails with it before
+    /// the model is called.
     pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Q, E>,
@@ -120,8 +121,8 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         self.filled_by(TryFilling(fill))
     }
 
-    /// Sets a closure like that of [`try_fill`](Self::try_fill) which also [counts](Completed::downgraded) the
-    /// messages that are not carried whole.
+    /// Sets a closure that does the same as that of [`try_fill`](Self::try_fill), and also returns the [number of
+    /// messages](Completed::downgraded) that the request contains only in part.
     pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Completed<Q>, E>,
@@ -137,10 +138,10 @@ impl<R, I> Custom<R, Parts<I, ()>> {
 }
 
 impl<R, F> Custom<R, AllMessages<F>> {
-    /// Returns an adapter for requests in which one field has all messages. The head is the leading system and
-    /// developer messages, and as many messages after them as
-    /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. All other messages are input (see
-    /// [`input_mode`](Custom::input_mode)). The history is inserted between the two.
+    /// Creates an adapter for requests in which one field contains all messages. The head is the leading system and
+    /// developer messages, and after them the number of messages that
+    /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) sets. All other messages are input (see
+    /// [`input_mode`](Custom::input_mode)). The history is inserted between head and input.
     pub fn messages(field: F) -> Self
     where
         F: Fn(&mut R) -> &mut Vec<Message>,
@@ -195,13 +196,13 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
 }
 
 impl<R, S, X> Custom<R, S, (), X> {
-    /// Sets the closure that finds the reply in a response: a message, a whole [`Reply`], or an `Option` of one
-    /// of them. Without a reply, nothing is stored.
+    /// Sets the closure that returns the reply in a response: a message, a complete [`Reply`], or an `Option` of one
+    /// of these. If it returns no message, nothing is stored.
     ///
-    /// The message is in the chat-completions format. A message in another API's format (for example
-    /// Anthropic's `tool_use` blocks) is not stored: the report says
-    /// [`UnreadableReply`](crate::report::NotStored::UnreadableReply). A message with another role is stored as the
-    /// assistant's.
+    /// The message is in the chat-completions format. A message in another API's format (for example Anthropic's
+    /// `tool_use` blocks) is not stored: the report says
+    /// [`UnreadableReply`](crate::report::NotStored::UnreadableReply). If a message has a role other than
+    /// `assistant`, it is stored with the role `assistant`.
     pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
     where
         F: Fn(&Res) -> T,
@@ -210,8 +211,8 @@ impl<R, S, X> Custom<R, S, (), X> {
         self.replied_by(Whole(reply))
     }
 
-    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`.
-    /// The closure's argument is the number of choices that the request asked for.
+    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`. The
+    /// closure's argument is the number of choices that the request specifies.
     pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folded<F>, X>
     where
         F: Fn(usize) -> W,
@@ -225,7 +226,8 @@ impl<R, S, X> Custom<R, S, (), X> {
 }
 
 impl<R, S, P, X> Custom<R, S, P, X> {
-    /// Returns the adapter for calls that are `R` itself. The closure finds the conversation. See [`IdFrom`].
+    /// Sets a closure that returns the conversation of a request. The caller then sends `R` itself, not an
+    /// [`InConversation`](crate::InConversation). See [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> Custom<R, S, P, IdFrom<F>>
     where
         F: Fn(&R) -> T,
@@ -234,16 +236,17 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// Returns the adapter for calls that are `R` itself, in the conversation of the [running
-    /// task](super::extract::in_conversation).
+    /// Uses the conversation of the [running task](super::extract::in_conversation). The caller then sends `R`
+    /// itself, not an [`InConversation`](crate::InConversation).
     pub fn id_from_task(self) -> Custom<R, S, P, FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// Sets a closure that describes the other parts of a request: its model, its tools, its reply limit, and
-    /// the instructions and examples that are no messages. All of this counts for the [budget](crate::budget).
-    /// A reply limit that is stated here is not lowered. Without this closure, only messages count, and there
-    /// is a budget only if it is the same for [every model](crate::ContextBudget::tokens).
+    /// Sets a closure that describes the other parts of a request: its model, its tools, its reply limit, and the
+    /// instructions and examples that are no messages. All of this counts for the [budget](crate::budget). A reply
+    /// limit that the closure returns is not lowered. Without this closure, only messages count toward the budget,
+    /// and the model is unknown: a budget applies only if it is the same for [every
+    /// model](crate::ContextBudget::tokens), or is set for [unknown models](crate::ContextBudget::unknown).
     ///
     /// Spans show the model, the [provider](RequestInfo::provider), the temperature and `top_p`.
     #[must_use]
@@ -252,7 +255,7 @@ impl<R, S, P, X> Custom<R, S, P, X> {
         self
     }
 
-    /// Returns the adapter with the given extractor.
+    /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
         Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
     }
@@ -273,7 +276,8 @@ where
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        // After this, the library may drop the request, for example because its history cannot be loaded.
+        // From here on, the library may drop the request, for example because its history cannot be loaded. The drop
+        // of a value with more levels would overflow the stack.
         let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();

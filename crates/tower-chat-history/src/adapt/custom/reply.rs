@@ -62,8 +62,8 @@ where
     }
 }
 
-/// Returns the reply, without its message if that is in another API's format: the rules that keep a prompt
-/// valid would not find the tool calls in it, and the input that answers these calls would be refused.
+/// Removes the reply's message if it is in another API's format. If it were stored, its tool calls would not be
+/// found, and the input that answers these calls would be refused.
 fn checked(mut reply: Reply) -> Reply {
     if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
         reply.message = None;
@@ -110,14 +110,15 @@ impl From<Message> for Reply {
     }
 }
 
-/// Without a message, nothing is stored, and the report says [`NoReply`](crate::report::NotStored::NoReply).
+/// Makes an empty reply of `None`. Nothing is then stored, and the report has
+/// [`NotStored::NoReply`](crate::report::NotStored::NoReply).
 impl From<Option<Message>> for Reply {
     fn from(message: Option<Message>) -> Self {
         message.map_or_else(Self::default, Self::new)
     }
 }
 
-/// Without a reply, nothing is stored.
+/// Makes an empty reply of `None`. Nothing is then stored.
 impl From<Option<Self>> for Reply {
     fn from(reply: Option<Self>) -> Self {
         reply.unwrap_or_default()

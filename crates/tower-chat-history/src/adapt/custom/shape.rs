@@ -19,12 +19,12 @@ pub trait Shape<R> {
     /// The request type of the inner service.
     type Request;
 
-    /// Returns the messages of the request. In a list of all messages, `few_shot_messages` messages after the
-    /// instructions belong to the head.
+    /// Returns the messages of the request. If one field contains all messages, the head is the instructions and
+    /// `few_shot_messages` messages after them.
     ///
     /// # Errors
     ///
-    /// If the input cannot be converted to messages.
+    /// Returns an error if the input cannot be converted to messages.
     fn split(&self, request: &mut R, few_shot_messages: usize) -> Result<RequestMessages, BoxError>;
 
     /// Returns the request with its history, which replaces the messages that the request
@@ -32,30 +32,31 @@ pub trait Shape<R> {
     ///
     /// # Errors
     ///
-    /// If the request cannot carry the history.
+    /// Returns an error if the request type cannot represent the history.
     fn fill(&self, request: R, resent: Range<usize>, window: &[Message]) -> Result<Completed<Self::Request>, BoxError>;
 }
 
-/// One closure finds the input, another one fills in the history.
+/// Two closures: one returns the input, the other inserts the history.
 #[derive(Clone, Copy)]
 pub struct Parts<I, F> {
     pub(super) input: I,
     pub(super) fill: F,
 }
 
-/// Fills in the whole history.
+/// A closure that inserts the history.
 #[derive(Clone, Copy)]
 pub struct Filling<F>(pub(super) F);
 
-/// Fills in the history, or fails.
+/// A closure that inserts the history, or returns an error.
 #[derive(Clone, Copy)]
 pub struct TryFilling<F>(pub(super) F);
 
-/// Fills in as much of the history as it can, and counts the messages that are not carried whole.
+/// A closure that inserts the history, or returns an error, and counts the messages that the request contains only in
+/// part.
 #[derive(Clone, Copy)]
 pub struct CountedFilling<F>(pub(super) F);
 
-/// One field contains head, history and input.
+/// A closure that returns the field with head, history and input.
 #[derive(Clone, Copy)]
 pub struct AllMessages<F> {
     pub(super) field: F,

@@ -12,15 +12,15 @@ use crate::{
 
 /// Extracts the conversation from the extensions of an [`http::Request`] (feature `http`).
 ///
-/// If the extensions have a [`CallScope`], it counts. Only a `CallScope` can mark the call as stateless. Otherwise,
-/// the call belongs to the [`ConversationId`] and has the [`CallOptions`], if there are any. A handler's `CallScope`
-/// for one call therefore overrides the id that an outer middleware has inserted.
+/// If the extensions contain a [`CallScope`], it applies. Only a `CallScope` can mark the call as stateless. If there
+/// is no `CallScope`, their [`ConversationId`] names the conversation, and their [`CallOptions`], if any, are the
+/// options. A handler's `CallScope` for one call therefore overrides the id that an outer middleware has inserted.
 ///
-/// The extensions stay in the request. They do not leave the process, and inner services may use them.
+/// The extensions stay in the request, so inner services can read them. They are not sent to the provider.
 ///
-/// `CallOptions` apply to a single call. A clone of the request shares its exchange id, so only one of the two is
-/// stored, and its report, which is about the one that ends first. This is right for a retry, and wrong for two
-/// calls.
+/// Insert `CallOptions` for a single call only. A clone of the request has the same exchange id and the same report
+/// handle: only one of the two exchanges is stored, and the handle receives the report of the first call that does
+/// not fail. This is useful for a retry of the same call. For another call, insert new options.
 ///
 /// ```
 /// use http::Request;
@@ -72,12 +72,12 @@ impl<B: 'static> ExtractScope<Request<B>> for FromExtensions {
             let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
             id.map(|id| (id, options)).into_call_scope()
         };
-        located(scope, call)
+        with_scope(scope, call)
     }
 }
 
-/// Returns the request with its scope. Without a scope, the request is discarded.
-fn located<B: 'static>(
+/// Returns the request with its scope. If the scope is an error, drops the request without recursion.
+fn with_scope<B: 'static>(
     scope: Result<CallScope, BoxError>,
     call: Request<B>,
 ) -> Result<(CallScope, Request<B>), BoxError> {
@@ -94,15 +94,16 @@ fn located<B: 'static>(
 /// [`ConversationId`].
 ///
 /// The header is removed before the inner service gets the request, because ids may name users, and the provider does
-/// not need them. A header cannot mark a call as stateless; a [closure](super::IdFrom) can read more.
+/// not need them. A header cannot mark a call as stateless. To read other parts of a request, use a
+/// [closure](super::IdFrom).
 ///
-/// A header contains whatever its sender chose. Before you trust one from outside, check that the sender may use the
-/// conversation.
+/// The sender of a request chooses the value of a header. If requests come from outside, first check that their
+/// sender may use the conversation.
 ///
 /// # Errors
 ///
-/// Without the header, a call fails with [`MissingConversation`]. A header that is repeated or has no id fails with
-/// [`HeaderError`].
+/// Without the header, a call fails with [`MissingConversation`]. If the header is set more than once, or its value
+/// is not a conversation id, the call fails with [`HeaderError`].
 ///
 /// ```
 /// use http::{HeaderName, Request};
@@ -161,6 +162,6 @@ impl<B: 'static> ExtractScope<Request<B>> for FromHeader {
     fn extract(&self, mut call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let scope = self.id(call.headers()).map(CallScope::from);
         call.headers_mut().remove(&self.name);
-        located(scope, call)
+        with_scope(scope, call)
     }
 }

@@ -1,4 +1,4 @@
-//! The values that a closure can return for a call's conversation.
+//! The values by which a closure can name the conversation of a call.
 
 use tower_chat_history_core::ConversationId;
 
@@ -7,7 +7,8 @@ use crate::{
     error::{BoxError, MissingConversation},
 };
 
-/// A value that says which conversation a call belongs to. Closures of [`IdFrom`](super::IdFrom) return one.
+/// A value that names the conversation of a call, or marks the call as stateless. Closures of
+/// [`IdFrom`](super::IdFrom) return such a value.
 ///
 /// It is a [`ConversationId`], alone or with [`CallOptions`], a [`CallScope`], or an `Option` or `Result` of these.
 #[diagnostic::on_unimplemented(
@@ -19,7 +20,7 @@ pub trait IntoCallScope {
     ///
     /// # Errors
     ///
-    /// Returns [`MissingConversation`] for `None`, and the error of an `Err`.
+    /// Returns [`MissingConversation`] for `None`, and for an `Err` its error.
     fn into_call_scope(self) -> Result<CallScope, BoxError>;
 }
 

@@ -1,4 +1,4 @@
-//! Extractors: they find the conversation that a call belongs to.
+//! Extractors: values that find the conversation of a call.
 //!
 //! There is no default conversation. A call names its conversation or is marked as stateless; otherwise it fails with
 //! [`MissingConversation`](crate::MissingConversation) before the store and the model are called. Every adapter has an
@@ -20,8 +20,8 @@
     doc = "| `FromHeader` (feature `http`) | `http::Request<B>`, with a header | `extract_by(FromHeader::new(name))` |"
 )]
 //!
-//! An adapter with another extractor has another type, which accepts another type of call. Each adapter accepts exactly
-//! one type of call, so the type of a service is never ambiguous.
+//! The extractor is part of the adapter's type and determines the type of its calls. Each adapter accepts exactly one
+//! type of call, so the request type of a service is never ambiguous to the compiler.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -47,9 +47,9 @@
 //! # }
 //! ```
 //!
-//! A call through an async-openai client has no extensions: the client builds the request itself, as a
-//! `reqwest::Request`, whose extensions are private. There, a header or the [task's scope](in_conversation) names the
-//! conversation; `OpenAiHistory` in `tower-chat-history-openai` reads both.
+//! A call through an async-openai client cannot have extensions, because the client itself builds the
+//! `reqwest::Request`. Use a header or the [running task](in_conversation) for the conversation id: `OpenAiHistory`
+//! in `tower-chat-history-openai` reads both.
 
 #[cfg(feature = "http")]
 mod http;
@@ -103,11 +103,11 @@ impl<R> ExtractScope<R> for Envelope {
     }
 }
 
-/// Extracts the conversation from the request by a closure.
+/// Extracts the conversation from the request with a closure.
 ///
 /// The closure returns a value of a type that implements [`IntoCallScope`]: an id, an id with
-/// [`CallOptions`](crate::CallOptions), a [`CallScope`], or an `Option` or `Result` of these. `None` means
-/// [missing](crate::MissingConversation), not stateless.
+/// [`CallOptions`](crate::CallOptions), a [`CallScope`], or an `Option` or `Result` of these. If the closure returns
+/// `None`, the call is not stateless: it fails with [`MissingConversation`](crate::MissingConversation).
 #[derive(Clone, Copy)]
 pub struct IdFrom<F>(F);
 

@@ -9,15 +9,17 @@ use crate::{
 };
 
 tokio::task_local! {
-    /// `None` means explicitly stateless. A scope has no exchange id, because that belongs to a single call.
+    /// `None` is the value within [`stateless`]. The scope has no exchange id, because an exchange id belongs to a
+    /// single call and a scope may contain several.
     static CONVERSATION: Option<ConversationId>;
 }
 
 /// Runs a future in a conversation: calls within it belong to the conversation, if their adapter
 /// [reads the id from the task](FromTask).
 ///
-/// Code deep inside a request handler then needs no conversation id. The innermost scope counts, and a scope ends with
-/// its future. As with all task-locals, a task that is spawned within the scope is outside of it.
+/// Functions that a request handler calls then need no parameter for the conversation id. If scopes are nested, the
+/// innermost one applies. A scope ends with its future. It does not extend to tasks that are spawned within it, as
+/// for every tokio task-local.
 ///
 /// ```
 /// use serde_json::json;

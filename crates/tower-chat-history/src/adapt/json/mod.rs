@@ -21,8 +21,8 @@ use crate::{
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
 ///
-/// All fields of a provider are kept. In a request, only `"messages"` changes, and the reply limit if the budget
-/// lowers it. A reply is stored with all its fields.
+/// Fields that only some providers have are preserved. In a request, only `"messages"` changes, and the reply limit
+/// if the budget lowers it. A reply is stored with all its fields.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -48,24 +48,24 @@ use crate::{
 ///
 /// # Requests
 ///
-/// A call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is
-/// set. The head is the leading system and developer messages, and as many messages after them as
-/// [`few_shot_messages`](crate::CallOptions::few_shot_messages) says. It is sent first and never stored. All
-/// other messages are the input. The window is inserted between the two. Messages in the formats of other APIs
+/// A call is an [`InConversation<Value>`](crate::InConversation), unless another [extractor](super::extract) is set.
+/// The head is the leading system and developer messages, and after them the number of messages that
+/// [`few_shot_messages`](crate::CallOptions::few_shot_messages) sets. It is sent first and never stored. All other
+/// messages are the input. The window is inserted between head and input. Messages in the formats of other APIs
 /// (Anthropic's blocks, items of the Responses API) are refused with
 /// [`InputError::Foreign`](crate::error::InputError::Foreign).
 ///
 /// # Responses
 ///
-/// The inner service returns a `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks. Both are read by
-/// the rules of [`completion`]. A response in another format is passed on and not stored: the report says
-/// [`UnreadableReply`](crate::report::NotStored::UnreadableReply).
+/// The inner service returns a `Value`, or a `BoxStream<'static, Result<Value, E>>` of chunks. Both are read by the
+/// rules of [`completion`]. A response in another format is returned unchanged, and the exchange is not stored. The
+/// report then says [`UnreadableReply`](crate::report::NotStored::UnreadableReply).
 ///
-/// # Messages that a `Value` cannot carry
+/// # Messages that a `Value` cannot represent
 ///
-/// `serde_json` cannot read every stored message as a `Value`, for example not one with a lone surrogate or a
-/// number out of range. Such a message is sent with its text and tool calls only, and counted as downgraded.
-/// `serde_json` determines the order of keys and the format of numbers.
+/// `serde_json` cannot read every stored message as a `Value`, for example not one with a lone surrogate or a number
+/// out of range. Such a message is sent with only its text and tool calls, and is counted as downgraded. In all
+/// messages that are sent, `serde_json` determines the order of keys and the format of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Json<X = Envelope> {
     extract: X,
@@ -74,7 +74,7 @@ pub struct Json<X = Envelope> {
 }
 
 impl Json {
-    /// Returns the adapter for calls that are `InConversation<Value>`.
+    /// Creates an adapter whose calls are `InConversation<Value>`.
     #[must_use]
     pub const fn new() -> Self {
         Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
@@ -82,8 +82,8 @@ impl Json {
 }
 
 impl<X> Json<X> {
-    /// Returns the adapter for calls that are `Value` itself. The closure finds the conversation. See
-    /// [`IdFrom`].
+    /// Sets a closure that returns the conversation of a request. The caller then sends a `Value` itself, not an
+    /// `InConversation<Value>`. See [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> Json<IdFrom<F>>
     where
         F: Fn(&Value) -> T,
@@ -92,13 +92,13 @@ impl<X> Json<X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// Returns the adapter for calls that are `Value` itself, in the conversation of the [running
-    /// task](super::extract::in_conversation).
+    /// Uses the conversation of the [running task](super::extract::in_conversation). The caller then sends a `Value`
+    /// itself, not an `InConversation<Value>`.
     pub fn id_from_task(self) -> Json<FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// Returns the adapter with the given extractor.
+    /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Json<Y> {
         Json { extract, mode: self.mode, provider: self.provider }
     }
@@ -121,7 +121,7 @@ impl<X> Json<X> {
     }
 }
 
-/// A request whose messages cannot be read.
+/// The error for a request whose messages cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonRequestError {
@@ -131,7 +131,7 @@ pub enum JsonRequestError {
     /// The messages are not an array.
     #[error("the request's \"messages\" is {found}, not an array")]
     MessagesNotArray {
-        /// The kind of value that was found.
+        /// The type of the value, such as `a string`.
         found: &'static str,
     },
     /// The request has more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// The fields that limit the reply. If a request has both, the first one counts.
+/// The fields that limit the reply, in tokens. If a request has both, the first one applies.
 const REPLY_LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
 fn info(request: &Value, head: Vec<Message>) -> RequestInfo {
@@ -223,12 +223,12 @@ impl Draft for JsonDraft {
         let window = prompt.window.iter().map(|message| {
             let verbatim = serde_json::from_str(message.json());
             downgraded += usize::from(verbatim.is_err());
-            verbatim.unwrap_or_else(|_| value::from_index(message))
+            verbatim.unwrap_or_else(|_| value::from_parsed_fields(message))
         });
         let Some(Value::Array(messages)) = self.request.get_mut("messages") else {
             return Err(JsonRequestError::NoMessages.into());
         };
-        // The list is as long as when the request was opened.
+        // The list has the same length as in `open`, so `min` only prevents a panic.
         let resent = self.resent.start..self.resent.end.min(messages.len());
         messages.splice(resent, window);
         if let Some(tokens) = prompt.reply_limit {

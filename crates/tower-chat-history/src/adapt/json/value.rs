@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 use tower_chat_history_core::{Message, ToolCall};
 
-/// Makes a message of its indexed fields: its text, and all that links tool calls to their results.
-pub(super) fn from_index(message: &Message) -> Value {
+/// Makes a message from the fields that [`Message`] has parsed: role, text, name, tool calls and tool call id. All
+/// other fields are lost.
+pub(super) fn from_parsed_fields(message: &Message) -> Value {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     set("role", message.role().as_str().into());
@@ -39,11 +40,11 @@ mod tests {
         assert!(serde_json::from_str::<Value>(json).is_err());
         let message = Message::from_json(json).unwrap();
         assert_eq!(
-            from_index(&message),
+            from_parsed_fields(&message),
             json!({"role": "assistant", "content": message.text(), "tool_calls":
                 [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}]})
         );
-        let result = from_index(&Message::tool("x", "1"));
+        let result = from_parsed_fields(&Message::tool("x", "1"));
         assert_eq!(result, json!({"role": "tool", "content": "1", "tool_call_id": "x"}));
     }
 }

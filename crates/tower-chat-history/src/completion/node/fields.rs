@@ -35,7 +35,7 @@ impl Fields {
         self.0.iter().find(|(other, _)| other == name).map(|(_, node)| node)
     }
 
-    /// Returns the text of a field as it is escaped. Returns an empty text if the field is missing or not a string.
+    /// Returns the escaped text of a field. Returns an empty text if the field is missing or not a string.
     pub(in crate::completion) fn text(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Node::Text(text)) => text,
@@ -67,7 +67,8 @@ impl Fields {
         self.0.iter().filter(move |(_, node)| !is_void(node)).map(|(name, _)| name.as_str())
     }
 
-    /// Writes the fields that `wanted` selects, with commas between them and after earlier fields in `out`.
+    /// Writes the fields that `wanted` selects. Writes a comma before each field, except directly after an opening
+    /// brace in `out`.
     pub(in crate::completion) fn write(&self, out: &mut String, wanted: impl Fn(&str, &Node) -> bool) {
         for (name, node) in self.0.iter().filter(|(name, node)| wanted(name, node)) {
             if !out.ends_with('{') {

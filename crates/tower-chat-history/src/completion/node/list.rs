@@ -6,8 +6,8 @@ use crate::completion::{
     members::{MAX_PARTS, Members, elements, number},
 };
 
-/// The types of content parts that come in pieces. The field with the text has the name of the type. These parts have
-/// no `index`.
+/// The types of content parts that arrive in pieces without an `index`. The name of the field with the text equals
+/// the type.
 const PIECEWISE: [&str; 2] = ["text", "thinking"];
 
 /// The elements of an array.
@@ -18,7 +18,7 @@ pub(in crate::completion) struct List {
     keys: Vec<(Key, usize)>,
 }
 
-/// The properties by which the pieces of an element with an `index` find it.
+/// The properties by which a piece is assigned to its element, if it has an `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     index: u64,

@@ -10,8 +10,8 @@ use super::{TooLarge, members::elements};
 /// The fields whose text is replaced by a later piece. In other fields, a later piece is appended.
 const REPLACED: [&str; 7] = ["role", "type", "id", "name", "format", "model", "provider"];
 
-/// The largest depth at which values are joined. Below it, the last value counts. No provider nests values so deep,
-/// and the recursion must end.
+/// The largest number of levels at which values are joined. For deeper values, the last one applies. The limit ends
+/// the recursion. No provider nests values that deep.
 const MAX_DEPTH: usize = 16;
 
 /// A JSON value to which later pieces may be joined.
@@ -69,7 +69,8 @@ impl Node {
                 }
             }
             (Self::Text(text), Self::Text(piece)) => text.push_str(&piece),
-            // One provider streams content that changes between text and parts. An empty text then changes nothing.
+            // One provider streams content that is sometimes a text and sometimes a list of parts. In a list, an
+            // empty text changes nothing.
             (_, Self::Text(piece)) if piece.is_empty() => {}
             (Self::Object(fields), Self::Raw(_)) if json.starts_with('{') => fields.join(json, depth + 1)?,
             (Self::List(list), Self::Raw(_)) if json.starts_with('[') => list.append(name, json, depth + 1)?,

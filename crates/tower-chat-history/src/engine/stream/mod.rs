@@ -1,18 +1,19 @@
 //! Response streams whose reply is stored when it is complete.
 //!
-//! Items pass unchanged and without delay while a [`FoldReply`] collects the reply. A reply is complete as soon as
-//! every choice has a finish reason. From then on the exchange is stored, even if the caller stops reading, holds the
-//! stream without reading it, or drops it. The stream's end is held until the exchange is stored, so a caller that
-//! has read to the end can make the next call immediately. If callers stop reading at a known last item (`[DONE]`),
-//! that item is held.
+//! A [`RecordedStream`] yields the items of the inner stream unchanged and without delay, while a [`FoldReply`]
+//! assembles the reply. A reply is complete as soon as every choice has a finish reason. As soon as it is complete,
+//! the exchange will be stored, even if the caller drops the stream or stops reading it. The stream ends only after
+//! the save, so a caller that has read to the end can make the next call immediately. If callers stop reading at a
+//! known last item (`[DONE]`), the stream yields that item after the save.
 //!
 //! A stream is interrupted in these cases:
 //! - The stream ends without a finish reason, which is how a broken connection appears.
 //! - An item is an error.
 //! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
 //! - The caller drops the stream before the reply is complete.
+//! - The stream or the fold panics. Neither is called again, and after a panic of the fold nothing is stored.
 //!
-//! [`OnInterruption`](crate::policy::OnInterruption) decides if anything of the exchange is then stored.
+//! [`OnInterruption`](crate::policy::OnInterruption) then decides if a part of the exchange is stored.
 
 mod recording;
 
@@ -38,7 +39,7 @@ use crate::{
 
 /// A response stream whose reply is stored. See the [module docs](self).
 pub struct RecordedStream<T: Send + 'static, E: Send + 'static> {
-    /// `None` only after the stream was dropped, or detached and out of time.
+    /// `None` only after the stream was dropped, or after the time limit of a detached stream.
     recording: Option<Recording<T, E>>,
     /// The last item, while the exchange is being stored.
     held: Option<Result<T, E>>,
@@ -73,7 +74,7 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         self.is_stalled
     }
 
-    /// Reads the stream to its end in the background. `guard` counts it until then.
+    /// Reads the stream to its end in the background. Until then, `guard` counts it as detached.
     fn detach(mut self, engine: &Engine, guard: Detached) {
         let limit = engine.options().policies.detach_limits.timeout;
         let task = async move {
@@ -93,9 +94,12 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
     fn give_up(mut self) {
         if let Some(mut recording) = self.recording.take() {
             if let Phase::Open { turn, .. } = mem::replace(&mut recording.phase, Phase::Ended) {
-                tracing::warn!(parent: turn.span(), "a detached stream did not end within its time limit");
+                tracing::warn!(
+                    parent: turn.span(),
+                    "a detached stream did not end within its time limit; its exchange is not stored"
+                );
                 if let Some(call) = recording.call.take() {
-                    call.left(&recording.fold.reply());
+                    call.left(&recording.broken(&turn).reply);
                 }
                 turn.end(NotStored::DetachLimit);
             } else {
@@ -133,7 +137,7 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
                     },
                 },
                 Phase::Ending(commit) => {
-                    // The items have been delivered, so a failed save appears only in the report.
+                    // The items have already been delivered, so a failed save appears only in the report.
                     drop(ready!(commit.poll_unpin(context)));
                     recording.phase = Phase::Ended;
                 }
@@ -148,7 +152,7 @@ impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
         if let Some(item) = self.held.take() {
             discard_item(item);
         }
-        // The fold is an adapter's code, and a panic must not leave a drop.
+        // The fold is code of the adapter. A panic in it must not escape from `drop`.
         if let Some(recording) = self.recording.take()
             && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()
         {

@@ -1,7 +1,9 @@
 //! The state of a recorded stream: its reply so far, and the turn that stores it.
 
 use std::{
+    any::Any,
     mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -13,7 +15,7 @@ use futures_util::{
 
 use super::RecordedStream;
 use crate::{
-    call::{Flow, FoldReply},
+    call::{Flow, FoldReply, Reply},
     engine::{Commit, Engine, Turn, idle::Idle, in_flight::Detached},
     error::StreamStalled,
     policy::OnInterruption,
@@ -24,6 +26,9 @@ use crate::{
 /// The `error.type` in spans of a stream that the idle timeout ended.
 const STALLED: &str = "stream_idle_timeout";
 
+/// The `error.type` in spans of a stream that panicked, or whose fold panicked.
+const PANICKED: &str = "panicked";
+
 /// Makes the error that is the last item of a stalled stream.
 pub(super) type Stalled<E> = Box<dyn FnOnce(StreamStalled) -> E + Send>;
 
@@ -33,7 +38,7 @@ pub(super) struct Recording<T: Send + 'static, E: Send + 'static> {
     pub(super) phase: Phase,
     /// The model call, until its last item.
     pub(super) call: Option<ModelCall>,
-    /// `None` after it was used.
+    /// Makes the last item of a stalled stream. `None` after that item was made.
     pub(super) stalled: Option<Stalled<E>>,
     /// Measures the time until the next item, if there is an idle timeout.
     pub(super) idle: Option<Idle>,
@@ -42,12 +47,13 @@ pub(super) struct Recording<T: Send + 'static, E: Send + 'static> {
 }
 
 pub(super) enum Phase {
-    /// Some choice has not ended. A broken stream has had an error, so its reply cannot be complete any more.
+    /// The reply is not complete. If `broken` is true, an item was an error, and the reply can no longer become
+    /// complete.
     Open {
         turn: Turn,
         broken: bool,
     },
-    /// Every choice has ended. The save is registered, and begins after the remaining items (usage), or as soon as
+    /// The reply is complete. The save is registered. It begins after the remaining items (usage), or earlier if
     /// another call or a drain polls it.
     Complete(Commit),
     /// The exchange is being stored. After that, the stream yields the held item, if any, and ends.
@@ -58,12 +64,14 @@ pub(super) enum Phase {
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Polls the next item, within the span of the call.
     pub(super) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
-        let item = match &self.call {
-            Some(call) => {
-                let _entered = call.called_in().enter();
-                ready!(self.stream.poll_next_unpin(context))
-            }
-            None => ready!(self.stream.poll_next_unpin(context)),
+        let Self { stream, call, .. } = &mut *self;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let _entered = call.as_ref().map(|call| call.called_in().enter());
+            stream.poll_next_unpin(context)
+        }));
+        let item = match polled {
+            Ok(polled) => ready!(polled),
+            Err(panic) => self.panicked(panic, false),
         };
         if let Some(idle) = &mut self.idle {
             idle.reset();
@@ -74,7 +82,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         Poll::Ready(item)
     }
 
-    /// Ends a stream that yields no items any more. Returns its last item if its reply is not complete.
+    /// Ends a stream after the idle timeout. If its reply is not complete, returns the error that is its last item.
     pub(super) fn stall(&mut self, after: Duration) -> Option<Result<T, E>> {
         // Dropping the stream releases the connection.
         self.stream = stream::empty().boxed();
@@ -92,16 +100,58 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Ends a turn whose reply broke off. Its spans get `kind` as their error type.
     fn break_off(&mut self, turn: Turn, kind: &str, why: NotStored) {
         telemetry::fail(turn.span(), kind);
+        let broken = self.broken(&turn);
         if let Some(call) = self.call.take() {
-            call.interrupted(kind, &self.fold.reply());
+            call.interrupted(kind, &broken.reply);
         }
-        self.phase = self.interrupted(turn, why).map_or(Phase::Ended, Phase::Ending);
+        self.phase = broken.end(turn, why).map_or(Phase::Ended, Phase::Ending);
     }
 
-    /// Folds an item into the reply, and begins the commit when the reply is complete. Returns how to pass the item on.
+    /// Calls the fold, which is an adapter's code and may panic.
+    fn call_fold<R>(&mut self, call: impl FnOnce(&mut dyn FoldReply<T>) -> R) -> R {
+        let called = catch_unwind(AssertUnwindSafe(|| call(&mut *self.fold)));
+        called.unwrap_or_else(|panic| self.panicked(panic, true))
+    }
+
+    /// Ends the recording after a panic of the stream, or of the fold. Afterwards neither is called again: the stream
+    /// has lost its state, and the fold may lack an item. The panic continues to the caller.
+    fn panicked(&mut self, panic: Box<dyn Any + Send>, is_fold: bool) -> ! {
+        match mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Open { turn, .. } if is_fold => {
+                telemetry::fail(turn.span(), PANICKED);
+                if let Some(call) = self.call.take() {
+                    call.interrupted(PANICKED, &Reply::default());
+                }
+                turn.end(NotStored::Interrupted);
+            }
+            Phase::Open { turn, .. } => self.break_off(turn, PANICKED, NotStored::Interrupted),
+            // The reply was complete before the panic.
+            Phase::Complete(commit) => {
+                if let Some(call) = self.call.take() {
+                    call.interrupted(PANICKED, &commit.reply());
+                }
+                self.phase = Phase::Ending(commit);
+            }
+            ending => self.phase = ending,
+        }
+        resume_unwind(panic)
+    }
+
+    /// Returns the turn's reply, which broke off. It is empty if the fold panics.
+    pub(super) fn broken(&self, turn: &Turn) -> Broken {
+        let keeps = turn.engine().options().policies.on_interruption == OnInterruption::KeepText;
+        let parts = || Broken { reply: self.fold.reply(), partial: if keeps { self.fold.partial() } else { None } };
+        catch_unwind(AssertUnwindSafe(parts)).unwrap_or_else(|_| {
+            tracing::error!("the fold of an interrupted stream panicked");
+            Broken::default()
+        })
+    }
+
+    /// Adds an item to the reply, and begins the commit when the reply is complete. The result determines the time at
+    /// which the item is passed on.
     pub(super) fn observe(&mut self, item: &Result<T, E>) -> Flow {
         let flow = match item {
-            Ok(item) => self.fold.push(item),
+            Ok(item) => self.call_fold(|fold| fold.push(item)),
             Err(_) => {
                 if let Phase::Open { broken, .. } = &mut self.phase {
                     *broken = true;
@@ -109,56 +159,44 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
                 Flow::Pass
             }
         };
-        if self.fold.is_complete() {
+        if matches!(self.phase, Phase::Open { broken: false, .. })
+            && let Some(reply) = self.call_fold(|fold| fold.is_complete().then(|| fold.reply()))
+        {
             self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Open { turn, broken: false } => Phase::Complete(turn.commit(self.fold.reply())),
+                Phase::Open { turn, .. } => Phase::Complete(turn.commit(reply)),
                 other => other,
             };
         }
         flow
     }
 
-    /// Handles the stream's end: begins to store the exchange, or breaks the turn off if its reply is not complete.
+    /// Handles the end of the inner stream: begins to store the exchange, or breaks the turn off if the reply is not
+    /// complete.
     pub(super) fn end(&mut self) {
-        self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Complete(commit) => {
-                let reply = self.fold.reply();
-                if let Some(call) = self.call.take() {
-                    call.ended(&reply);
-                }
+        // The fold is called before the phase is taken, so that the phase still has the turn if the fold panics.
+        let reply = match self.phase {
+            Phase::Complete(_) => Some(self.call_fold(|fold| fold.reply())),
+            Phase::Open { broken: false, .. } => self.call_fold(|fold| fold.is_whole().then(|| fold.reply())),
+            Phase::Open { broken: true, .. } | Phase::Ending(_) | Phase::Ended => None,
+        };
+        if let Some(reply) = &reply
+            && let Some(call) = self.call.take()
+        {
+            call.ended(reply);
+        }
+        self.phase = match (mem::replace(&mut self.phase, Phase::Ended), reply) {
+            (Phase::Complete(commit), Some(reply)) => {
                 commit.update(reply);
                 Phase::Ending(commit)
             }
-            Phase::Open { turn, broken: false } if self.fold.is_whole() => {
-                let reply = self.fold.reply();
-                if let Some(call) = self.call.take() {
-                    call.ended(&reply);
-                }
-                Phase::Ending(turn.commit(reply))
-            }
-            Phase::Open { turn, broken } => {
-                // A broken connection may not appear as an error: the stream may only end too early.
+            (Phase::Open { turn, .. }, Some(reply)) => Phase::Ending(turn.commit(reply)),
+            (Phase::Open { turn, broken }, None) => {
+                // A broken connection may appear as an early end of the stream, without an error.
                 let kind = if broken { "stream" } else { "incomplete_stream" };
                 return self.break_off(turn, kind, NotStored::Interrupted);
             }
-            ending => ending,
+            (ending, _) => ending,
         };
-    }
-
-    /// Begins the commit of the reply's text, if the options say to keep it. Otherwise it ends the turn without
-    /// storing, for the reason `why`.
-    fn interrupted(&self, turn: Turn, why: NotStored) -> Option<Commit> {
-        let partial = match turn.engine().options().policies.on_interruption {
-            OnInterruption::KeepText => self.fold.partial(),
-            OnInterruption::Discard | OnInterruption::Detach => None,
-        };
-        match partial {
-            Some(reply) => Some(turn.commit(reply)),
-            None => {
-                turn.end(self.fold.reply().unreadable.map_or(why, NotStored::UnreadableReply));
-                None
-            }
-        }
     }
 
     /// Returns the engine if the stream should be detached, with a guard that counts it unless the limits are
@@ -172,8 +210,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         detaches.then(|| (engine.clone(), guard()))
     }
 
-    /// Handles the drop of the stream by its caller. A commit that is dropped here and not done yet hands itself to the
-    /// spawner.
+    /// Handles the drop of the stream by its caller. If a commit is dropped here before it is done, the spawner runs
+    /// the rest of it.
     pub(super) fn leave(mut self) {
         let why = match self.detaches() {
             Some((engine, Some(guard))) => {
@@ -185,15 +223,46 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             }
             None => NotStored::Interrupted,
         };
-        if let Some(call) = self.call.take() {
-            let reply = self.fold.reply();
-            // If the reply is complete, the caller missed nothing, and the call counts as ended.
-            if matches!(self.phase, Phase::Complete(_)) { call.ended(&reply) } else { call.left(&reply) }
-        }
         match mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Open { turn, .. } => drop(self.interrupted(turn, why)),
-            Phase::Complete(commit) => commit.update(self.fold.reply()),
+            Phase::Open { turn, .. } => {
+                let broken = self.broken(&turn);
+                if let Some(call) = self.call.take() {
+                    call.left(&broken.reply);
+                }
+                drop(broken.end(turn, why));
+            }
+            Phase::Complete(commit) => {
+                let reply = self.fold.reply();
+                // The caller missed nothing, so the call counts as ended.
+                if let Some(call) = self.call.take() {
+                    call.ended(&reply);
+                }
+                commit.update(reply);
+            }
             Phase::Ending(_) | Phase::Ended => {}
+        }
+    }
+}
+
+/// A reply that broke off.
+#[derive(Default)]
+pub(super) struct Broken {
+    /// The reply so far.
+    pub(super) reply: Reply,
+    /// The part of it to store, if the options say to keep it.
+    partial: Option<Reply>,
+}
+
+impl Broken {
+    /// Begins the commit of the part to store. If there is none, it ends the turn without storing, for the reason
+    /// `why`.
+    fn end(self, turn: Turn, why: NotStored) -> Option<Commit> {
+        match self.partial {
+            Some(partial) => Some(turn.commit(partial)),
+            None => {
+                turn.end(self.reply.unreadable.map_or(why, NotStored::UnreadableReply));
+                None
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     summary::{SummarizeWhen, SummaryReport},
 };
 
-/// The facts about a finished turn that a summary depends on.
+/// The data of a finished turn that decide if a summary is made, and for which cut.
 pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
@@ -42,7 +42,8 @@ impl SummaryWorker {
         let _ = self.run(conversation, work);
     }
 
-    /// Loads the current window and makes the summary that it needs.
+    /// Loads the current window, and makes and stores the summary for its next cut. Returns `None` if there is
+    /// nothing to summarize.
     async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
         let window = match self.store.load(conversation, None, &turn.span).await {
             Ok(Loaded::Window(window)) => window,
@@ -74,8 +75,8 @@ impl SummaryWorker {
     }
 }
 
-/// Returns the cut to summarize for, as if a compaction were due now. If nothing has to leave the window, it is the
-/// stored cut: the summary may still have to cover exchanges before its window.
+/// Returns the cut that a compaction would store if it were due now. If nothing would leave the window, this is the
+/// stored cut: its summary may not yet cover all exchanges before its window.
 fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> Cut {
     let mut next = turn.budget;
     (next.parts.window, next.parts.input) = (0, 0);

@@ -1,4 +1,4 @@
-//! Backoff after failed summaries, so that not every turn calls a summarizer that is down.
+//! Pauses after failed summaries. Without them, every turn would call a summarizer that is down.
 
 use std::{
     collections::HashMap,
@@ -13,8 +13,7 @@ use tower_chat_history_core::ConversationId;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The number of conversations whose failures are remembered. If there are more, all of them are forgotten, and their
-/// summaries are retried before the end of their pauses.
+/// The largest number of conversations with a pause. If one more fails, all pauses end early.
 const MAX_CONVERSATIONS: usize = 10_000;
 
 /// The conversations whose last summary failed.

@@ -20,16 +20,17 @@ use crate::{
 };
 
 impl SummaryWorker {
-    /// Returns the summary that a call should wait for, if exchanges leave the window that no summary covers.
+    /// Returns the summary that the call must wait for. There is one if exchanges that no summary covers leave the
+    /// window.
     pub(in crate::engine) fn wanted(&self, call: &Call, loaded: &LoadedHistory, planned: &PlannedTurn) -> Option<Job> {
         let (window, plan) = (loaded.window.as_ref()?, &planned.plan);
-        // Within a turn only rounds leave the window, and rounds are not summarized.
+        // If the input continues a turn, only rounds of this turn leave the window, and rounds are not summarized.
         if plan.continues.is_some() || self.backoff.is_paused(&call.conversation) {
             return None;
         }
         let cut = match self.summaries.when {
             SummarizeWhen::BeforeEveryCall => cut_of_all_exchanges(window)?,
-            // If only the load limit cut exchanges off, their summary can wait for the end of the turn.
+            // If only the load limit left exchanges out, they can be summarized after the turn.
             SummarizeWhen::AfterReply { .. } if plan.fit.evicted.messages == 0 => return None,
             SummarizeWhen::AfterReply { .. } | SummarizeWhen::BeforeCall => plan.fit.cut.clone()?,
         };
@@ -47,8 +48,8 @@ impl SummaryWorker {
         })
     }
 
-    /// Makes the summary that a call waits for, and plans the call again with it. If that fails, the plan stays as it
-    /// is.
+    /// Makes the summary that a call waits for, and plans the call again with it. If the summary is not made, the
+    /// plan stays as it is.
     pub(in crate::engine) async fn before_call(
         &self,
         call: &Call,
@@ -74,7 +75,7 @@ impl SummaryWorker {
     ) -> Result<(), HistoryError> {
         let Some(report) = self.wait_for(call, job).await else { return Ok(()) };
         if report.is_summarized() {
-            // There is a valid plan without the summary, so an error here must not fail the call.
+            // The plan without the summary is valid, so an error here must not fail the call.
             match load_and_plan(call).await {
                 Ok(replanned) => (*loaded, *planned) = replanned,
                 Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
@@ -82,7 +83,7 @@ impl SummaryWorker {
                     // Other errors, such as an input that does not fit, contain ids, which must not be logged.
                     let cause = if error.is_load() { error.to_string() } else { error.kind().to_owned() };
                     let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = cause, "a summary is stored, but the call continues without it");
+                    tracing::warn!(error.type = kind, error = cause, "a summary was stored, but the call continues without it");
                 }
             }
         }
@@ -90,12 +91,13 @@ impl SummaryWorker {
         Ok(())
     }
 
-    /// Makes a summary of the whole window. It is stored with the call's exchange, because a window must start at a
-    /// stored exchange, and the call's is the first one after the summary.
+    /// Makes a summary of the whole window. It cannot be stored yet: a window must start at a stored exchange, and
+    /// the first exchange after the summary is that of this call. So it is stored with that exchange.
     async fn pending_before_call(&self, call: &Call, job: &Job, loaded: &mut LoadedHistory, planned: &mut PlannedTurn) {
         let span = telemetry::summarize(&call.span, job.from());
         let (report, cut) = self.make(job).instrument(span.clone()).await;
-        // With a partial summary, the exchanges that it does not cover would be neither in it nor in the empty window.
+        // A partial summary is not used: the exchanges that it does not cover would be missing, because the window is
+        // empty.
         let whole = cut.filter(|_| matches!(report.outcome, SummaryOutcome::Stored));
         let outcome = if whole.is_some() { SummaryOutcome::Made } else { report.outcome.clone() };
         let report = SummaryReport { outcome, ..report };

@@ -21,7 +21,7 @@ use crate::{
 /// The number of exchanges that are read at once.
 pub(super) const PAGE: usize = 64;
 
-/// The largest number of attempts to merge a finished summary into a compaction that was stored in the meantime.
+/// The largest number of attempts to merge a finished summary into a compaction that was stored since the load.
 const MAX_MERGES: usize = 20;
 
 /// A summary to be made.
@@ -29,14 +29,14 @@ pub(in crate::engine) struct Job {
     pub(super) conversation: ConversationId,
     /// The conversation as it was loaded.
     pub(super) window: Window,
-    /// The next cut of the window. Its summary is the current one.
+    /// The next cut of the window. It still contains the previous summary.
     pub(super) cut: Cut,
     pub(super) counting: Counting,
-    /// The largest size of the summary.
+    /// The largest size of the summary, in tokens.
     pub(super) max_tokens: u32,
     /// True if a call waits for the summary.
     pub(super) waited_for: bool,
-    /// The span of the turn that it is made for.
+    /// The span of the turn for which the summary is made.
     pub(super) span: Span,
 }
 
@@ -48,8 +48,8 @@ impl Job {
 
     /// Returns the cut for a partial summary, which covers the exchanges before `covers_to`.
     ///
-    /// If no call waits, the prompt is within its limit, and the exchanges that the partial summary does not cover
-    /// stay in the window. If a call waits, they leave the window, because its prompt would exceed the limit.
+    /// If no call waits for the summary, the exchanges that it does not cover stay in the window: they fit. If a call
+    /// waits, these exchanges leave the window, because with them the prompt would exceed its limit.
     fn cut_for_part(&self, covers_to: Seq) -> Cut {
         let mut cut = self.cut.clone();
         if !self.waited_for {
@@ -103,7 +103,7 @@ impl SummaryWorker {
         report
     }
 
-    /// Makes the summary. Returns its report, and the cut with the summary if there is one. It is not stored yet.
+    /// Makes the summary, without storing it. Returns its report, and the cut with the summary if one was made.
     pub(super) async fn make(&self, job: &Job) -> (SummaryReport, Option<Cut>) {
         let before = job.cut.summary.as_ref().map(|summary| {
             let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
@@ -153,8 +153,8 @@ impl SummaryWorker {
 
     /// Summarizes all exchanges that leave the window and are not covered yet, the oldest first.
     ///
-    /// It sets `part` to the newest partial summary, with the position before which it covers all exchanges. The caller
-    /// uses it if a later step fails.
+    /// Sets `part` to the newest partial summary, and to the position before which it covers all exchanges. The
+    /// caller uses them if a later step fails.
     async fn roll(
         &self,
         job: &Job,
@@ -185,8 +185,9 @@ impl SummaryWorker {
         Ok(rolling.finish().await?)
     }
 
-    /// Stores a cut with a summary. If another compaction has been stored since the load, the two are merged. Returns
-    /// `false` if the other summary covers at least as much as this one.
+    /// Stores a cut with a summary. If another compaction has been stored since the load, merges the two. Returns
+    /// `false` if the stored summary covers at least as many exchanges as this one, or if all attempts to merge
+    /// failed.
     pub(super) async fn store_summary(
         &self,
         conversation: &ConversationId,
@@ -222,8 +223,12 @@ impl SummaryWorker {
             }
             SummaryOutcome::Part(error) => {
                 let (kind, cause) = (error.kind(), summaries.cause(error));
-                tracing::warn!(error.type = kind, error = %cause, "only a part of a summary was made; a later one covers the rest");
-                // There was progress, so the pause does not grow: it starts again with the first one.
+                tracing::warn!(
+                    error.type = kind,
+                    error = %cause,
+                    "only a part of the exchanges was summarized; a later turn summarizes the rest"
+                );
+                // There was progress, so the pause is the shortest one again.
                 backoff.succeeded(conversation);
                 backoff.failed(conversation);
             }

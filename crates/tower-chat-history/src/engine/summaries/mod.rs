@@ -53,8 +53,8 @@ impl SummaryWorker {
         self.running.run(conversation, &*self.store.options().spawn, work)
     }
 
-    /// Stores a pending summary whose exchange was stored without it, because another compaction was stored first.
-    /// Returns the cut that it is stored with.
+    /// Stores a pending summary on its own, if its exchange was stored without it because another compaction was
+    /// stored first. Returns the cut that was stored, if one was.
     pub(super) async fn store_pending(
         &self,
         conversation: &ConversationId,
@@ -64,13 +64,14 @@ impl SummaryWorker {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
-        // It replaces no particular version: the summary is merged into the compaction that is stored by now.
+        // The version to replace is not known. With `NONE`, the store returns the current compaction if there is one,
+        // and the summary is merged into it.
         let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
         let mut cut = pending;
         let mut result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = result {
-            // Tool results of an earlier turn were stored at the position where the window was to start. The window
-            // starts after them instead, and the next summary covers them.
+            // At the position where the window should start, tool results of an earlier turn were stored. The window
+            // therefore starts after them, and the next summary covers them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
             result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
         }
@@ -83,7 +84,8 @@ impl SummaryWorker {
         }
     }
 
-    /// Returns the position of the first exchange after `seq` that opens a turn, or else `last`, which opens one too.
+    /// Returns the position of the first exchange after `seq` that opens a turn. `last`, which opens a turn, is the
+    /// latest possible result.
     async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
         let Ok(page) = self.store.read_bounded(conversation, seq, PAGE).await else { return last };
         let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());

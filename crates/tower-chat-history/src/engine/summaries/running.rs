@@ -1,4 +1,4 @@
-//! The running summaries of this process: at most one per conversation.
+//! The running summaries of an engine.
 
 use std::{
     collections::HashMap,
@@ -21,8 +21,8 @@ pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>
 
 /// The running summaries, at most one per conversation.
 ///
-/// Each summary removes itself when it is done, even if a waiting call polled it and not its task: the task may
-/// belong to a runtime that no longer runs.
+/// Each summary removes itself when it is done, even if a waiting call polled it to its end instead of its task,
+/// whose runtime may have shut down.
 #[derive(Default)]
 pub(super) struct RunningSummaries(Mutex<ByConversation>);
 
@@ -33,8 +33,8 @@ struct ByConversation {
 }
 
 impl RunningSummaries {
-    /// Begins a summary and hands it to the spawner, so that it finishes even if no call waits for it. If the
-    /// conversation has a running summary already, this returns that one as `Err`.
+    /// Begins a summary and passes it to the spawner, so that it finishes even if no call waits for it. If the
+    /// conversation already has a running summary, returns that one as `Err`.
     pub(super) fn run(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -71,7 +71,7 @@ impl RunningSummaries {
         self.lock().running.len()
     }
 
-    /// Finishes all of them.
+    /// Finishes all running summaries.
     pub(super) async fn drained(&self) {
         loop {
             let running: Vec<Running> = self.lock().running.values().map(|(_, running)| running.clone()).collect();

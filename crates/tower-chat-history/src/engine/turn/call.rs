@@ -18,7 +18,7 @@ use crate::{
     report::ReportSender,
 };
 
-/// A call's input and options, with the counter of its tokens.
+/// A call's input and options, with its token counter.
 pub(in crate::engine) struct Call {
     pub(in crate::engine) engine: Engine,
     pub(in crate::engine) conversation: ConversationId,
@@ -43,7 +43,7 @@ impl Call {
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
-        if options.measures_time() && Handle::try_current().is_err() {
+        if options.needs_timer() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
         let counter =

@@ -15,11 +15,11 @@ use crate::{
 pub(in crate::engine) struct LoadedHistory {
     pub(super) status: HistoryStatus,
     pub(in crate::engine) window: Option<Window>,
-    /// The caller's transcript. Used as history if the history could not be loaded.
+    /// The caller's transcript, if the history could not be loaded. It is then used as history.
     resent: Vec<Recorded>,
     /// The number of messages that were loaded.
     pub(super) messages: usize,
-    /// The last message of the transcript that differs from the log, if the options say to trust the log.
+    /// The difference between transcript and log, if there is one under `OnTranscriptMismatch::TrustLog`.
     pub(super) mismatch: Option<TranscriptError>,
 }
 
@@ -31,7 +31,8 @@ impl Call {
         let (status, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window)),
-            // The load named no known state, so `Unchanged` can only mean that there is nothing to load.
+            // This load has no `known` state, so a correct store never returns `Unchanged`. It is treated as an
+            // absent conversation.
             Ok(Loaded::Absent | Loaded::Unchanged) => (HistoryStatus::Absent, None),
             Err(failure) => {
                 let error = HistoryError::from(failure);
@@ -40,11 +41,15 @@ impl Call {
                     tracing::warn!(error.type = kind, error = cause, "a call fails: its history could not be loaded");
                     return Err(error);
                 }
-                tracing::warn!(error.type = kind, error = cause, "calling the model without history: it could not be loaded");
+                tracing::warn!(
+                    error.type = kind,
+                    error = cause,
+                    "calling the model without history: the history could not be loaded"
+                );
                 (HistoryStatus::Unavailable, None)
             }
         };
-        // If the history is unavailable, there is nothing to compare with, and the transcript is used as history.
+        // If the history is unavailable, the transcript cannot be compared, and is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
         match (status, options.policies.on_transcript_mismatch) {
             (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),

@@ -37,7 +37,7 @@ pub struct Turn(Box<TurnState>);
 struct TurnState {
     call: Call,
     planned: PlannedTurn,
-    /// The window, then the input.
+    /// The summary, if there is one, then the window, then the input.
     context: Vec<Message>,
     window_len: usize,
     /// The id under which the exchange is stored.
@@ -82,13 +82,14 @@ impl Turn {
         }))
     }
 
-    /// Returns the messages to send after the caller's head: the window, then the input. They obey the chat rules.
+    /// Returns the messages to send after the head: the summary, if there is one, the window and the input. They obey
+    /// the chat rules.
     #[must_use]
     pub fn context(&self) -> &[Message] {
         &self.0.context
     }
 
-    /// Returns the messages of the log to send, between the head and the input.
+    /// Returns the messages to send between the head and the input: the summary, if there is one, and the window.
     #[must_use]
     pub fn window(&self) -> &[Message] {
         &self.0.context[..self.0.window_len]
@@ -100,14 +101,14 @@ impl Turn {
         &self.0.context[self.0.window_len..]
     }
 
-    /// Returns the number of tokens to which the reply must be limited so that it fits after the prompt. Lower the
-    /// request's own limit to it. `None` means that the request needs no change.
+    /// Returns the value, in tokens, to which the request's own reply limit must be lowered. Otherwise prompt and
+    /// reply would not fit the context window together. `None` means that the request needs no change.
     #[must_use]
     pub fn reply_limit(&self) -> Option<u32> {
         self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
     }
 
-    /// Returns the number of choices that are requested from the model.
+    /// Returns the number of choices that the request specifies.
     #[must_use]
     pub fn choices(&self) -> usize {
         self.0.call.choices
@@ -164,7 +165,7 @@ impl Turn {
 
     /// Stores the exchange: input and reply, as one record.
     ///
-    /// From here on the reply will be stored, even if the returned future is dropped: see [`Commit`].
+    /// The save continues even if the returned future is dropped: see [`Commit`].
     pub fn commit(mut self, reply: Reply) -> Commit {
         if let Some(call) = self.0.model_call.take() {
             call.ended_now(&reply);
@@ -172,12 +173,12 @@ impl Turn {
         Commit::new(self, reply)
     }
 
-    /// Passes a stream's items on unchanged, folds them into a reply, and stores the exchange when the reply is
-    /// complete.
+    /// Returns a stream that yields the items of `stream` unchanged, assembles the reply from them with `fold`, and
+    /// stores the exchange when the reply is complete.
     ///
-    /// `stalled` makes the error that is a stream's last item if the [idle
-    /// timeout](crate::HistoryOptions::stream_idle_timeout) ends the stream before its reply is complete. Without this
-    /// error, the caller could not distinguish such a stream from a complete one.
+    /// `stalled` makes the error that the stream yields as its last item if the [idle
+    /// timeout](crate::HistoryOptions::stream_idle_timeout) ends the stream before its reply is complete. Without
+    /// this error, the caller could not distinguish such a stream from a complete one.
     pub fn record_stream<T, E>(
         mut self,
         stream: impl Stream<Item = Result<T, E>> + Send + 'static,
@@ -201,15 +202,15 @@ impl Turn {
         self.ended(Outcome::NotStored(why));
     }
 
-    /// Ends the turn after a failed model call. Nothing is stored, and the report says
-    /// [`CallFailed`](NotStored::CallFailed). The spans of call and turn get `error_type` as their `error.type`: a
-    /// constant name or a status code.
+    /// Ends the turn after a failed model call. Nothing is stored, and the report has [`NotStored::CallFailed`]. In
+    /// the spans of turn and model call, `error_type` is recorded as `error.type`: it must be a constant name or a
+    /// status code.
     pub fn fail(mut self, error_type: &str) {
         if let Some(call) = self.0.model_call.take() {
             call.failed(error_type);
         }
         fail(self.span(), error_type);
-        // No report is sent to the caller's handle: the caller has the error, has left, or retries.
+        // The caller's handle receives no report: the caller has the error, has left, or retries.
         self.0.report(Outcome::NotStored(NotStored::CallFailed));
     }
 

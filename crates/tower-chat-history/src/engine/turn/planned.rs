@@ -23,8 +23,8 @@ use crate::{
 /// A call whose prompt and append are planned.
 pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) plan: Plan,
-    /// The sizes for the report. Its summary size is that of the summary that is sent, while the plan's budget has the
-    /// tokens that are reserved for a summary.
+    /// The sizes for the report. Here, the size of the summary is that of the summary in the prompt. In the plan's
+    /// budget, it is the number of tokens that are reserved for a summary.
     pub(super) tokens: Option<TurnTokens>,
     pub(in crate::engine) history: HistoryFacts,
     /// The summary that the call waited for.
@@ -33,20 +33,20 @@ pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) pending: Option<Cut>,
 }
 
-/// The facts about a planned call's history that its append and its report need.
+/// The data about a planned call's history that its append and its report need.
 pub(in crate::engine) struct HistoryFacts {
     pub(super) status: HistoryStatus,
     /// The number of messages that were loaded.
     pub(super) messages: usize,
     pub(super) is_truncated: bool,
-    /// True if the window is less than the whole conversation.
+    /// True if summary and window contain less than the whole conversation.
     pub(super) is_abridged: bool,
     /// True if some exchanges have left the window and no summary covers them.
     pub(super) has_gap: bool,
     /// The number of turns, including the current one.
     pub(super) turns: usize,
     pub(super) mismatch: Option<TranscriptError>,
-    /// The changes of the conversation since this engine last saw it.
+    /// The changes of the conversation's compaction since its previous turn in this engine.
     pub(in crate::engine) since_last: Option<SinceLast>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
@@ -78,7 +78,8 @@ impl Call {
         };
         let cost = |message: &Message| self.counting.message(message);
         let budget = budget.map(|mut budget| {
-            // Room is reserved for the next summary. Otherwise a part of the window would have to leave when it comes.
+            // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon
+            // as that summary is stored.
             let room = options.summaries.as_ref().map_or(0, |summaries| self.summary_reserve(summaries));
             budget.parts.summary = summary_tokens.max(room);
             budget
@@ -109,7 +110,7 @@ impl Call {
             mismatch: loaded.mismatch,
             since_last: None,
             next: history.next(),
-            // Tool results are stored even after a conflict: a conversation must get the results of its calls.
+            // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
         };
@@ -121,7 +122,7 @@ impl Call {
         let options = self.engine.options();
         let ratio = self.calibration.map_or(1.0, |key| self.engine.shared.calibration.ratio(key));
         let limits = options.context.budget.limits(&self.request, ratio);
-        // Watermarks that count messages apply without a budget too, and cleared results stay cleared.
+        // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
         let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;

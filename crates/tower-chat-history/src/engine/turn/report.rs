@@ -25,7 +25,7 @@ impl Turn {
 }
 
 impl TurnState {
-    /// Returns `true` if the model sees less than the whole conversation.
+    /// Returns `true` if the prompt contains less than the whole conversation.
     pub(super) fn is_abridged(&self) -> bool {
         let fit = &self.planned.plan.fit;
         self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.trimming.is_shortened()

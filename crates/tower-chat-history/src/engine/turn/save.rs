@@ -43,7 +43,8 @@ impl TurnState {
         let Self { call, planned, context, .. } = self;
         let (Some(tokens), Some(usage)) = (&mut planned.tokens, usage) else { return };
         tokens.reported = Some(usage.input_tokens);
-        // The fixed cost of an attachment is an estimate. The provider's count of it says nothing about the counter.
+        // The token count of an attachment is a fixed estimate. If the prompt has attachments, the provider's count
+        // does not show the error of the counter.
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
         if let Some(key) = call.calibration.filter(|_| is_counted()) {
             call.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
@@ -60,7 +61,7 @@ impl TurnState {
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         messages.push(assistant(reply.message.ok_or(why)?));
         if reply.incomplete {
-            // The caller's id stays unused, so a repeated call under this id can still store the whole reply.
+            // The caller's id stays unused, so a repeated call with this id can still store a complete reply.
             (self.exchange, self.has_caller_id) = (ExchangeId::generate(), false);
         }
         let mut exchange = Exchange::new(self.exchange.clone(), messages);
@@ -94,11 +95,14 @@ impl TurnState {
         let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
-        let appended = self.append_with_or_without_compaction(append, &mut attempts).await;
-        let is_duplicate = match &appended {
-            Ok(appended) if appended.duplicate => !store.is_own(conversation, &own, attempts).await,
-            Ok(_) | Err(_) => false,
-        };
+        let mut appended = self.append_with_or_without_compaction(append, &mut attempts).await;
+        let mut is_duplicate = false;
+        if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
+            match store.is_own(conversation, &own, attempts).await {
+                Ok(is_own) => is_duplicate = !is_own,
+                Err(error) => appended = Err(error),
+            }
+        }
         step.ended(appended.as_ref(), is_duplicate, next, attempts);
         let stored = match appended {
             Ok(stored) => stored,
@@ -112,7 +116,8 @@ impl TurnState {
             engine.shared.last_seen.update(conversation, CompactionPositions::of(stored.revision, cut));
         };
         saw_cut(cut.as_ref().filter(|_| has_cut));
-        // The turn is over, even if the log has the exchange of another call under the same id.
+        // This runs even if the log has the exchange of another call under the same id, because the turn is over in
+        // this case too.
         if let Some(summaries) = &engine.shared.summaries {
             if let Some(pending) = pending
                 && let Some(cut) = summaries.store_pending(conversation, &stored, pending).await
@@ -128,30 +133,32 @@ impl TurnState {
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
-        // Exchanges that were in the log before the load (broken-off attempts, stored results) do not count.
+        // Exchanges that were already in the log at the load (partial replies, stored results) do not make the
+        // exchange moved.
         let moved = continues.is_some() && next.is_some_and(|next| next != seq);
         Outcome::Stored { revision, seq, moved, incomplete }
     }
 
-    /// Appends the exchange. If another exchange was stored since the load, the compaction may break the rules in the
-    /// current log. The exchange is then stored without it, because the reply has been paid for.
+    /// Appends the exchange with its compaction. If another exchange was stored since the load, the compaction may be
+    /// invalid in the current log. The exchange is then stored without it, because the reply has been paid for.
     async fn append_with_or_without_compaction(
         &self,
         append: Append,
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
-        match store.append(conversation, append.clone(), attempts).await {
+        let next = self.planned.history.next;
+        match store.append(conversation, append.clone(), next, attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                store.append(conversation, Append::new(append.expect, append.exchange), attempts).await
+                store.append(conversation, Append::new(append.expect, append.exchange), next, attempts).await
             }
             result => result,
         }
     }
 
-    /// Returns the facts that decide if a summary is due. Returns `None` if the reply does not end the turn, or if
-    /// there is no budget.
+    /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
+    /// continues, or if there is no budget.
     fn finished(&self, reply: &Message) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;

@@ -38,7 +38,8 @@ struct Entry {
 }
 
 impl Log {
-    /// Creates a conversation with its first exchange. Returns an error if there is no space for both.
+    /// Creates a conversation with its first exchange. Returns an error if the expectation does not hold, or if there
+    /// is no space for conversation and exchange.
     pub(super) fn begin(
         id: &ConversationId,
         mut append: Append,
@@ -59,13 +60,14 @@ impl Log {
         Ok((log, appended))
     }
 
-    /// Appends an exchange, and its compaction if it has one. Returns an error if there is no space for both.
+    /// Appends an exchange, and its compaction if it has one. If there is no space for all of it, or a check fails,
+    /// returns an error and stores nothing.
     pub(super) fn append(&mut self, append: Append, space: &Space) -> Result<Appended, StoreError> {
         self.add(append, 0, space)
     }
 
-    /// Appends an exchange, and takes `extra` additional bytes of space. The space is taken after all checks, so an
-    /// append that is refused takes none.
+    /// Appends an exchange, and reserves its space and `extra` bytes more. The space is reserved after all checks, so
+    /// an append that is refused reserves none.
     fn add(&mut self, append: Append, extra: usize, space: &Space) -> Result<Appended, StoreError> {
         let Append { expect, exchange, compact, .. } = append;
         if let Some(seq) = self.ids.get(&exchange.id) {
@@ -91,7 +93,8 @@ impl Log {
         Ok(Appended::stored(self.revision(), at, compaction))
     }
 
-    /// Stores a compaction without an exchange. Returns an error if there is no space for it.
+    /// Stores a compaction without an exchange. Returns an error if the conversation has another incarnation, if the
+    /// cut is not valid, or if there is no space.
     pub(super) fn compact(
         &mut self,
         incarnation: Incarnation,
@@ -171,12 +174,13 @@ impl Log {
     }
 
     fn opens_turn(&self, seq: Seq) -> bool {
-        // A pruned position counts as an opening, because a window from there starts at the beginning of the log.
+        // A pruned position is treated as an opening, because a window that starts there starts at the beginning of
+        // the log.
         seq < self.seq(0) || self.entries.get(self.index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
     }
 
-    /// Checks a compaction for a log of `len` exchanges. An outdated compaction is not an error: the stored one is
-    /// kept.
+    /// Checks a compaction for a log whose next position is `len`. An outdated compaction is not an error: the stored
+    /// one stays.
     fn check(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Checked, StoreError> {
         let Compact { profile, replaces, cut } = compact;
         let stored = self.compactions.get(&profile);
@@ -194,9 +198,9 @@ impl Log {
         (compaction_bytes(profile, compaction), replaced)
     }
 
-    fn take(&mut self, bytes: usize, in_place_of: usize, space: &Space) -> Result<(), StoreError> {
-        space.take(bytes, in_place_of)?;
-        self.bytes = self.bytes - in_place_of + bytes;
+    fn take(&mut self, bytes: usize, replaced: usize, space: &Space) -> Result<(), StoreError> {
+        space.take(bytes, replaced)?;
+        self.bytes = self.bytes - replaced + bytes;
         Ok(())
     }
 
@@ -215,7 +219,7 @@ impl Log {
 /// A checked compaction, which is not stored yet.
 enum Checked {
     Store(Profile, Compaction),
-    /// The compaction is outdated: the stored one is kept.
+    /// The compaction is outdated: the stored one stays.
     Keep(Option<Compaction>),
 }
 

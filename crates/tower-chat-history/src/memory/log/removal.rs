@@ -16,9 +16,9 @@ pub(in crate::memory) struct Removed {
 }
 
 impl Log {
-    /// Removes the exchanges from a position on, and begins a new incarnation: a revision counts exchanges, and
-    /// within an incarnation this count never decreases. If the result has no revision, the caller must remove the
-    /// log.
+    /// Removes the exchanges from a position on. The log then has a new incarnation, because a revision contains the
+    /// number of exchanges, which must not decrease within an incarnation. If the result has no revision, the log is
+    /// empty, and the caller must remove it.
     ///
     /// The removed exchanges are returned, so that the caller can drop them after it releases the lock: dropping many
     /// exchanges takes time.
@@ -40,8 +40,8 @@ impl Log {
         Ok((Truncated::new(revision, tail.len()), tail))
     }
 
-    /// Removes the exchanges before those that `keep` selects. Returns the removed ones like
-    /// [`truncate`](Self::truncate).
+    /// Removes the exchanges before those that `keep` selects. As in [`truncate`](Self::truncate), the caller drops
+    /// the removed exchanges.
     pub(in crate::memory) fn prune(
         &mut self,
         incarnation: Incarnation,

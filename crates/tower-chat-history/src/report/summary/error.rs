@@ -14,23 +14,27 @@ pub enum SummaryError {
     /// The summary is empty.
     #[error("the summarizer answered with an empty summary")]
     Empty,
-    /// The summary was cut off by its length, and so was the second, shorter one.
-    #[error("the summary was cut off by its length twice: allow more tokens, or use a model that thinks less")]
+    /// The answer reached its token limit before the summary was complete. So did the answer to a second request, for
+    /// a shorter summary.
+    #[error(
+        "the summary reached its token limit before it was complete, twice: raise the limit, or use a model \
+         that reasons less"
+    )]
     CutOff,
     /// The summary has more tokens than allowed.
     #[error("the summary has {tokens} tokens, but only {allowed} are allowed")]
     TooLong {
-        /// The tokens of the summary.
+        /// The number of tokens of the summary.
         tokens: u32,
         /// The largest allowed number of tokens.
         allowed: u32,
     },
-    /// The summary is not smaller than the text that it would replace.
+    /// The summary has at least as many tokens as the text that it would replace.
     #[error("the summary has {tokens} tokens, but the text that it would replace has only {replaces}")]
     NoGain {
-        /// The tokens of the summary.
+        /// The number of tokens of the summary.
         tokens: u32,
-        /// The tokens of the previous summary and the messages.
+        /// The number of tokens of the previous summary and the messages together.
         replaces: u64,
     },
     /// The summarizer failed.

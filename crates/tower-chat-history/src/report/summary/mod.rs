@@ -15,15 +15,16 @@ pub use self::{cost::SummaryCost, error::SummaryError};
 pub struct SummaryReport {
     /// The conversation.
     pub conversation: ConversationId,
-    /// The first exchange that the summary was to cover in addition to the previous summary.
+    /// The position of the first exchange to summarize: the first one that the previous summary does not cover.
     pub from: Seq,
-    /// The first exchange after those that the summary covers, or was to cover.
+    /// The position after the last exchange that the summary covers. If there is no summary, the position after the
+    /// last exchange to summarize.
     pub to: Seq,
     /// True if a call waited for the summary.
     pub waited_for: bool,
     /// The number of messages that were given to the summarizer.
     pub messages: usize,
-    /// The tokens that the summary replaces: those of the previous summary and the messages.
+    /// The number of tokens of the previous summary and the messages, which the summary replaces.
     pub replaced_tokens: u64,
     /// The cost of the summary.
     pub cost: SummaryCost,
@@ -37,16 +38,17 @@ pub struct SummaryReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SummaryOutcome {
-    /// The summary is stored, and part of the next prompts.
+    /// The summary is stored. Later prompts contain it.
     Stored,
-    /// The summary is part of the prompt of the call for which it was made, and is stored with that call's exchange.
+    /// The summary is in the prompt of the call that waited for it. It will be stored with that call's exchange.
     Made,
-    /// Another summary that covers at least as much was stored first. It is kept instead of this one.
+    /// Another summary was stored first that covers at least as many exchanges. This summary is discarded.
     Superseded,
-    /// A summary of the exchanges before [`to`](SummaryReport::to) is stored. After that, the summarizer failed, or its
-    /// answer was not accepted. The rest is retried later.
+    /// A part of the exchanges was summarized, and this summary is stored: it covers the exchanges before
+    /// [`to`](SummaryReport::to). The next call of the summarizer failed, or its answer was refused. A later turn
+    /// retries the rest.
     Part(Arc<SummaryError>),
-    /// The summary could not be made, or was not accepted. The window is trimmed without it. It is retried later.
+    /// No summary was made, or its text was refused. The window is trimmed without it. A later turn retries it.
     Rejected(Arc<SummaryError>),
     /// The summary could not be stored, or the exchanges that it was to cover could not be read.
     Failed(Arc<StoreError>),
@@ -81,7 +83,8 @@ impl SummaryOutcome {
 }
 
 impl SummaryReport {
-    /// Returns `true` if the conversation has a newer summary than before: this one, or another one that superseded it.
+    /// Returns `true` if there is a newer summary than before the attempt: the one that was made, a part of it, or
+    /// another one that superseded it.
     #[must_use]
     pub const fn is_summarized(&self) -> bool {
         matches!(

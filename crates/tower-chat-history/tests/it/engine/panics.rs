@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore,
-    Message, Policies, Reply, StoreError, TurnInput,
+    BoxError, CallOptions, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, MemoryStore, Message, Policies, Reply, StoreError, TurnInput,
     adapt::{Custom, Flow, FoldReply},
     engine::{Spawn, ToolResults},
     error::StoreResultsError,
@@ -80,6 +80,102 @@ async fn dropping_a_stream_catches_panics_of_spawner_and_fold() {
             stream.next().await;
             assert_no_panic(|| drop(stream));
             engine.drain(Duration::from_secs(1)).await.unwrap();
+        }
+    }
+}
+
+/// Joins texts until "END". It panics at "panic".
+#[derive(Default)]
+struct TextFold {
+    text: String,
+    ended: bool,
+}
+
+impl FoldReply<&'static str> for TextFold {
+    fn push(&mut self, item: &&'static str) -> Flow {
+        assert_ne!(*item, "panic", "the fold panics");
+        if *item == "END" {
+            self.ended = true;
+        } else {
+            self.text += item;
+        }
+        Flow::Pass
+    }
+    fn is_complete(&self) -> bool {
+        self.ended
+    }
+    fn is_whole(&self) -> bool {
+        self.ended
+    }
+    fn reply(&self) -> Reply {
+        Reply::new(Message::assistant(&self.text))
+    }
+    fn partial(&self) -> Option<Reply> {
+        Some(self.reply())
+    }
+}
+
+/// Returns the outcome of a turn and the stored reply. Its caller catches the panic of the stream, or of its fold, and
+/// reads on or leaves.
+async fn outcome_after_panic(
+    policy: OnInterruption,
+    items: &'static [&'static str],
+    stream_panics: bool,
+    reads_on: bool,
+) -> (&'static str, Option<String>) {
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy));
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let (call, report) = CallOptions::new().with_report();
+    let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")]).options(call)).await.unwrap();
+    let upstream = stream::iter(items).map(move |item| {
+        assert!(!stream_panics || *item != "panic", "the stream panics");
+        Ok::<_, &str>(*item)
+    });
+    let mut recorded = Box::pin(turn.record_stream(upstream, TextFold::default(), |_| "stalled"));
+    let mut panics = 0;
+    loop {
+        match AssertUnwindSafe(recorded.next()).catch_unwind().await {
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(_) => {
+                panics += 1;
+                if !reads_on {
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!(panics, 1, "the panic reaches the caller once");
+    drop(recorded);
+    engine.drain(Duration::from_secs(1)).await.unwrap();
+    let log = engine.store().conversation(&conversation("c")).exchanges().await.unwrap();
+    let reply = log.first().map(|stored| stored.exchange.messages[1].text().into_owned());
+    (report.await.unwrap().outcome.kind(), reply)
+}
+
+/// The reply lacks the item at which the fold panicked, so it must not be stored as a complete one.
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_interrupted_by_its_panic_and_by_that_of_its_fold() {
+    const ITEMS: &[&str] = &["a", "panic", "b", "END"];
+    for reads_on in [false, true] {
+        for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
+            for stream_panics in [false, true] {
+                let outcome = outcome_after_panic(policy, ITEMS, stream_panics, reads_on).await;
+                let keeps = stream_panics && policy == OnInterruption::KeepText;
+                let expected = if keeps { ("stored", Some("a".to_owned())) } else { ("interrupted", None) };
+                assert_eq!(outcome, expected, "{policy:?}, stream: {stream_panics}, reads on: {reads_on}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_reply_is_stored_although_its_stream_or_fold_panics_later() {
+    for reads_on in [false, true] {
+        for stream_panics in [false, true] {
+            let outcome =
+                outcome_after_panic(OnInterruption::Discard, &["a", "END", "panic", "b"], stream_panics, reads_on);
+            assert_eq!(outcome.await, ("stored", Some("a".to_owned())));
         }
     }
 }

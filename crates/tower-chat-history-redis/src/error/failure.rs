@@ -1,86 +1,13 @@
-//! Errors of opening a store, and of its calls.
+//! Failures of the server and the connection, and their mapping to errors of the store contract.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{error::Error, fmt, sync::Arc};
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use tower_chat_history_core::{ConversationId, Seq, StoreError};
+use tower_chat_history_core::{ConversationId, StoreError};
 
-use crate::options::RedisOptions;
+use super::causes::{Damaged, NewerLayout};
 
-type BoxError = Box<dyn Error + Send + Sync>;
-
-/// An error of opening a store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The key prefix is invalid.
-    #[error(
-        "invalid key prefix (RedisOptions::prefix): use at most {max} bytes of visible ASCII, without braces",
-        max = RedisOptions::MAX_PREFIX
-    )]
-    Prefix,
-    /// The expiry time is out of range.
-    #[error(
-        "invalid expiry time {time:?} (RedisOptions::expire_after): use {min:?} to {max:?}",
-        min = RedisOptions::EXPIRE_AFTER.start(), max = RedisOptions::EXPIRE_AFTER.end()
-    )]
-    ExpireAfter {
-        /// The requested time.
-        time: Duration,
-    },
-    /// The server evicts keys when its memory is full, and
-    /// [`RedisOptions::require_noeviction`](crate::RedisOptions::require_noeviction) refuses that.
-    #[error(
-        "the server evicts conversations when its memory is full (maxmemory-policy {policy}): set it to noeviction, or \
-         turn off RedisOptions::require_noeviction"
-    )]
-    Evicts {
-        /// The eviction policy, or `unknown` if the server does not report it.
-        policy: String,
-    },
-    /// The address asks for TLS (`rediss://`), and the program was built without it.
-    #[error("the address asks for TLS: build the crate tower-chat-history-redis with its feature rustls")]
-    NeedsTls,
-    /// The address is invalid, the server is unreachable, or it refused the connection. This includes a missing or
-    /// wrong password.
-    #[error("the server{} could not be connected to: {source}", At(server.as_deref()))]
-    Connect {
-        /// The hosts and ports that were tried, or the socket. `None` if the address is invalid, or an existing
-        /// connection was given.
-        server: Option<String>,
-        /// The cause.
-        source: BoxError,
-    },
-}
-
-impl OpenError {
-    /// Returns whether opening may succeed a little later: the server is unreachable, loading or being replaced. Wrong
-    /// options, addresses and passwords, and certificates that are not trusted, are permanent.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        let Self::Connect { source, .. } = self else { return false };
-        source.downcast_ref::<Failure>().is_some_and(|failure| {
-            failure.is_transient() && failure.credentials().is_none() && !failure.is_invalid_data()
-        })
-    }
-
-    pub(crate) fn unreachable(error: RedisError) -> Self {
-        // The message of redis-rs names the feature of redis-rs.
-        let without_tls =
-            error.kind() == ErrorKind::InvalidClientConfig && error.to_string().starts_with(BUILT_WITHOUT_TLS_TEXT);
-        if without_tls { Self::NeedsTls } else { Self::Connect { server: None, source: Box::new(Failure(error)) } }
-    }
-
-    /// Adds the server's address to a connection error that has none.
-    pub(crate) fn at(self, address: Option<String>) -> Self {
-        match self {
-            Self::Connect { server: None, source } => Self::Connect { server: address, source },
-            error => error,
-        }
-    }
-}
-
-/// The response of a server that asks for a password to a client without one. Tests with a server check it.
+/// The text of a server's response if it requires a password and the client sent none. Tests with a server check it.
 const NO_PASSWORD_TEXT: &str = "Authentication required";
 /// The texts of redis-rs, and of a server over RESP3, for a wrong user name or password.
 const WRONG_PASSWORD_TEXTS: [&str; 2] = ["AuthenticationFailed", "WRONGPASS"];
@@ -97,23 +24,9 @@ pub(crate) enum Credentials {
 impl fmt::Display for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "the server demands a password, and none was given (NOAUTH)",
+            Self::Missing => "the server requires a password, and none was given (NOAUTH)",
             Self::Refused => "the server refused the name or the password of the user",
         })
-    }
-}
-
-/// The text of redis-rs if it was built without TLS. A test checks it.
-const BUILT_WITHOUT_TLS_TEXT: &str = "can't connect with TLS";
-
-struct At<'a>(Option<&'a str>);
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(server) => write!(f, " at {server}"),
-            None => Ok(()),
-        }
     }
 }
 
@@ -122,7 +35,7 @@ impl fmt::Display for At<'_> {
 pub(crate) struct Failure(pub(crate) RedisError);
 
 impl Failure {
-    /// Returns whether the same command may succeed a little later.
+    /// Returns `true` if the same command may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Server(kind) => matches!(
@@ -135,7 +48,7 @@ impl Failure {
                     | ServerErrorKind::Moved
                     | ServerErrorKind::Ask
             ),
-            // A connection that breaks within a response leaves one that cannot be parsed.
+            // If a connection breaks within a response, the part that arrived cannot be parsed.
             ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => true,
             // A slow script is running, replicas are missing, or the server cannot write to its disk.
             ErrorKind::Extension => matches!(self.0.code(), Some("BUSY" | "NOREPLICAS" | "MISCONF")),
@@ -143,16 +56,17 @@ impl Failure {
         }
     }
 
-    /// Returns whether the system or rustls rejected data of the other side, such as a certificate.
-    fn is_invalid_data(&self) -> bool {
-        // redis-rs returns the `Arc` that contains the cause.
+    /// Returns `true` if the system or rustls rejected data from the server, such as its certificate.
+    pub(super) fn is_invalid_data(&self) -> bool {
+        // The source that redis-rs returns is an `Arc` around the cause, so it must be downcast twice.
         let cause = self.0.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
         let cause = cause.and_then(|cause| (**cause).downcast_ref::<std::io::Error>());
         cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
     }
 
-    /// Returns whether another connection may succeed: responses time out, the server is no longer a master, or the
-    /// connection was never set up. A connection that breaks does not count, because redis-rs notices that itself.
+    /// Returns `true` if a new connection may succeed: responses time out, the server is no longer a master, or the
+    /// server refused to set up the connection. A broken connection is not such a case, because redis-rs replaces it
+    /// itself.
     pub(crate) fn suggests_reconnect(&self) -> bool {
         match self.0.kind() {
             ErrorKind::Io => self.0.is_timeout(),
@@ -226,8 +140,8 @@ impl fmt::Display for Failure {
             (None, ErrorKind::Server(_) | ErrorKind::Extension) => {
                 write!(f, "the server answered with the error {}", self.0.code().unwrap_or("unknown"))
             }
-            // The client or the system makes these errors, so they quote no command. The detail that the client adds
-            // may be a part of the address, and is left out.
+            // These errors come from the client or the system, so they quote no command. The detail that the client
+            // adds is left out, because it may be a part of the address.
             (None, ErrorKind::Io | ErrorKind::InvalidClientConfig | ErrorKind::ClusterConnectionNotFound) => {
                 let shown = self.0.to_string();
                 let detail = self.0.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
@@ -246,62 +160,14 @@ impl fmt::Debug for Failure {
 
 impl Error for Failure {}
 
-/// Keys of a conversation are missing or contradict each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keys of the conversation are missing or damaged: evicted by the server, or changed by another program")]
-#[non_exhaustive]
-pub struct Damaged;
-
-impl Damaged {
-    pub(crate) fn error(id: &ConversationId, seq: u64) -> StoreError {
-        StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: Box::new(Self) }
-    }
-}
-
-/// A newer version of this store wrote the conversation, in a layout that this version does not know.
-///
-/// The conversation is intact: the newer version can read it. This error is the source of a [`StoreError::Backend`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the conversation was written by a newer version of this store: its layout is {found}, and this version supports \
-     layouts up to {known}"
-)]
-#[non_exhaustive]
-pub struct NewerLayout {
-    /// The layout of the conversation.
-    pub found: u32,
-    /// The newest layout that this version knows.
-    pub known: u32,
-}
-
-/// A script returned an unexpected reply: another version of it is running, or it has a defect.
-#[derive(Debug, thiserror::Error)]
-#[error("unexpected reply from the server")]
-pub(crate) struct UnexpectedReply;
-
-impl UnexpectedReply {
-    pub(crate) fn error() -> StoreError {
-        StoreError::backend(Self)
-    }
-}
-
-/// The log has no free position left.
-#[derive(Debug, thiserror::Error)]
-#[error("a conversation in this store has at most 4294967295 exchanges")]
-pub(crate) struct LogFull;
-
-/// Other calls kept changing the conversation between the steps of this one.
-#[derive(Debug, thiserror::Error)]
-#[error("other calls kept changing the conversation")]
-pub(crate) struct Contended;
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use redis::{make_extension_error, parse_redis_value};
 
     use super::*;
 
-    fn server(answer: &str) -> Failure {
+    /// Returns the failure that a server's error response causes.
+    pub(in crate::error) fn server(answer: &str) -> Failure {
         let value = parse_redis_value(format!("-{answer}\r\n").as_bytes()).unwrap();
         Failure(value.extract_error().unwrap_err())
     }
@@ -371,7 +237,7 @@ mod tests {
             within(ErrorKind::Io, "NOAUTH: Authentication required."),
         ] {
             assert_eq!(missing.credentials(), Some(Credentials::Missing), "{missing:?}");
-            assert!(missing.to_string().contains("demands a password"), "{missing}");
+            assert!(missing.to_string().contains("requires a password"), "{missing}");
         }
         for wrong in [
             server("WRONGPASS invalid username-password pair or user is disabled."),
@@ -387,52 +253,6 @@ mod tests {
             Failure(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
         ] {
             assert_eq!(other.credentials(), None, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn no_part_of_an_address_is_quoted() {
-        let refused = redis::Client::open("redis://me:hunter2@localhost/?protocol=secret").unwrap_err();
-        let shown = OpenError::unreachable(refused).at(Some("localhost:6379".into()));
-        let OpenError::Connect { source, .. } = &shown else { panic!("{shown:?}") };
-        assert_eq!(source.to_string(), "Invalid protocol version - InvalidClientConfig");
-        let text = "the server at localhost:6379 could not be connected to: ";
-        assert_eq!(shown.to_string(), format!("{text}{source}"));
-        for kind in [ErrorKind::InvalidClientConfig, ErrorKind::Io, ErrorKind::ClusterConnectionNotFound] {
-            let error = OpenError::unreachable((kind, "what is wrong", "hunter2".into()).into());
-            let shown = format!("{error:?}");
-            assert!(shown.contains("what is wrong") && !shown.contains("hunter2"), "{shown}");
-        }
-    }
-
-    #[test]
-    fn only_transient_failures_to_open_are_retryable() {
-        use std::io::ErrorKind::{ConnectionRefused, InvalidData, TimedOut};
-        let io = |kind| OpenError::unreachable(std::io::Error::from(kind).into());
-        for kind in [ConnectionRefused, TimedOut] {
-            assert!(io(kind).is_retryable(), "{kind}");
-        }
-        assert!(!io(InvalidData).is_retryable(), "a certificate that is not trusted");
-        assert!(OpenError::unreachable(server("LOADING x").0).is_retryable());
-        for refusal in ["NOAUTH x", "WRONGPASS x", "NOPERM x"] {
-            assert!(!OpenError::unreachable(server(refusal).0).is_retryable(), "{refusal}");
-        }
-        let password = (ErrorKind::Io, "redis-rs says", "AuthenticationFailed".to_owned());
-        assert!(!OpenError::unreachable(password.into()).is_retryable());
-        for error in [OpenError::Prefix, OpenError::NeedsTls, OpenError::Evicts { policy: "allkeys-lru".into() }] {
-            assert!(!error.is_retryable(), "{error}");
-        }
-    }
-
-    #[cfg(not(feature = "rustls"))]
-    #[test]
-    fn an_address_that_asks_for_tls_names_the_feature() {
-        for url in ["rediss://localhost/", "rediss://me:secret@localhost:1/2"] {
-            // Another crate may have enabled TLS in redis-rs. There is nothing to check then.
-            let Err(refused) = redis::Client::open(url) else { return };
-            let error = OpenError::unreachable(refused);
-            assert!(matches!(error, OpenError::NeedsTls), "{error:?}");
-            assert!(error.to_string().contains("tower-chat-history-redis with its feature rustls"), "{error}");
         }
     }
 
