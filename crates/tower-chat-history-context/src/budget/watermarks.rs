@@ -6,7 +6,7 @@
 /// With a lower low watermark, the window's beginning stays the same for more turns, so that a provider's cache of
 /// it is used longer, but less of the conversation is sent. In a simulation of 500 turns (a head of 2,000 tokens, a
 /// limit of 8,000, cached tokens at a quarter of the price), the default sent 83% of the history that a sliding
-/// window sends, at 42% of the price of the input.
+/// window sends, at 41% of the price of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
     pub(crate) high: Watermark,
