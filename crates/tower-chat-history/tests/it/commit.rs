@@ -1,12 +1,7 @@
 //! The commit protocol of unary calls: the time of the save, and the effects of failures.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::{sync::Arc, time::Duration};
 
-use support::{Plain, Reports, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
@@ -18,6 +13,8 @@ use tower_chat_history::{
     report::{HistoryStatus, NotStored, Outcome},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
+
+use crate::support::{Plain, Reports, Request, ask, id, log, texts, unary};
 
 fn fault_store() -> FaultStore<MemoryStore> {
     FaultStore::new(MemoryStore::new())

@@ -1,6 +1,5 @@
 //! Stores that break the contract: the conformance suite reports the expectation, the store's answer and the
 //! clause.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     panic::AssertUnwindSafe,

@@ -1,5 +1,4 @@
 //! `MemoryStore`: the conformance suite, its limit, and parallel threads.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The open tool calls of a conversation and the end of its log, read without the rest of the log.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::sync::{
     Arc,

@@ -1,9 +1,5 @@
 //! Retention: the time of a prune, and the effect of a failed prune on its turn.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::{
     sync::{
         Arc,
@@ -12,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use support::{Plain, Request, ask, id, log};
 use tokio::time::Instant;
 use tokio_test::task;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -24,6 +19,8 @@ use tower_chat_history::{
     store::{Prune as _, Seq},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
+
+use crate::support::{Plain, Request, ask, id, log};
 
 type Store = FaultStore<MemoryStore>;
 

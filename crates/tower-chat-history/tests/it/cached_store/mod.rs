@@ -1,6 +1,5 @@
 //! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
 //! that store.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod interleaved;
 mod kept;

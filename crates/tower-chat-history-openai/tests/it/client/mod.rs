@@ -1,7 +1,5 @@
 //! History inside an async-openai client. The code that calls the client is the same as without history.
 
-#![allow(clippy::unwrap_used)] // These are helpers of tests.
-
 mod azure;
 mod builders;
 mod encodings;

@@ -1,7 +1,7 @@
 //! LangChain's tests of `filter_messages`, with their numbers.
 
 use serde_json::{Value, json};
-use tower_chat_history::{
+use tower_chat_history_context::{
     Message,
     trim::{MessageFilter, Speaker, filter_messages},
 };

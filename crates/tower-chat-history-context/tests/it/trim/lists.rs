@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample};
 use serde_json::{Value, json};
-use tower_chat_history::{
+use tower_chat_history_context::{
     Message,
     tokens::{ByteEstimate, CountMessages, LangChainEstimate, MessageCount, PerList, PerMessage},
     trim::{Speaker, Trim},

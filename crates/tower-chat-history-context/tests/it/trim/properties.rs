@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tower_chat_history::{Message, store::Content, trim::Speaker, view::OpenCalls};
+use tower_chat_history_context::{Content, Message, trim::Speaker, view::OpenCalls};
 
 use super::{
     json_of,

@@ -3,8 +3,6 @@
 //! For each stream (`recorded/NAME.sse`), there is the provider's response to the same request without streaming
 //! (`recorded/NAME.json`).
 
-#![allow(clippy::unwrap_used)] // These are helpers of tests.
-
 use std::sync::{Arc, Mutex};
 
 use async_openai::{
@@ -53,8 +51,8 @@ macro_rules! recorded {
     ($($name:ident: only in answer $only:expr, $typed:expr;)*) => {
         const RECORDED: &[Recorded] = &[$(Recorded {
             name: stringify!($name),
-            stream: include_str!(concat!("recorded/", stringify!($name), ".sse")),
-            answer: include_str!(concat!("recorded/", stringify!($name), ".json")),
+            stream: include_str!(concat!(stringify!($name), ".sse")),
+            answer: include_str!(concat!(stringify!($name), ".json")),
             only_in_answer: &$only,
             typed: $typed,
         }),*];

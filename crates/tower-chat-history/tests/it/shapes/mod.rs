@@ -1,16 +1,9 @@
 //! Every form of requests and responses, and every extractor.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-#[path = "shapes/closures.rs"]
 mod closures;
-#[path = "shapes/extractors.rs"]
 mod extractors;
-#[path = "shapes/json.rs"]
 mod json;
-#[path = "shapes/routed.rs"]
 mod routed;
-#[path = "shapes/transcripts.rs"]
 mod transcripts;
 
 use std::{collections::HashMap, sync::Arc};

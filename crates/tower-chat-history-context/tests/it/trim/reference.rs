@@ -1,7 +1,7 @@
 //! The examples of LangChain's reference page for `trim_messages`.
 
 use serde_json::json;
-use tower_chat_history::{
+use tower_chat_history_context::{
     Message,
     tokens::{LangChainEstimate, MessageCount, PerList, PerMessage, REPLY_PRIMING},
     trim::{Speaker, Trim},
@@ -41,7 +41,7 @@ fn exact(message: &Message) -> u32 {
     3 + 1 + text.unwrap()
 }
 
-fn for_chat(max_tokens: u64) -> Trim<tower_chat_history::trim::Last> {
+fn for_chat(max_tokens: u64) -> Trim<tower_chat_history_context::trim::Last> {
     Trim::last(max_tokens).start_on([Speaker::User]).include_system()
 }
 

@@ -4,7 +4,7 @@
 //! Tests 41 to 44 are left out: messages here have no usage by which counts could be scaled.
 
 use serde_json::{Value, json};
-use tower_chat_history::{
+use tower_chat_history_context::{
     Message,
     tokens::{CountMessages as _, LangChainEstimate, TokenCounter as _},
 };

@@ -4,9 +4,8 @@
 use std::cell::RefCell;
 
 use serde_json::json;
-use tower_chat_history::{
-    Message,
-    store::Content,
+use tower_chat_history_context::{
+    Content, Message,
     tokens::{MessageCount, PerList, PerMessage},
     trim::{Speaker, Trim},
 };

@@ -1,33 +1,20 @@
 //! `trim_messages`, `filter_messages`, `merge_message_runs` and LangChain's estimate of tokens: LangChain's own
 //! tests, by their names and numbers, and further tests.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-#[path = "trim/counts.rs"]
 mod counts;
-#[path = "trim/estimate.rs"]
 mod estimate;
-#[path = "trim/filter.rs"]
 mod filter;
-#[path = "trim/langchain.rs"]
 mod langchain;
-#[path = "trim/lists.rs"]
 mod lists;
-#[path = "trim/merge.rs"]
 mod merge;
-#[path = "trim/pairs.rs"]
 mod pairs;
-#[path = "trim/partial.rs"]
 mod partial;
-#[path = "trim/properties.rs"]
 mod properties;
-#[path = "trim/reference.rs"]
 mod reference;
 
 use serde_json::{Value, json};
-use tower_chat_history::{
-    Message,
-    store::Content,
+use tower_chat_history_context::{
+    Content, Message,
     tokens::{CountMessages, PerList, PerMessage},
     trim::Trim,
 };

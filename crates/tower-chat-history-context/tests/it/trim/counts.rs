@@ -6,7 +6,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use tower_chat_history::{
+use tower_chat_history_context::{
     Message,
     tokens::{TokenCounter, tokens_of},
     trim::{Speaker, Trim},

@@ -1,7 +1,7 @@
 //! LangChain's tests of `merge_message_runs`, with their numbers.
 
 use serde_json::json;
-use tower_chat_history::{Message, trim::merge_message_runs};
+use tower_chat_history_context::{Message, trim::merge_message_runs};
 
 use super::{assert_unchanged, calls, message};
 

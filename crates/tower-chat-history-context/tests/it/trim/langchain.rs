@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tower_chat_history::{
-    Message,
-    store::Content,
+use tower_chat_history_context::{
+    Content, Message,
     tokens::{LangChainEstimate, PerMessage, TokenCounter},
     trim::{Speaker, Trim, trim_messages},
 };

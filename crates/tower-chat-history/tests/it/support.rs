@@ -1,6 +1,6 @@
 //! A program's own types with their adapter, and shared helpers of the tests.
 
-#![allow(dead_code, unreachable_pub)] // Each test binary uses a part of it.
+#![allow(unreachable_pub)] // Only this binary uses it.
 
 use std::sync::{Arc, Mutex};
 
