@@ -26,10 +26,10 @@ pub(crate) async fn prune(
     loop {
         let remaining = match derived {
             Derived::Keep => None,
-            Derived::Erase => Some(RemainingCompactions::read(shared, id, Compaction::without_traces).await?),
+            Derived::Erase => Some(RemainingCompactions::read(shared, id, Compaction::without_derived).await?),
         };
         let call = shared.call(&scripts::PRUNE, id).bytes(incarnation.as_bytes()).text(word).number(number);
-        let call = call.text(if remaining.is_some() { "remove" } else { "leave" }).bytes(fresh.as_bytes());
+        let call = call.text(if remaining.is_some() { "erase" } else { "keep" }).bytes(fresh.as_bytes());
         let call = match &remaining {
             Some(remaining) => remaining.add_to(call.number(remaining.changes)),
             None => call.text(""),

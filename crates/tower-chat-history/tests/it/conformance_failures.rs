@@ -195,12 +195,12 @@ impl Prune for Faulty {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
         if self.fault == Fault::NothingRemoved {
             return Ok(Pruned::new(Revision::new(incarnation, 1), 1));
         }
-        self.store.prune(id, incarnation, keep, traces).await
+        self.store.prune(id, incarnation, keep, derived).await
     }
 }
 

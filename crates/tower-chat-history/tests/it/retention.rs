@@ -232,9 +232,9 @@ async fn a_prune_with_an_unknown_outcome_can_be_repeated() {
         turn(&engine, "u").await;
     }
     let incarnation = store.read(&id(), Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
-    let (keep, traces) = (tower_chat_history::store::PruneTo::LastTurns(2), tower_chat_history::store::Derived::Keep);
+    let (keep, derived) = (tower_chat_history::store::PruneTo::LastTurns(2), tower_chat_history::store::Derived::Keep);
     store.lose_answers(Op::Prune, 1);
-    assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
-    assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);
+    assert!(store.prune(&id(), incarnation, keep, derived).await.unwrap_err().is_retryable());
+    assert_eq!(store.prune(&id(), incarnation, keep, derived).await.unwrap().removed, 0);
     assert_eq!(first_and_len(&store).await, (3, 2));
 }
