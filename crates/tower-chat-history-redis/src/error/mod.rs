@@ -1,0 +1,60 @@
+//! Errors of opening a store, and of its calls.
+
+mod failure;
+mod open;
+#[cfg(test)]
+mod tests;
+
+use tower_chat_history_core::{ConversationId, Seq, StoreError};
+
+pub(crate) use self::failure::Failure;
+pub use self::open::OpenError;
+
+/// Keys of a conversation are missing or contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("keys of the conversation are missing or damaged: evicted by the server, or changed by another program")]
+#[non_exhaustive]
+pub struct Damaged;
+
+impl Damaged {
+    pub(crate) fn error(id: &ConversationId, seq: u64) -> StoreError {
+        StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: Box::new(Self) }
+    }
+}
+
+/// A newer version of this store wrote the conversation, in a layout that this version does not know.
+///
+/// The conversation is intact: the newer version can read it. This error is the source of a [`StoreError::Backend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the conversation was written by a newer version of this store: its layout is {found}, and this version supports \
+     layouts up to {known}"
+)]
+#[non_exhaustive]
+pub struct NewerLayout {
+    /// The layout of the conversation.
+    pub found: u32,
+    /// The newest layout that this version knows.
+    pub known: u32,
+}
+
+/// A script returned an unexpected reply: another version of it is running, or it has a defect.
+#[derive(Debug, thiserror::Error)]
+#[error("unexpected reply from the server")]
+pub(crate) struct UnexpectedReply;
+
+impl UnexpectedReply {
+    pub(crate) fn error() -> StoreError {
+        StoreError::backend(Self)
+    }
+}
+
+/// The log has no free position left.
+#[derive(Debug, thiserror::Error)]
+#[error("a conversation in this store has at most 4294967295 exchanges")]
+pub(crate) struct LogFull;
+
+/// Other calls kept changing the conversation between the steps of this one.
+#[derive(Debug, thiserror::Error)]
+#[error("other calls kept changing the conversation")]
+pub(crate) struct Contended;
