@@ -31,7 +31,7 @@ pub use self::{
     history::{History, first_uncovered},
     input::refuse_foreign,
     sizes::Size,
-    window_index::opens_turn,
+    window_index::can_start_window,
 };
 pub use self::{
     error::{FitError, InputError, TranscriptError},

@@ -64,7 +64,7 @@ pub(crate) struct SessionDefaults {
 impl SessionDefaults {
     /// Returns whether a statement needs a transaction around it to have the effect that it has with PostgreSQL's
     /// defaults.
-    pub(crate) fn differ(self) -> bool {
+    fn differ(self) -> bool {
         self != Self::default()
     }
 
@@ -115,13 +115,13 @@ impl Database {
     }
 
     /// Returns whether a call would have to wait for a connection.
-    pub(crate) fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         let pool = self.pool.status();
         pool.available == 0 && pool.size >= pool.max_size
     }
 
     /// Runs a statement as its own transaction, in one round trip. `each` gets the rows before the commit.
-    pub(crate) async fn query_each(
+    async fn query_each(
         &self,
         lease: &mut Lease,
         statement: &Statement,

@@ -59,7 +59,7 @@ impl PrefixCache {
     /// prompt begin. Returns `None` for the first prompt.
     ///
     /// A prompt is given as the texts that are sent, each with its tokens, in the order in which a model reads them.
-    pub(crate) fn common_prefix<'a>(
+    fn common_prefix<'a>(
         &self,
         conversation: &ConversationId,
         prompt: impl Iterator<Item = (&'a str, u64)>,
