@@ -9,8 +9,8 @@ use std::{
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
+    RequestInfo,
     budget::PromptTokens,
-    request::RequestInfo,
     tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
 };
 use tower_chat_history_core::{Message, TokenCounts};

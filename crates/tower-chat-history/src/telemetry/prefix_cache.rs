@@ -9,8 +9,8 @@ use std::{
 use foldhash::fast::FixedState;
 use quick_cache::{Weighter, sync::Cache};
 use tower_chat_history_context::{
+    RequestInfo,
     budget::PromptTokens,
-    request::RequestInfo,
     tokens::{TokenCounter, tokens_of},
 };
 use tower_chat_history_core::{ConversationId, Message};

@@ -56,7 +56,7 @@ mod shape;
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use tower_chat_history_context::request::{InputMode, RequestInfo};
+use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::Message;
 
 // Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.
