@@ -64,7 +64,6 @@ impl Calibration {
     }
 
     /// Adds the provider's report about a prompt that had `counted` tokens.
-    #[allow(clippy::cast_precision_loss)] // A ratio does not need more digits.
     pub fn learn(&self, key: CalibrationKey, counted: u64, reported: u64) {
         if counted < MIN_PROMPT_TOKENS {
             return;

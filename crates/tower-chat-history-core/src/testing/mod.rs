@@ -93,7 +93,7 @@
 //! Each behavior uses its own conversations, so all of them may run at the same time on one storage, even one in use.
 
 // Assertions are the purpose of this module.
-#![allow(clippy::expect_used, clippy::missing_panics_doc)]
+#![allow(clippy::expect_used)]
 
 mod behavior;
 mod capability;

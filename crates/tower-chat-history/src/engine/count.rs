@@ -236,7 +236,6 @@ mod tests {
     #[derive(Debug)]
     struct PanicsUnlessCounting;
 
-    #[allow(clippy::panic)]
     impl TokenCounter for PanicsUnlessCounting {
         fn name(&self) -> Option<&Arc<str>> {
             panic!("name")
