@@ -3,7 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
-//! | list the tool calls that wait for results | [`ConversationExt::open_calls`] |
+//! | list the tool calls that wait for results | [`Conversation::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
 //! | save reads of a store that other processes write to as well | [`CachedStore`] |
 //! | keep some conversations in another store | [`RoutedStore`] |
@@ -22,4 +22,4 @@ pub use tower_chat_history_core::{
 };
 
 #[doc(inline)]
-pub use crate::{cached::CachedStore, memory::MemoryStore, open_calls::ConversationExt, routed::RoutedStore};
+pub use crate::{cached::CachedStore, memory::MemoryStore, routed::RoutedStore};

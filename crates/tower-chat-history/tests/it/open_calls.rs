@@ -12,8 +12,7 @@ use tower_chat_history::{
     MemoryStore, Message, Reply, StoreError, TurnInput,
     engine::ToolResults,
     store::{
-        Append, Appended, Compact, CompactOutcome, ConversationExt as _, Expect, Incarnation, Load, LoadLimit, Loaded,
-        NewestRound, Page, Seq,
+        Append, Appended, Compact, CompactOutcome, Expect, Incarnation, Load, LoadLimit, Loaded, NewestRound, Page, Seq,
     },
     view::View,
 };
