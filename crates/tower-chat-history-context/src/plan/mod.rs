@@ -13,7 +13,6 @@ mod grown;
 mod history;
 mod input;
 mod load_limit;
-mod on_open_turn;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
@@ -25,17 +24,14 @@ use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
 
 pub use self::{
     call_budget::CallBudget,
+    error::{FitError, InputError, TranscriptError},
     fallbacks::plan,
     fit::{Fit, FitBudget},
     grown::GrownWindow,
     history::{History, first_uncovered},
-    input::refuse_foreign,
+    input::{OnOpenTurn, refuse_foreign},
     sizes::Size,
     window_index::can_start_window,
-};
-pub use self::{
-    error::{FitError, InputError, TranscriptError},
-    on_open_turn::OnOpenTurn,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
 

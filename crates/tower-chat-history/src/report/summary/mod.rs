@@ -1,13 +1,12 @@
 //! The report of a summary.
 
+mod error;
+
 use std::sync::Arc;
 
 use tower_chat_history_core::{ConversationId, Seq, StoreError};
 
-mod cost;
-mod error;
-
-pub use self::{cost::SummaryCost, error::SummaryError};
+pub use self::error::SummaryError;
 
 /// The report of an attempt to make a summary. It contains sizes, but no text.
 #[derive(Clone, Debug)]
@@ -89,4 +88,17 @@ impl SummaryReport {
             SummaryOutcome::Stored | SummaryOutcome::Made | SummaryOutcome::Part(_) | SummaryOutcome::Superseded
         )
     }
+}
+
+/// The cost of a summary, accepted or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryCost {
+    /// The number of calls of the summarizer, including those that failed or did not end.
+    pub calls: u32,
+    /// The input tokens of the successful calls, as the provider reported them. If it reported none, they are counted,
+    /// without the summarizer's own prompt.
+    pub input_tokens: u64,
+    /// The output tokens of the successful calls, as the provider reported them, or else as counted.
+    pub output_tokens: u64,
 }
