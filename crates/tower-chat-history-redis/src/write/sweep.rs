@@ -14,7 +14,7 @@ const STEP_EXCHANGES: u64 = 1_000;
 /// The number of times that the rest may grow during a sweep, because other calls remove exchanges as well.
 const MAX_GROWTHS: usize = 16;
 
-pub(crate) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
+pub(super) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
     let call = shared.call(&scripts::SWEEP, id).number(STEP_EXCHANGES);
     let (mut left, mut growths) = (u64::MAX, 0);
     while left > 0 {

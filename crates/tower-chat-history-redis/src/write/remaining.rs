@@ -15,14 +15,14 @@ use crate::{
 ///
 /// The stored compactions are replaced only if there was no other change in between. A compaction that cannot be read
 /// does not remain, because it may contain removed text.
-pub(crate) struct RemainingCompactions {
-    pub(crate) revision: Revision,
-    pub(crate) changes: u64,
+pub(super) struct RemainingCompactions {
+    pub(super) revision: Revision,
+    pub(super) changes: u64,
     fields: Vec<[String; 3]>,
 }
 
 impl RemainingCompactions {
-    pub(crate) async fn read(
+    pub(super) async fn read(
         shared: &Shared,
         id: &ConversationId,
         stays: impl Fn(&Compaction) -> Option<Compaction>,
@@ -48,7 +48,7 @@ impl RemainingCompactions {
     }
 
     /// Adds the compactions to a script's arguments.
-    pub(crate) fn add_to<'a>(&'a self, call: Call<'a>) -> Call<'a> {
+    pub(super) fn add_to<'a>(&'a self, call: Call<'a>) -> Call<'a> {
         self.fields.iter().flatten().fold(call, |call, field| call.text(field))
     }
 }

@@ -6,12 +6,12 @@ use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Seq, StoreError,
 };
 
+use super::{compact, sweep::sweep};
 use crate::{
     call::{Call, Shared, call_name},
-    compact,
     error::{Contended, LogFull, UnexpectedReply},
     reply::Reply,
-    scripts, sweep,
+    scripts,
 };
 
 /// The number of times that an append removes the rest of a truncation before it gives up. Another call may leave a new
@@ -80,7 +80,7 @@ async fn run(shared: &Shared, id: &ConversationId, call: &Call<'_>) -> Result<Re
         if reply.word != "sweep" {
             return Ok(reply);
         }
-        sweep::sweep(shared, id).await?;
+        sweep(shared, id).await?;
     }
     Err(StoreError::unavailable(Contended))
 }

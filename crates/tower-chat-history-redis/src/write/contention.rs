@@ -16,13 +16,13 @@ const MAX_PAUSE: Duration = Duration::from_millis(64);
 
 /// The attempts of one call. It starts again if another call was faster.
 #[derive(Debug)]
-pub(crate) struct ContentionRetry {
+pub(super) struct ContentionRetry {
     made: u32,
     pause: Duration,
 }
 
 impl ContentionRetry {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { made: 1, pause: FIRST_PAUSE }
     }
 
@@ -30,7 +30,7 @@ impl ContentionRetry {
     ///
     /// The second attempt does not wait. Further ones wait for random times: calls that conflict drift apart, and a
     /// conversation that changes all the time is not queried all the time.
-    pub(crate) async fn again(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn again(&mut self) -> Result<(), StoreError> {
         if self.made >= MAX_ATTEMPTS {
             return Err(StoreError::unavailable(Contended));
         }

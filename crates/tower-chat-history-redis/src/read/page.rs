@@ -7,7 +7,7 @@ use crate::{call::Shared, error::UnexpectedReply, scripts};
 /// The largest size of a page's messages. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: u64 = 4 << 20;
 
-pub(crate) async fn read(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+pub(crate) async fn page(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
     let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(MAX_PAGE_BYTES);
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {

@@ -33,7 +33,7 @@ pub(crate) async fn compact(
 }
 
 /// Adds a compaction to a script's arguments.
-pub(crate) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
+pub(super) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
     let cut = &compact.cut;
     let [window, rounds, cleared, covers] = positions_of(cut);
     let covers_window = if cut.covers_to() > cut.window_start { "1" } else { "0" };
@@ -43,7 +43,7 @@ pub(crate) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a
 }
 
 /// Reads the outcome of a compaction.
-pub(crate) fn outcome(
+pub(super) fn outcome(
     kind: &str,
     reply: &mut Reply,
     id: &ConversationId,
@@ -57,7 +57,7 @@ pub(crate) fn outcome(
 }
 
 /// Reads the refusal of a compaction. The script decides, and [`Cut::check`] finds the broken rule from the same facts.
-pub(crate) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&Compact>) -> StoreError {
+pub(super) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&Compact>) -> StoreError {
     let Some(compact) = compact else { return UnexpectedReply::error() };
     match reply.word.as_str() {
         "compaction" => corrupt_compaction(id, &compact.profile, Box::new(Damaged)),

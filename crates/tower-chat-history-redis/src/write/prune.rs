@@ -2,10 +2,8 @@
 
 use tower_chat_history_core::{Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
-use crate::{
-    call::Shared, contention::ContentionRetry, error::UnexpectedReply, remaining::RemainingCompactions, scripts,
-    sweep::sweep,
-};
+use super::{contention::ContentionRetry, remaining::RemainingCompactions, sweep::sweep};
+use crate::{call::Shared, error::UnexpectedReply, scripts};
 
 pub(crate) async fn prune(
     shared: &Shared,
