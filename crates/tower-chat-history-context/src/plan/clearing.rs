@@ -3,7 +3,7 @@
 use tower_chat_history_core::{Message, Seq, ToolCall};
 
 use super::{
-    fit::FitBudget,
+    FitBudget,
     fold::{Item, Round},
 };
 use crate::budget::ClearResults;

@@ -23,10 +23,10 @@ mod window_index;
 use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
 
 pub use self::{
-    call_budget::CallBudget,
+    call_budget::{CallBudget, FitBudget},
     error::{FitError, InputError, TranscriptError},
     fallbacks::plan,
-    fit::{Fit, FitBudget},
+    fit::Fit,
     grown::GrownWindow,
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
