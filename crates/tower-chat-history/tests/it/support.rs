@@ -8,9 +8,10 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
-    InConversation, Message, Reply, TurnInput, TurnReport,
+    InConversation, MemoryStore, Message, Reply, TurnInput, TurnReport,
     adapt::{AdaptRequest, CallScope, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
 };
+use tower_chat_history_test::FaultStore;
 use tower_test::mock::{Handle, Mock, Spawn};
 
 /// The adapter of a model that takes messages, and returns a message or a stream of pieces.
@@ -133,6 +134,10 @@ pub fn streaming(store: impl HistoryStore, options: HistoryOptions) -> (Streamin
 
 pub fn id() -> ConversationId {
     ConversationId::new(["tests", "one"]).unwrap()
+}
+
+pub fn fault_store() -> FaultStore<MemoryStore> {
+    FaultStore::new(MemoryStore::new())
 }
 
 pub fn ask(text: &str) -> InConversation<Request> {
