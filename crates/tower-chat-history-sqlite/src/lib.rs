@@ -34,14 +34,14 @@
 //! - Several processes on one machine may use the same file.
 //! - A load reads the rows of its window only, however long the log is.
 //!
-//! # Details
+//! # Guide
 //!
 //! | page | contents |
 //! |---|---|
-//! | [`durability`] | the meaning of an acknowledged append, shared commits, dropped calls |
-//! | [`processes`] | several processes on one file: limits, locks, stopped processes |
-//! | [`file`](mod@file) | names, files beside the database, backups, replacement, deleted text |
-//! | [`damage`] | damaged files and rows: what is detected |
+//! | [durability](guide::durability) | the meaning of an acknowledged append, shared commits, dropped calls |
+//! | [processes](guide::processes) | several processes on one file: limits, locks, stopped processes |
+//! | [file](guide::file) | names, files beside the database, backups, replacement, deleted text |
+//! | [damage](guide::damage) | damaged files and rows: what is detected |
 //!
 //! # Features
 //!
@@ -54,6 +54,7 @@
 mod command;
 mod connection;
 mod error;
+pub mod guide;
 mod job;
 mod open;
 mod options;
@@ -64,15 +65,6 @@ mod stats;
 mod store;
 mod wait;
 mod write;
-
-#[doc = include_str!("../docs/damage.md")]
-pub mod damage {}
-#[doc = include_str!("../docs/durability.md")]
-pub mod durability {}
-#[doc = include_str!("../docs/file.md")]
-pub mod file {}
-#[doc = include_str!("../docs/processes.md")]
-pub mod processes {}
 
 pub use self::{
     error::{Closed, OpenError, Replaced},
@@ -85,4 +77,4 @@ pub use self::{
 /// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}
