@@ -48,8 +48,7 @@
 pub mod budget;
 #[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
-#[doc(hidden)] // The types of this module are at the crate's root.
-pub mod request;
+mod request;
 pub mod tokens;
 pub mod trim;
 pub mod view;

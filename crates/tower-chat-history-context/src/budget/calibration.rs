@@ -14,14 +14,14 @@ use tower_chat_history_core::ConversationId;
 /// A conversation's factor depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller can
 /// construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
 pub struct Calibration {
-    ratios: Cache<Key, Ratios>,
+    ratios: Cache<CalibrationKey, Ratios>,
     keys: [RandomState; 2],
 }
 
 #[doc(hidden)]
 /// The conversation, model and counter that a factor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64, u64);
+pub struct CalibrationKey(u64, u64);
 
 /// The weighted sum of the ratios of a conversation's calls. Newer calls have more weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,20 +52,19 @@ impl Calibration {
 
     /// Returns the key of a conversation's calls of this model, counted by this counter.
     #[must_use]
-    pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> Key {
+    pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> CalibrationKey {
         let [one, other] = self.keys.each_ref().map(|key| key.hash_one((conversation, model, counter)));
-        Key(one, other)
+        CalibrationKey(one, other)
     }
 
     /// Returns the ratio for this key, from 1 to 1.5. It is 1 if there is no entry.
     #[must_use]
-    pub fn ratio(&self, key: Key) -> f64 {
+    pub fn ratio(&self, key: CalibrationKey) -> f64 {
         self.ratios.get(&key).map_or(1.0, |ratios| (ratios.sum / ratios.weights).clamp(1.0, LARGEST_RATIO))
     }
 
     /// Adds the provider's report about a prompt that had `counted` tokens.
-    #[allow(clippy::cast_precision_loss)] // A ratio does not need more digits.
-    pub fn learn(&self, key: Key, counted: u64, reported: u64) {
+    pub fn learn(&self, key: CalibrationKey, counted: u64, reported: u64) {
         if counted < MIN_PROMPT_TOKENS {
             return;
         }
@@ -77,7 +76,7 @@ impl Calibration {
     }
 
     /// Removes the entry, because the conversation begins anew.
-    pub fn forget(&self, key: Key) {
+    pub fn forget(&self, key: CalibrationKey) {
         self.ratios.remove(&key);
     }
 }
@@ -100,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    fn key(calibration: &Calibration, conversation: usize) -> Key {
+    fn key(calibration: &Calibration, conversation: usize) -> CalibrationKey {
         let id = ConversationId::new([conversation.to_string()]).unwrap();
         calibration.key(&id, Some("m"), "c")
     }

@@ -89,7 +89,6 @@ impl Limits {
 }
 
 // Counts of tokens are small enough for `f64`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
 fn scaled(tokens: u64, ratio: f64) -> u64 {
     if (ratio - 1.0).abs() < f64::EPSILON { tokens } else { (tokens as f64 * ratio) as u64 }
 }
@@ -220,11 +219,9 @@ mod tests {
         for ratio in [1.0, 1.01, 1.3] {
             let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
             let prompt = limits.max_prompt(limits.reserve);
-            #[allow(clippy::cast_precision_loss)]
             let charged = prompt as f64 * ratio;
             assert!(charged + 200.0 <= 1_000.0, "{charged}");
             for prompt in 0..prompt {
-                #[allow(clippy::cast_precision_loss)]
                 let sum = prompt as f64 * ratio + limits.max_reply(prompt) as f64;
                 assert!(sum <= 1_000.0, "{sum}");
             }

@@ -42,7 +42,7 @@ mod watermarks;
 
 #[doc(hidden)]
 pub use self::{
-    calibration::{Calibration, Key as CalibrationKey},
+    calibration::{Calibration, CalibrationKey},
     limits::Limits,
 };
 pub use self::{

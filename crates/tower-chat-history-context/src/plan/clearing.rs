@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tower_chat_history_core::{Message, Seq};
 
 use super::{
-    fit::FitBudget,
+    FitBudget,
     fold::{Item, Round},
 };
 use crate::budget::ClearResults;

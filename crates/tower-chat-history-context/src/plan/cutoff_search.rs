@@ -1,7 +1,7 @@
 //! The search for the cutoffs of a window that has to be compacted.
 
 use super::{
-    fit::FitBudget,
+    FitBudget,
     sizes::{Bounds, Cutoffs, Size, Sizes},
     window_index::WindowIndex,
 };

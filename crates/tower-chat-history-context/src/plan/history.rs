@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Cut, Expect, Message, Recorded, Seq, Summary, Window};
 
-use super::window_index::opens_turn;
+use super::window_index::can_start_window;
 
 /// The history that a turn starts from.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn turns(self) -> usize {
         let exchanges = self.window().map_or(&[][..], |window| &window.exchanges);
-        exchanges.iter().filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
+        exchanges.iter().filter(|recorded| can_start_window(recorded)).count().saturating_add(1)
     }
 
     /// Returns `true` if the window is less than the whole conversation.

@@ -79,7 +79,6 @@ impl LangChainEstimate {
         self.tokens(tools.iter().map(|tool| python::json_len(tool.as_ref())).sum())
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // As Python does.
     fn tokens(&self, chars: usize) -> u32 {
         (chars as f64 / self.chars_per_token).ceil() as u32
     }

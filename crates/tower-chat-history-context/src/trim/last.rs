@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{Speaker, Trim, can_end_on, fit::Scanned, pairs, partial::partial, speaker::Speakers};
+use super::{Speaker, Trim, can_end_on, pairs, partial::partial, scan::Scanned, speaker::Speakers};
 use crate::tokens::CountMessages;
 
 pub(super) fn last<S, C: CountMessages + ?Sized>(

@@ -21,26 +21,26 @@
 //! assert_eq!(kept, [&messages[..1], &messages[3..]].concat());
 //! ```
 
-mod context;
 mod filter;
 mod first;
-mod fit;
 mod last;
 mod merge;
 mod options;
 mod pairs;
 mod partial;
+mod scan;
 mod speaker;
+mod valid_prompt;
 
 use tower_chat_history_core::Message;
 
 use self::options::Strategy;
 pub use self::{
-    context::fit_messages,
     filter::{MessageFilter, filter_messages},
     merge::merge_message_runs,
     options::{First, Last, Trim},
     speaker::Speaker,
+    valid_prompt::fit_messages,
 };
 pub use crate::plan::FitError;
 use crate::tokens::CountMessages;

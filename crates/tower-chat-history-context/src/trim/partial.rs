@@ -4,7 +4,7 @@ use tower_chat_history_core::{Content, Message};
 
 use super::{
     Trim,
-    fit::{Scanned, largest_fitting},
+    scan::{Scanned, largest_fitting},
 };
 use crate::tokens::CountMessages;
 

@@ -13,7 +13,6 @@ use examples::Provider;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, HistoryStoreExt as _, InConversation,
-    store::ConversationExt as _,
 };
 use tower_chat_history_openai::{ChatService, OpenAi};
 
