@@ -35,11 +35,11 @@ struct Ratios {
 /// tenth of its weight.
 const DECAY: f64 = 0.8;
 
-/// Prompts with fewer counted tokens are ignored. The tokens that frame a prompt, or that are hidden in it, are a
-/// constant and not proportional to its size. In a small prompt they would distort the ratio.
+/// Prompts with fewer counted tokens are ignored. A provider adds a constant number of tokens that are not counted,
+/// independent of the prompt's size. In a small prompt they would distort the ratio.
 const MIN_PROMPT_TOKENS: u64 = 500;
 
-/// The largest ratio that is used. A larger one means that the report is about something else than the counted prompt.
+/// The largest ratio that is used. A larger one means that the reported usage is not that of the counted prompt.
 const LARGEST_RATIO: f64 = 1.5;
 
 /// The largest number of entries, of about 50 bytes each.

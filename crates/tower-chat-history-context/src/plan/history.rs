@@ -11,7 +11,7 @@ pub enum History<'a> {
     Absent,
     /// The conversation's window.
     Window(&'a Window),
-    /// The history could not be loaded. It is replaced by the messages that the caller resent, as a log.
+    /// The history could not be loaded. The messages that the caller resent replace it, in the form of a log.
     Resent(&'a [Recorded]),
 }
 
@@ -73,15 +73,15 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns `true` if exchanges left the window that no summary covers.
+    /// Returns `true` if some exchanges are neither in the window nor covered by the summary, although they are stored.
     #[must_use]
     pub fn has_gap(self) -> bool {
         let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another
-    /// exchange in the meantime.
+    /// Returns the expectation of the append. With `rejects_others`, the append fails if another exchange was stored
+    /// after the load.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {

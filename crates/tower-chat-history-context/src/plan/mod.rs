@@ -68,7 +68,7 @@ pub struct PlanInput<'a> {
     pub budget: Option<FitBudget<'a>>,
 }
 
-/// Plans a call with exactly this summary and this budget.
+/// Plans a call with this summary and this budget, without fallbacks.
 fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *call;
     let window = history.window();

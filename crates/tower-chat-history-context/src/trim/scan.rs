@@ -1,22 +1,23 @@
-//! Counting the messages that fit, from one end of a list.
+//! Counting the messages that fit, from the newest or from the oldest message on.
 
 use tower_chat_history_core::Message;
 
 use crate::tokens::CountMessages;
 
-/// The part of a list that was scanned, beginning at the end that is kept. The messages are in the order of the list.
+/// The scanned part of a list. The scan starts at the newest or at the oldest message, whichever side is kept. The
+/// messages are in the order of the list.
 pub(super) struct Scanned {
     /// The messages up to and including the first one that does not fit.
     pub(super) messages: Vec<Message>,
     /// True if the newest messages are kept.
     pub(super) from_end: bool,
-    /// The number of messages that fit, counted from the end that is kept.
+    /// The number of messages that fit, counted from the side that is kept.
     pub(super) fitting: usize,
 }
 
 impl Scanned {
-    /// Scans a list, which starts with the message at the end that is kept. If counts add up, the scan stops at the
-    /// first message that does not fit, and counts no message twice.
+    /// Scans a list, which the iterator yields from the side that is kept. If the counter is additive, the scan stops
+    /// at the first message that does not fit, and counts no message twice.
     pub(super) fn of<'a, C: CountMessages + ?Sized>(
         list: impl Iterator<Item = &'a Message>,
         from_end: bool,
@@ -51,7 +52,7 @@ impl Scanned {
         if fits(all) { all } else { largest_fitting(all, fits) }
     }
 
-    /// Returns `count` messages at the end that is kept, in the order of the list.
+    /// Returns the `count` messages at the side that is kept, in the order of the list.
     fn kept(&self, count: usize) -> &[Message] {
         if self.from_end { &self.messages[self.messages.len() - count..] } else { &self.messages[..count] }
     }

@@ -9,20 +9,24 @@ use crate::{
     tokens::{TokenCounter, tokens_of},
 };
 
-/// Returns the messages that fit, chosen as the layer of `tower-chat-history` chooses them. The list that it returns is
-/// a valid prompt and within the budget.
+/// Returns the messages that fit, by the rules of the layer of `tower-chat-history`. The returned list is a valid
+/// prompt and has at most `max_tokens` tokens. Only the messages count, without tools and the priming of the reply.
 ///
 /// The system and developer messages at the beginning of the list stay. All messages after the last assistant message
 /// stay too. If these are tool results, their calls and the question of that turn also stay.
 ///
-/// If the messages between do not all fit, the oldest turns are left out, or only the oldest tool rounds, so that the
-/// questions and answers of their turns stay, or both. The combination that keeps the most tokens is used. A call and
-/// its results are always kept or left out together.
+/// If the messages between these two groups do not all fit, the function can leave out the oldest turns, and it can
+/// leave out the oldest tool rounds of the remaining turns, of which the questions and answers stay. It uses the
+/// combination that keeps the most tokens. A tool call and its results are always kept or left out together.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};
 ///
-/// let messages = [Message::user("Who is Tom?"), Message::assistant("A cat."), Message::user("And Jerry?")];
+/// let messages = [
+///     Message::user("Who is Tom?"),
+///     Message::assistant("A cat."),
+///     Message::user("And Jerry?"),
+/// ];
 /// assert_eq!(fit_messages(&messages, 100, &ByteEstimate::new())?, messages);
 /// assert_eq!(fit_messages(&messages, 10, &ByteEstimate::new())?, messages[2..]);
 /// assert!(fit_messages(&messages, 5, &ByteEstimate::new()).is_err());
@@ -31,8 +35,9 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Returns an error if the messages that have to stay are larger than `max_tokens`, if the list ends with an assistant
-/// message, or if it ends with results that do not answer its calls.
+/// Returns [`FitError::DoesNotFit`] if the messages that have to stay are larger than `max_tokens`. Returns
+/// [`FitError::Input`] if the list has no message after its system and developer messages, if it ends with an assistant
+/// message, or if it ends with tool results that do not answer exactly the calls before them.
 pub fn fit_messages<C>(messages: &[Message], max_tokens: u64, counter: &C) -> Result<Vec<Message>, FitError>
 where
     C: TokenCounter + ?Sized,

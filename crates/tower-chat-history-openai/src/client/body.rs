@@ -15,11 +15,11 @@ use super::{CallError, fields::Fields};
 /// The body of a chat request, whose messages can be replaced.
 pub(super) struct ChatBody {
     bytes: Bytes,
-    /// The end of the caller's head: after its last message, or after the `[`.
+    /// The index after the head's last byte: after its last message, or after the `[`.
     head_end: usize,
     /// True if there is a head.
     has_head: bool,
-    /// The beginning of the input: its first message, or the `]`.
+    /// The index of the input's first byte: that of its first message, or of the `]`.
     input_start: usize,
     /// True if there are messages between head and input, which the window replaces.
     has_transcript: bool,

@@ -44,7 +44,7 @@ impl Agent {
         Self { chat, store, id, model: provider.model.clone() }
     }
 
-    /// Returns the tool calls that an earlier process has not answered.
+    /// Returns the tool calls to which an earlier process has stored no result.
     pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
         let calls = self.store.conversation(&self.id).open_calls().await?;
         let call = |call: tower_chat_history::store::ToolCall| ChatCompletionMessageToolCall {
