@@ -1,8 +1,9 @@
 //! The cost of planning a prompt within a budget.
 //!
-//! A turn begins and is dropped: it loads from memory, plans, and stores nothing. `unlimited` has no budget, so the
-//! cost of planning is the difference to it. `fits` is the common case. `compacts` is a call whose window is too
-//! large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, with a budget for 50 to 60 messages.
+//! A turn begins and is dropped: it loads from memory, plans, and stores nothing. `unlimited` has no budget: the cost
+//! of planning is the time of another measurement minus the time of `unlimited`. `fits` is the common case. `compacts`
+//! is a call whose window is too large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, with a budget for
+//! up to 60 messages.
 //!
 //! Run it with `cargo bench -p benches --bench plan`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
@@ -77,7 +78,7 @@ fn plan(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A conversation of `turns` turns. It is recreated when it has grown by a tenth, at least by 40 turns.
+/// A conversation of `turns` turns. It is recreated after it has grown by more than a tenth and by more than 40 turns.
 struct Talk {
     engine: Engine,
     store: MemoryStore,
@@ -85,7 +86,7 @@ struct Talk {
     more: usize,
 }
 
-/// The size of the window in turns, after a compaction and at most.
+/// The size of the window in turns: after a compaction, and before the next one.
 const MIN_WINDOW: usize = 22;
 const MAX_WINDOW: usize = 30;
 

@@ -1,4 +1,4 @@
-//! The cost of a turn with PostgreSQL and with Redis: reads a window of 60 messages and appends two messages.
+//! The cost of a turn with PostgreSQL and with Redis. A turn reads a window of 60 messages and appends two messages.
 //!
 //! Each run compares:
 //!
@@ -6,14 +6,15 @@
 //! - `by hand`: the same, plus the work of a service without this library: it builds a request and calls the model;
 //! - `store`: the store alone, a load and an append;
 //! - `layer`: the whole layer;
-//! - `cached`: store and layer with a `CachedStore`, if all calls of a conversation reach one process. Without it,
-//!   each turn transfers and decodes its whole window.
+//! - `store, cached` and `layer, cached`: the same with a `CachedStore`, if all calls of a conversation reach one
+//!   process. Without the cache, each turn transfers and decodes its whole window.
 //!
-//! The contestants take turns and the medians are printed. Statistics of each one alone would mean little, because
-//! the servers run on the same machine.
+//! The contestants alternate in one run, and the median time of each is printed. Separate measurements could not be
+//! compared, because the servers run on the same machine and influence the times.
 //!
-//! Run it with `cargo bench -p benches --bench servers`. It starts the servers from the installed programs; if one is
-//! not installed, a line says so and it is left out. A name (`-- redis`) selects one.
+//! Run it with `cargo bench -p benches --bench servers`. It starts the servers from the installed programs. A server
+//! that is not installed is left out, and a line reports that. To measure only one server, name it: `-- postgres` or
+//! `-- redis`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
@@ -141,19 +142,19 @@ impl Raw for Lists {
     }
 }
 
-/// Returns a limit of this many messages, and practically no limit of bytes.
+/// Returns a load limit of this many messages, and practically no limit of bytes.
 fn limit(messages: usize) -> LoadLimit {
     LoadLimit::new(messages, 1 << 30).unwrap()
 }
 
-/// A turn with the driver alone.
+/// Makes a turn with the driver alone.
 async fn raw_turn(raw: Arc<impl Raw>, circle: Arc<Circle>) {
     let session = circle.next();
     assert_eq!(black_box(raw.read(session).await).len(), WINDOW);
     raw.write(session).await;
 }
 
-/// A turn with the driver, and a model call with the messages read, as in a service that stores only texts.
+/// Makes a turn with the driver and a model call, as in a service that stores only texts.
 async fn turn_by_hand(raw: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
     let session = circle.next();
     let mut request = question();
@@ -168,7 +169,7 @@ async fn turn_by_hand(raw: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
     raw.write(session).await;
 }
 
-/// A load and an append, without the layer.
+/// Makes a load and an append, without the layer.
 async fn store_turn(store: Arc<dyn HistoryStore>, circle: Arc<Circle>) {
     let id = conversation(circle.next());
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
@@ -182,7 +183,7 @@ type Chat = ChatHistory<Llm, OpenAi>;
 
 fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
     // Conversations grow during the bench. With this limit, windows have 60 to 80 messages, because a compaction goes
-    // down to three quarters of it.
+    // down to three quarters of the limit.
     let options = HistoryOptions::new().context(ContextOptions::new().load_limit(limit(WINDOW * 4 / 3)));
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
 }

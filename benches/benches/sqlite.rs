@@ -1,4 +1,4 @@
-//! The cost of a turn with an SQLite file: reads a window of 60 messages and appends two messages.
+//! The cost of a turn with an SQLite file. A turn reads a window of 60 messages and appends two messages.
 //!
 //! Each run compares:
 //!
@@ -12,8 +12,8 @@
 //! The table is tuned for speed: it does no encoding, no checks and no retries.
 //!
 //! Run it with `cargo bench -p benches --bench sqlite`. The databases are on the disk of the target directory. With
-//! `PAIRED=1` in the environment, the contestants take turns and the medians are printed, without statistics. Use
-//! this on a busy machine or with a disk of varying speed, where other figures cannot be compared.
+//! `PAIRED=1` in the environment, the contestants alternate in one run, and only the median time of each is printed.
+//! Use this on a busy machine, or with a disk of varying speed, where separate measurements cannot be compared.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
@@ -127,7 +127,8 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    // The two contestants with the layer use one half of the conversations each. The others use half of the table's.
+    // Each of the two contestants with the layer uses its own half of the store's conversations. The two contestants
+    // with the table share one half of the table's conversations.
     let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
     let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
 

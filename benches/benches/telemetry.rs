@@ -1,8 +1,8 @@
 //! The cost of a turn's spans: without a subscriber, and exported in batches.
 //!
-//! A turn uses the engine with the memory store, a window of about 60 messages of 250 bytes, and a budget. Look at the
-//! printed differences. They are measured in pairs: turns of both kinds alternate in one run, so that other load on the
-//! machine affects both.
+//! A turn uses the engine with the memory store, a window of about 60 messages of 250 bytes, and a budget. The main
+//! result is the printed differences. They are measured in pairs: turns of both kinds alternate in one run, so that
+//! other load on the machine affects both. `noise` is the difference between two equal kinds of turns.
 //!
 //! Run it with `cargo bench -p benches --bench telemetry`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
@@ -88,7 +88,7 @@ impl Talk {
     }
 }
 
-/// Returns the median of the additional time of the second kind of turn, in microseconds.
+/// Returns the additional time of the second kind of turn, in microseconds: the median of the differences of all pairs.
 fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> f64 {
     let mut differences: Vec<f64> = (0..PAIRS)
         .map(|_| {
@@ -104,7 +104,7 @@ fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() 
 fn without_subscriber() {
     let (without, with) = (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()));
     let twice = Talk::new(Telemetry::new().spans(false));
-    println!("the same twice: {:+.3} us", median_difference(|| without.turn(), || twice.turn()));
+    println!("noise: {:+.3} us", median_difference(|| without.turn(), || twice.turn()));
     println!("spans without a subscriber: {:+.3} us", median_difference(|| without.turn(), || with.turn()));
 }
 

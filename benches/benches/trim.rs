@@ -1,8 +1,8 @@
 //! Trimming a list of 10,000 messages to 4,000 tokens.
 //!
-//! The messages have token counts, as loaded messages do; in `exact_new_messages` they have none and are counted.
-//! `CORPUS` can name a file with one text per line; without it, all texts are equal. `peers/trim.py` uses it to measure
-//! LangChain's `trim_messages` with the same messages.
+//! The messages have token counts, as loaded messages do. In `exact_new_messages`, they have none, so they are counted.
+//! The environment variable `CORPUS` can name a file with one text per line. Without it, all texts are equal.
+//! `peers/trim.py` sets the variable, and measures LangChain's `trim_messages` with the same messages.
 //!
 //! Run it with `cargo bench -p benches --bench trim`.
 #![allow(clippy::unwrap_used)] // Benches may panic.

@@ -1,4 +1,4 @@
-//! Paired measurements: contestants that do the same work take turns in one run.
+//! Paired measurements: contestants that do the same work alternate in one run.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -12,9 +12,9 @@ pub const TASKS: usize = 64;
 /// See [`TASKS`].
 pub const TURNS: usize = 8;
 
-/// The conversations of one contestant, in a fixed order that is not sequential and uses each of them before it
-/// repeats one. Each contestant has its own conversations, so that none of them works on a conversation that another
-/// one has extended.
+/// The conversations of one contestant, in a fixed order that is not sequential. Each conversation is used once before
+/// the order repeats. Each contestant has its own conversations, so that it never works on one that another contestant
+/// has extended.
 #[derive(Debug)]
 pub struct Circle {
     from: usize,
@@ -61,7 +61,7 @@ pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> 
 /// The contestants: a name, and a function that measures one run.
 pub type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
 
-/// Runs the contestants in turn, and prints the median of each and its ratio to the first one's.
+/// Runs the contestants alternately. Prints the median time of each, and its ratio to that of the first contestant.
 pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
     let mut times = vec![Vec::new(); contest.len()];
     for round in 0..rounds + rounds / 10 {
@@ -80,6 +80,6 @@ pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
     let medians: Vec<f64> = medians.collect();
     let first = medians.first().copied().unwrap_or_default();
     for ((name, _), median) in contest.iter().zip(medians) {
-        println!("{title:16} {name:16} {median:10.1} us {:6.2} of the first", median / first);
+        println!("{title:16} {name:16} {median:10.1} us {:6.2} times the first", median / first);
     }
 }

@@ -9,11 +9,11 @@ DATA is a folder of *.jsonl files with recorded runs of tool-calling models, one
 `approximate` follows version 1.7.2) and tiktoken. Without a network, TIKTOKEN_CACHE_DIR must name a folder with the
 vocabulary.
 
-Every model call of a run becomes one request for each budget. If the strategy includes the system message, there are
-further requests whose budgets are in addition to that message. Each request is made twice: with the original messages,
-and with their texts as lists of parts (text parts, plain strings, images and parts of an unknown type, depending on the
-position of the message). LangChain receives the same messages. Messages that it cannot load, because their arguments
-are invalid JSON, are left out on both sides.
+Every model call of a run becomes one request for each budget. If the strategy keeps the system message, there is a
+second request for each budget, in which the tokens of that message are added to the budget. Each request is made twice:
+with the original messages, and with their texts as lists of parts (text parts, plain strings, images and parts of an
+unknown type, depending on the position of the message). LangChain receives the same messages. If LangChain cannot load
+a message, because the arguments of a tool call are invalid JSON, the message is left out for both programs.
 
 Prints a table, and the ids and sizes of all differences. The exit status is 1 if there is a difference.
 """

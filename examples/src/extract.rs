@@ -17,8 +17,8 @@ const WORDS: usize = 8;
 /// The beginning of the line with the user's name. The mock model recognizes a name by it.
 const NAME: &str = "My name is ";
 
-/// A summarizer that extracts the beginnings of messages: the newest ones, as many as fit into the summary, and
-/// always the user's name. The same input always gives the same summary.
+/// A summarizer that extracts the first words of the newest messages, as many as fit into the summary, and the user's
+/// name. The same input always gives the same summary.
 ///
 /// It reports the token usage that a model would have with the default prompt.
 pub struct Extract {
@@ -37,7 +37,7 @@ impl Extract {
         let mut lines: Vec<String> =
             previous.lines().filter(|line| !line.starts_with(NAME)).map(str::to_owned).collect();
         lines.extend(request.messages.iter().filter_map(extract));
-        // The name comes last: of several names, the mock model uses the last one.
+        // The name is the last line, because the mock model uses the last name that it finds.
         lines.extend(name(previous, &request.messages));
         loop {
             let text = lines.join("\n");

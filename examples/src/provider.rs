@@ -14,7 +14,7 @@ use crate::{Counter, Extract};
 
 /// A provider of chat completions.
 pub struct Provider {
-    /// The address and the credentials of the client.
+    /// The configuration of clients: the address and the credentials.
     pub config: Arc<dyn Config>,
     /// The name of the model.
     pub model: String,
@@ -31,15 +31,15 @@ impl std::fmt::Debug for Provider {
 }
 
 impl Provider {
-    /// Creates the provider that the environment variables describe.
+    /// Creates a provider from environment variables:
     ///
     /// - `OPENAI_API_KEY`: OpenAI, or the compatible provider at `OPENAI_BASE_URL`;
-    /// - also `AZURE_OPENAI_ENDPOINT` and `AZURE_OPENAI_DEPLOYMENT` (and optionally `AZURE_OPENAI_API_VERSION`):
-    ///   Azure;
-    /// - no key: a mock model in this process.
+    /// - `OPENAI_API_KEY` with `AZURE_OPENAI_ENDPOINT` and `AZURE_OPENAI_DEPLOYMENT` (and optionally
+    ///   `AZURE_OPENAI_API_VERSION`): Azure;
+    /// - no `OPENAI_API_KEY`: a mock model in this process.
     ///
-    /// The model is `model`, otherwise `OPENAI_MODEL`, otherwise `gpt-4o-mini`. The mock model returns the replies of
-    /// `mock`, which depend only on the messages that it receives.
+    /// The model's name is `model`, or else `OPENAI_MODEL`, or else `gpt-4o-mini`. `mock` has the replies of the mock
+    /// model.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Provider {
         Client::with_config(Arc::clone(&self.config))
     }
 
-    /// Returns a summarizer: the same model, or for the mock model [`Extract`].
+    /// Returns a summarizer. It calls the provider's model. For the mock model, it is [`Extract`].
     #[must_use]
     pub fn summarizer(&self) -> Arc<dyn Summarizer> {
         if self.mock.is_some() {
@@ -110,7 +110,7 @@ impl std::fmt::Display for ProviderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Mock(error) => write!(f, "the mock model server cannot listen: {error}"),
-            Self::Azure(missing) => write!(f, "Azure also requires {missing}"),
+            Self::Azure(missing) => write!(f, "Azure also requires the environment variable {missing}"),
         }
     }
 }

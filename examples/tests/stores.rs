@@ -1,5 +1,5 @@
-//! The programs over every store that `--store` accepts. If a server is not installed, its test is listed as ignored
-//! and a line says so; with `REQUIRE_SERVERS=1` that is a failure.
+//! Tests of the programs with every store that `--store` accepts. If a server is not installed, its test is listed as
+//! ignored, and a line reports that. With `REQUIRE_SERVERS=1`, a server that is not installed is a failure.
 
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 

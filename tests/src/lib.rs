@@ -2,7 +2,7 @@
 //! compare, and the random tests.
 
 // This crate consists of assertions.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+#![allow(clippy::unwrap_used)]
 
 mod chat;
 mod property;

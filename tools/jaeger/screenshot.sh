@@ -10,7 +10,7 @@
 #
 # Environment variables, with their defaults in parentheses:
 #
-#   TRACE_SPAN     name of a span in the trace; of several such traces, the one with the most spans (summarize)
+#   TRACE_SPAN     name of a span: of all traces with such a span, the one with the most spans is shown (summarize)
 #   OPEN           name of a span: the first such span is shown with its details and tags (none)
 #   WIDTH, HEIGHT  size of the window, in CSS pixels (1400, 800)
 #   SCALE          image pixels per CSS pixel (1)

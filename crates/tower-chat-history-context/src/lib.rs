@@ -1,4 +1,4 @@
-//! Fits lists of chat messages into a model's context window, and keeps them valid for the provider.
+//! Fits lists of chat messages into a model's context window, and keeps the lists valid for the provider.
 //!
 //! The crate has token counters, the context windows of models, functions that trim lists, and rules that keep tool
 //! calls and their results together. It needs no async runtime and no tower.
@@ -6,7 +6,9 @@
 //! # Example
 //!
 //! ```
-//! use tower_chat_history_context::{FitError, Message, tokens::ByteEstimate, trim::fit_messages};
+//! use tower_chat_history_context::{
+//!     FitError, Message, tokens::ByteEstimate, trim::fit_messages,
+//! };
 //!
 //! fn main() -> Result<(), FitError> {
 //!     let messages = [
@@ -15,13 +17,14 @@
 //!         Message::assistant("A cat."),
 //!         Message::user("And Jerry?"),
 //!     ];
-//!     let fitting = fit_messages(&messages, 20, &ByteEstimate::new())?;
+//!     let max_tokens = 20;
+//!     let fitting = fit_messages(&messages, max_tokens, &ByteEstimate::new())?;
 //!     assert_eq!(fitting, [Message::system("Be brief."), Message::user("And Jerry?")]);
 //!     Ok(())
 //! }
 //! ```
 //!
-//! The system message and the last question stay. Between them, whole turns are left out, the oldest first.
+//! The system message and the last question always stay. Of the turns between them, the oldest are left out first.
 //!
 //! # Pages
 //!
@@ -41,6 +44,7 @@
 //!
 //! # Next steps
 //!
+//! - Wrap your own tokenizer in [`PerText`](tokens::PerText).
 //! - The crate `tower-chat-history` stores conversations and fits their prompts automatically. It re-exports this
 //!   crate's modules under the same paths.
 //! - The crate `tower-chat-history-openai` has exact token counters for OpenAI's models.
@@ -48,8 +52,7 @@
 pub mod budget;
 #[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
-#[doc(hidden)] // The types of this module are at the crate's root.
-pub mod request;
+mod request;
 pub mod tokens;
 pub mod trim;
 pub mod view;

@@ -1,10 +1,11 @@
 //! The messages of a log in a form that obeys the chat rules, whatever the log holds.
 //!
 //! Providers refuse a prompt that has a tool result without its call, a call without its result, or a reply without
-//! content. A log can have all of these: an agent is canceled between call and result, a second request overtakes the
-//! first, a log is imported from another program. The log itself is never changed. The view is a fold over the log from
-//! left to right. Its only state is the newest round: the last assistant message with calls, as long as only its
-//! results follow it.
+//! content. A log can have all of these, for example after an agent was canceled between call and result, after a
+//! second request overtook the first, or if it was imported from another program. The log itself is never changed.
+//!
+//! The view reads the log once, from the first message to the last. Its only state is the newest round: the last
+//! assistant message with calls, as long as only its results follow it.
 //!
 //! - A tool result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left
 //!   out.
@@ -13,8 +14,9 @@
 //! - An entry of `tool_calls` that no result can answer (it has no id, or is not an object) is left out. If no entry
 //!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
 //!
-//! The view of a longer log therefore begins with the view of the shorter one, byte for byte, and a provider's cache of
-//! the prompt stays valid. A repair that looks at the whole log would change bytes that were already sent.
+//! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
+//! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A
+//! repair that looks at the whole log would change bytes that were already sent.
 //!
 //! ```
 //! use tower_chat_history_context::{Message, View};
@@ -28,18 +30,18 @@
 //!
 //! # Repeated calls
 //!
-//! An interrupted call and its repetition leave two exchanges in the log that answer the same calls.
-//! [`View::push_exchange`] detects this: the first exchange *gives way* to the next one, which means that it is left
-//! out. The prompt of the repetition did not have the first attempt either. An exchange gives way if both conditions
-//! hold:
+//! If a request with tool results is interrupted and sent again, the log has two exchanges that answer the same tool
+//! calls. [`View::push_exchange`] detects this. The first exchange *gives way* to the second one: it is left out of the
+//! view. (The prompt of the second request did not contain it either.) An exchange gives way if both conditions hold:
 //!
-//! - Its reply [broke off](Exchange::incomplete) after tool results, or it has only tool results.
+//! - It has only tool results, or its reply to tool results [broke off](Exchange::incomplete).
 //! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Exchange, Message, Part, Rounds};
 
-/// The substitute for a result that never came. It is constant, so that it never changes a prompt already sent.
+/// The substitute for a result that was never stored. It is constant, so that it never changes a part of a prompt that
+/// was already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
 
 /// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
@@ -80,7 +82,7 @@ impl View {
         self.rounds.end(begun);
     }
 
-    /// Gives way to a call's input: removes the attempt that the input repeats, if there is one.
+    /// Removes the exchange that a call's input repeats, if there is one. See [repeated calls](self#repeated-calls).
     pub(crate) fn make_way_for(&mut self, input: &[Message]) {
         let remaining = self.rounds.make_way_for(input);
         self.truncate_to(remaining);
@@ -90,7 +92,8 @@ impl View {
         self.messages.truncate(len.unwrap_or(usize::MAX));
     }
 
-    /// Gives every open call its constant result, as the next message other than a tool result would.
+    /// Answers every open call with the constant result. The next message would do the same, unless it is a tool
+    /// result.
     pub fn close(&mut self) {
         let left = self.rounds.close();
         self.abandon(&left);
@@ -112,8 +115,8 @@ impl View {
         self.rounds.open()
     }
 
-    /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A call
-    /// then needs no input.
+    /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A
+    /// request then needs no input.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         self.rounds.ends_with_round() && self.open().is_empty()

@@ -73,7 +73,7 @@ impl Compaction {
     /// `None` if it must be removed because it has a summary, which describes removed exchanges. Stores call this
     /// within the prune.
     #[must_use]
-    pub fn without_traces(&self) -> Option<Self> {
+    pub fn without_derived(&self) -> Option<Self> {
         self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()))
     }
 }
@@ -307,9 +307,9 @@ mod tests {
         let version = CompactionVersion::new(4);
         let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));
-        let stays = Compaction::new(version, cut(1, 3, None)).without_traces();
+        let stays = Compaction::new(version, cut(1, 3, None)).without_derived();
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 3, None))));
-        assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_traces(), None);
+        assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_derived(), None);
     }
 
     #[test]

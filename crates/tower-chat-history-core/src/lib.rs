@@ -33,6 +33,7 @@
 //! | --- | --- |
 //! | read, import, fork or clear a conversation | [`Conversation`] |
 //! | have a reply generated again, or change a message | [`Conversation::take_last`], [`Conversation::truncate`] |
+//! | list the tool calls that wait for results | [`Conversation::open_calls`] |
 //! | keep only the last turns | [`Conversation::keep_last_turns`] |
 //! | write a store | [the guide](writing_a_store) |
 //! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`] |

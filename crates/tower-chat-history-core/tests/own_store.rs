@@ -61,7 +61,7 @@ impl Prune for MapStore {
         }
         if derived == Derived::Erase && log.revision().first() > Seq::FIRST {
             log.incarnation = Incarnation::random();
-            log.rewrite_compactions(Compaction::without_traces);
+            log.rewrite_compactions(Compaction::without_derived);
         }
         Ok(Pruned::new(log.revision(), (before - log.exchanges.len()) as u64))
     }

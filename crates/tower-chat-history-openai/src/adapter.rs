@@ -22,24 +22,26 @@ use crate::{counter, deep, error_type::error_type, fold::TypedFold, from_typed, 
 /// The default provider of adapters.
 pub(crate) const PROVIDER: &str = "openai";
 
-/// Adapts async-openai's types for [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). Its calls are
-/// `InConversation<CreateChatCompletionRequest>`. The inner service returns async-openai's response or response stream.
+/// Adapts async-openai's types for [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). The layered service
+/// takes `InConversation<CreateChatCompletionRequest>`. The inner service takes `CreateChatCompletionRequest`, and
+/// returns async-openai's response or response stream.
 ///
 /// # Head and input
 ///
-/// The system and developer messages at the beginning of a request are its head: they are sent first and never
-/// stored. [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) counts
-/// few-shot messages after them as head, too. All other messages are input: they are stored with the reply. For
-/// callers that resend their whole list, set the [input mode](Self::input_mode).
+/// The system and developer messages at the beginning of a request are its head: they are sent first and never stored.
+/// [`InConversation::few_shot_messages`](tower_chat_history::InConversation::few_shot_messages) adds the few-shot
+/// messages after them to the head. All other messages are input: they are stored with the reply. If callers resend
+/// their whole list, set the [input mode](Self::input_mode).
 ///
 /// # Conversations from requests
 ///
-/// With [`id_from`](Self::id_from) or [`id_from_task`](Self::id_from_task), a call is a `CreateChatCompletionRequest`
-/// without an envelope:
+/// With [`id_from`](Self::id_from) or [`id_from_task`](Self::id_from_task), the layered service takes a plain
+/// `CreateChatCompletionRequest`:
 ///
 /// ```
 /// use async_openai::types::chat::{
-///     ChatCompletionRequestUserMessage, CreateChatCompletionRequest, CreateChatCompletionRequestArgs,
+///     ChatCompletionRequestUserMessage, CreateChatCompletionRequest,
+///     CreateChatCompletionRequestArgs,
 /// };
 /// use tower::{Service, ServiceBuilder, ServiceExt};
 /// use tower_chat_history::{BoxError, ChatHistoryLayer, ConversationId, MemoryStore};
@@ -74,7 +76,7 @@ pub struct OpenAi<X = Envelope> {
 }
 
 impl OpenAi {
-    /// Creates an adapter of `InConversation<CreateChatCompletionRequest>`.
+    /// Creates an adapter for calls of the type `InConversation<CreateChatCompletionRequest>`.
     #[must_use]
     pub const fn new() -> Self {
         Self { extract: Envelope::new(), mode: InputMode::New, provider: None }
@@ -82,7 +84,8 @@ impl OpenAi {
 }
 
 impl<X> OpenAi<X> {
-    /// Returns an adapter of `CreateChatCompletionRequest`, whose conversation a closure finds. See [`IdFrom`].
+    /// Returns an adapter for plain `CreateChatCompletionRequest`s. The closure finds the conversation in the request.
+    /// See [`IdFrom`].
     pub fn id_from<F, T>(self, find: F) -> OpenAi<IdFrom<F>>
     where
         F: Fn(&CreateChatCompletionRequest) -> T,
@@ -91,13 +94,13 @@ impl<X> OpenAi<X> {
         self.extract_by(IdFrom::new(find))
     }
 
-    /// Returns an adapter of `CreateChatCompletionRequest`, whose conversation is that of the
-    /// [running task](tower_chat_history::in_conversation).
+    /// Returns an adapter for plain `CreateChatCompletionRequest`s. Each belongs to the conversation of the [running
+    /// task](tower_chat_history::in_conversation).
     pub fn id_from_task(self) -> OpenAi<FromTask> {
         self.extract_by(FromTask::new())
     }
 
-    /// Returns an adapter with this extractor.
+    /// Returns an adapter that finds the conversation with this extractor.
     pub fn extract_by<Y>(self, extract: Y) -> OpenAi<Y> {
         OpenAi { extract, mode: self.mode, provider: self.provider }
     }
@@ -173,7 +176,7 @@ const fn limit_reply(request: &mut CreateChatCompletionRequest, tokens: u32) {
     }
 }
 
-/// An async-openai request that waits for its window.
+/// An async-openai request that waits for its history.
 pub struct TypedDraft {
     request: CreateChatCompletionRequest,
     /// The range of the transcript in the request's messages. The window replaces it.
@@ -252,7 +255,7 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     }
 }
 
-/// Returns the error of a stream that the idle timeout ended, in the form of async-openai's errors of streams.
+/// Converts the idle timeout of a stream to async-openai's error type for streams.
 fn stalled(stalled: StreamStalled) -> OpenAIError {
     OpenAIError::StreamError(Box::new(StreamError::EventStream(stalled.to_string())))
 }

@@ -18,14 +18,15 @@ pub struct Converted {
 
 /// Converts messages of a log to async-openai's types.
 ///
-/// It never fails. Parts that the types cannot carry are left out, and their messages counted.
+/// The conversion never fails. Parts that the types cannot carry are left out, and [`Converted::downgraded`] is the
+/// number of their messages.
 ///
 /// ```
 /// use tower_chat_history::Message;
 /// use tower_chat_history_openai::to_request_messages;
 ///
-/// let reply = Message::from_json(r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#)?;
-/// let log = [Message::user("Hi"), reply];
+/// let reply = r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#;
+/// let log = [Message::user("Hi"), Message::from_json(reply)?];
 /// let converted = to_request_messages(&log);
 /// assert_eq!((converted.messages.len(), converted.downgraded), (2, 1));
 /// # Ok::<(), tower_chat_history::store::MessageError>(())
@@ -43,7 +44,7 @@ pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) 
 /// Converts messages in async-openai's types to messages of a log, for example to
 /// [import](tower_chat_history::Conversation::import) them.
 ///
-/// It never fails and loses nothing.
+/// The conversion never fails and loses nothing.
 ///
 /// ```
 /// use async_openai::types::chat::ChatCompletionRequestUserMessage;
@@ -57,8 +58,8 @@ pub fn from_request_messages<'a>(messages: impl IntoIterator<Item = &'a ChatComp
     messages.into_iter().filter_map(|message| Message::from_serialize(message).ok()).collect()
 }
 
-/// Converts a reply in async-openai's types to a message of a log. With this version of async-openai, it never returns
-/// `None`.
+/// Converts a reply in async-openai's type to a message of a log. It returns `None` if the reply cannot be serialized,
+/// which does not happen with this version of async-openai.
 #[must_use]
 pub fn from_response_message(reply: &ChatCompletionResponseMessage) -> Option<Message> {
     Message::from_serialize(reply).ok()

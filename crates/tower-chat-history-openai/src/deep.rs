@@ -1,4 +1,4 @@
-//! The check for schemas with too many levels.
+//! The check for schemas with too many levels of lists and objects.
 
 use std::mem;
 

@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error};
 
 use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
-use tower_chat_history::{HistoryError, SaveError, store::MessageError, telemetry};
+use tower_chat_history::{HistoryError, SaveError, error, store::MessageError};
 
 /// The name for a response that is not a chat completion.
 const INVALID_RESPONSE: &str = "invalid_response";
@@ -15,7 +15,7 @@ pub(crate) fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<HistoryError>() || error.is::<SaveError>() {
-            return telemetry::error_type(error);
+            return error::error_type(error);
         }
         // In adapters, only reading a response fails with this error.
         if error.is::<MessageError>() {

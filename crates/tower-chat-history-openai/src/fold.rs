@@ -43,8 +43,8 @@ impl FoldReply<CreateChatCompletionStreamResponse> for TypedFold {
     }
 }
 
-/// The parts of a chunk that become history. async-openai's types serialize a null for each missing field; here it is
-/// left out.
+/// The fields of a chunk that are stored. async-openai's types serialize a missing field as null. This type leaves it
+/// out.
 #[derive(Serialize)]
 struct Chunk<'a> {
     model: &'a str,

@@ -15,7 +15,7 @@ pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, Bo
     Ok(reply)
 }
 
-/// Returns the name of the reason in JSON. It serializes the reason, so that new reasons need no change here.
+/// Returns the name that the reason has in JSON. The reason is serialized, so that a new variant needs no change here.
 pub(crate) fn finish_reason(reason: &FinishReason) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }

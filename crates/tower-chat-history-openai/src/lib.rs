@@ -1,8 +1,8 @@
 //! Conversation memory for async-openai, built on [`tower_chat_history`].
 //!
 //! [`OpenAi`] adapts async-openai's requests and responses for
-//! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] make a
-//! client a tower service, which the layer can wrap.
+//! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] turn a client
+//! into a tower service, which the layer can wrap.
 //!
 //! # Example
 //!
@@ -18,14 +18,21 @@
 //! #[tokio::main]
 //! async fn main() -> Result<(), BoxError> {
 //!     let history = ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new());
-//!     let mut chat = ServiceBuilder::new().layer(history).service(ChatService::new(Client::new()));
+//!     let model = ChatService::new(Client::new());
+//!     let mut chat = ServiceBuilder::new().layer(history).service(model);
 //!
 //!     let id = ConversationId::new(["acme", "user-42"])?;
 //!     for question in ["My name is Nemo.", "What is my name?"] {
 //!         let messages = vec![ChatCompletionRequestUserMessage::from(question).into()];
-//!         let request = CreateChatCompletionRequest { model: "gpt-4o-mini".into(), messages, ..Default::default() };
-//!         let response = chat.ready().await?.call(InConversation::new(id.clone(), request)).await?;
-//!         println!("{}", response.choices[0].message.content.as_deref().unwrap_or_default());
+//!         let request = CreateChatCompletionRequest {
+//!             model: "gpt-4o-mini".into(),
+//!             messages,
+//!             ..Default::default()
+//!         };
+//!         let call = InConversation::new(id.clone(), request);
+//!         let response = chat.ready().await?.call(call).await?;
+//!         let text = response.choices[0].message.content.as_deref();
+//!         println!("{}", text.unwrap_or_default());
 //!     }
 //!     Ok(())
 //! }
@@ -58,15 +65,16 @@
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
 //!
-//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without both,
-//! they are estimated.
+//! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without these
+//! features, they are estimated.
 //!
 //! # Next steps
 //!
 //! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
 //!   summaries.
 //! - [`guide::types`] lists the parts of messages that the types cannot carry.
-//! - Call [`Engine::drain`](tower_chat_history::Engine::drain) before the runtime ends.
+//! - [`Engine::drain`](tower_chat_history::Engine::drain) waits for pending saves, summaries and detached streams. Call
+//!   it before the runtime ends.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

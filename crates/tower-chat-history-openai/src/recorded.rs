@@ -10,12 +10,15 @@ use crate::to_typed::tool_call;
 /// ([`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
 /// reply, because it was imported without one, or has only tool results.
 ///
-/// The response has one choice. `id` is the exchange's id, and `created` is its time, in seconds since 1970.
-/// `model` (empty if unknown), finish reason and usage are the recorded ones, as far as the types know them. Parts
-/// of the message that the types cannot carry are left out. [`to_json_response`] returns the complete response.
+/// The response has one choice. `id` is the exchange's id, and `created` is its time, in seconds since 1970. `model`,
+/// finish reason and usage are the recorded ones. `model` is empty if it was not recorded. A finish reason that the
+/// types do not know is left out. Parts of the message that the types cannot carry are left out. [`to_json_response`]
+/// returns the complete response.
 ///
 /// ```
-/// use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
+/// use async_openai::types::chat::{
+///     CreateChatCompletionRequest, CreateChatCompletionResponse,
+/// };
 /// use tower::{Service, ServiceExt};
 /// use tower_chat_history::{BoxError, HistoryError, InConversation};
 /// use tower_chat_history_openai::to_response;

@@ -21,8 +21,8 @@ use crate::deep::{self, RequestTooDeep};
 
 /// A service that calls `client.chat().create(..)`: one request, one response.
 ///
-/// The client retries failed requests itself (status 429 and server errors, with backoff). These retries are within one
-/// call of this service.
+/// The client itself retries failed requests (status 429 and server errors, with backoff). One call of this service
+/// includes these retries.
 ///
 /// A request with a schema of more than [128 levels](tower_chat_history::adapt::nested::MAX_LEVELS) of lists and objects is
 /// refused with [`OpenAIError::InvalidArgument`].
@@ -37,7 +37,7 @@ pub struct ChatService<C: Config>(Client<C>);
 /// Providers report the usage of a stream only on request (`stream_options.include_usage`). Without it, no usage is
 /// recorded.
 ///
-/// Schemas with too many levels are refused, and the feature `otel` adds headers, as in [`ChatService`].
+/// As in [`ChatService`], schemas with too many levels are refused, and the feature `otel` adds headers.
 #[derive(Clone)]
 pub struct ChatStreamService<C: Config>(Client<C>);
 

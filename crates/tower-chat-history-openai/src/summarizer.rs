@@ -8,8 +8,8 @@ use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
 
 /// Creates a summarizer that calls a service with async-openai's types, such as a [`ChatService`](crate::ChatService).
 ///
-/// Its requests have the model, the messages and `max_completion_tokens`, which is the summary's limit. A reasoning
-/// model needs more tokens than that, because it also spends them on reasoning. For such a model, use
+/// Its requests set the model, the messages and `max_completion_tokens`, which is the summary's limit in tokens. A
+/// reasoning model needs a larger limit, because its reasoning counts too. For such a model, use
 /// [`ServiceSummarizer::new`], which builds the request with a closure.
 ///
 /// ```
@@ -22,7 +22,8 @@ use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
 /// let small = MockLlm::script([Reply::text("The user is Nemo.")]);
 /// let summarizer = summarizer(small.unary(), "gpt-4.1-mini");
 ///
-/// let summary = summarizer.summarize(SummaryRequest::new(None, vec![Message::user("I am Nemo.")], 300)).await?;
+/// let messages = vec![Message::user("I am Nemo.")];
+/// let summary = summarizer.summarize(SummaryRequest::new(None, messages, 300)).await?;
 /// assert_eq!(summary.text, "The user is Nemo.");
 /// # Ok(())
 /// # }
@@ -46,7 +47,7 @@ where
         max_completion_tokens: Some(max_tokens),
         ..CreateChatCompletionRequest::default()
     };
-    // If the response cannot be read, the reply is empty, and the summary is refused because of that.
+    // If the response cannot be read, the reply is empty. The engine refuses an empty summary.
     ServiceSummarizer::new(service, request, |response: &CreateChatCompletionResponse| {
         from_typed::reply(response).unwrap_or_default()
     })

@@ -1,6 +1,6 @@
 //! Conversion from messages of the log to async-openai's request messages.
 //!
-//! The conversion does not use serde, which is ten times as slow, because every call converts its window. Parts
+//! The conversion does not use serde: every call converts its window, and serde would take ten times as long. Parts
 //! that the types cannot carry are left out, and the message is counted as downgraded. `docs/types.md` lists them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,8 @@ use tower_chat_history::{
 
 /// A converted message.
 pub(crate) struct Converted {
-    /// The message. `None` if the types do not know its role, or if it is a reply of which they can carry no part.
+    /// The message, or `None` if the types cannot carry any part of it: its role is unknown, or it is a reply without a
+    /// known part.
     pub(crate) message: Option<ChatCompletionRequestMessage>,
     /// True if a part of the message was left out.
     pub(crate) downgraded: bool,
@@ -121,9 +122,9 @@ pub(crate) fn warn_of_lost_reasoning(message: &Message) {
     }
 }
 
-/// Returns `true` if a downgraded message has tool calls and one of these fields. It searches for the name in
-/// quotes that are not escaped, which is either a key or a whole text. A false warning because of such a text is
-/// harmless.
+/// Returns `true` if a downgraded message has tool calls and one of these fields. It searches the JSON for the name in
+/// quotes that are not escaped. This can only be a key, or a string that equals the name. In the second case the
+/// warning is wrong, which is harmless.
 fn loses_reasoning(message: &Message) -> bool {
     !message.tool_calls().is_empty() && REASONING.iter().any(|name| message.json().contains(name))
 }

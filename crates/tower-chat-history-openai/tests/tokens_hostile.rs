@@ -1,9 +1,9 @@
-#![allow(clippy::unwrap_used)] // A test may.
-
 //! No text makes a counter panic or take long, so a hostile message cannot block a service.
 //!
 //! Time is the processor time of the thread that counts. A thread that waits for its turn on a busy machine uses none.
 //! `cargo test --test tokens_hostile -- --nocapture` prints the times.
+
+#![allow(clippy::unwrap_used)] // A test may.
 
 use std::{iter, time::Duration};
 

@@ -54,30 +54,22 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod append;
 mod call;
-mod compact;
 mod connection;
-mod contention;
-mod delete;
 mod entry;
 mod error;
 mod eviction;
 pub mod guide;
 mod keys;
-mod load;
 mod open;
 mod options;
-mod prune;
 mod read;
-mod remaining;
 mod reply;
 mod scripts;
 mod store;
-mod sweep;
 #[cfg(feature = "rustls")]
 mod tls;
-mod truncate;
+mod write;
 
 pub use self::{
     error::{Damaged, NewerLayout, OpenError},

@@ -8,9 +8,7 @@ use tower_chat_history_core::{
     Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
-use crate::{
-    append, call::Shared, compact, connection::Connection, delete, load, options::RedisOptions, prune, read, truncate,
-};
+use crate::{call::Shared, connection::Connection, options::RedisOptions, read, write};
 
 /// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
@@ -35,11 +33,11 @@ impl HistoryStore for RedisStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        load::load(&self.shared, id, load).await
+        read::load(&self.shared, id, load).await
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        append::append(&self.shared, id, append).await
+        write::append(&self.shared, id, append).await
     }
 
     async fn compact(
@@ -48,15 +46,15 @@ impl HistoryStore for RedisStore {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        compact::compact(&self.shared, id, incarnation, compact).await
+        write::compact(&self.shared, id, incarnation, compact).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        read::read(&self.shared, id, from, limit).await
+        read::page(&self.shared, id, from, limit).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        delete::delete(&self.shared, id).await
+        write::delete(&self.shared, id).await
     }
 }
 
@@ -64,7 +62,7 @@ impl HistoryStore for RedisStore {
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for RedisStore {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        truncate::truncate(&self.shared, id, expect, from).await
+        write::truncate(&self.shared, id, expect, from).await
     }
 }
 
@@ -78,7 +76,7 @@ impl Prune for RedisStore {
         keep: PruneTo,
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        prune::prune(&self.shared, id, incarnation, keep, derived).await
+        write::prune(&self.shared, id, incarnation, keep, derived).await
     }
 }
 

@@ -35,14 +35,14 @@
 //! - Several processes on one machine may use the same file.
 //! - A load reads only the rows of its window. Its cost does not depend on the length of the log.
 //!
-//! # Details
+//! # Guide
 //!
 //! | page | contents |
 //! |---|---|
-//! | [`durability`] | the meaning of an acknowledged append, shared commits, dropped calls |
-//! | [`processes`] | several processes on one file: limits, locks, stopped processes |
-//! | [`file`](mod@file) | names, files next to the database, backups, replacement, deleted text |
-//! | [`damage`] | damaged files and rows: what is detected |
+//! | [durability](guide::durability) | the meaning of an acknowledged append, shared commits, dropped calls |
+//! | [processes](guide::processes) | several processes on one file: limits, locks, stopped processes |
+//! | [file](guide::file) | names, files next to the database, backups, replacement, deleted text |
+//! | [damage](guide::damage) | damaged files and rows: what is detected |
 //!
 //! # Features
 //!
@@ -55,6 +55,7 @@
 mod command;
 mod connection;
 mod error;
+pub mod guide;
 mod job;
 mod open;
 mod options;
@@ -65,15 +66,6 @@ mod stats;
 mod store;
 mod wait;
 mod write;
-
-#[doc = include_str!("../docs/damage.md")]
-pub mod damage {}
-#[doc = include_str!("../docs/durability.md")]
-pub mod durability {}
-#[doc = include_str!("../docs/file.md")]
-pub mod file {}
-#[doc = include_str!("../docs/processes.md")]
-pub mod processes {}
 
 pub use self::{
     error::{Closed, OpenError, Replaced},
@@ -86,4 +78,4 @@ pub use self::{
 /// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -85,4 +85,4 @@ pub use self::{
 /// Compiles the example of the README.
 #[cfg(all(doctest, feature = "openai"))]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

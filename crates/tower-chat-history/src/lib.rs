@@ -87,7 +87,6 @@ pub mod engine;
 pub mod error;
 mod memory;
 pub mod middleware;
-mod open_calls;
 mod options;
 pub mod policy;
 pub mod report;

@@ -3,7 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
-//! | list the open tool calls | [`ConversationExt::open_calls`] |
+//! | list the open tool calls | [`Conversation::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
 //! | cache the windows of a store, which other processes may use too | [`CachedStore`] |
 //! | distribute conversations over several stores | [`RoutedStore`] |
@@ -22,4 +22,4 @@ pub use tower_chat_history_core::{
 };
 
 #[doc(inline)]
-pub use crate::{cached::CachedStore, memory::MemoryStore, open_calls::ConversationExt, routed::RoutedStore};
+pub use crate::{cached::CachedStore, memory::MemoryStore, routed::RoutedStore};

@@ -70,7 +70,7 @@ async fn redis_cluster(_: &[String]) -> Opened {
     redis("").await
 }
 
-/// Adds a cache to a store on a network, so that a conversation's next call does not transfer its window again.
+/// Adds a cache to a store on a network, so that the next call in a conversation does not transfer the window again.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     opened(store.map(tower_chat_history::CachedStore::new))

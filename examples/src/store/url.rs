@@ -12,7 +12,7 @@ use clap::{
 ///
 /// - `postgresql://` is the same as `postgres://`; `redis+unix:///path` is Redis at a Unix socket.
 /// - `rediss://` and `rediss+cluster://` use TLS, and so does a `postgres://` URL with `sslmode=require`.
-/// - The user and password of a cluster are given before its first node and are used for all nodes.
+/// - In the URL of a cluster, user and password are written before the first node. They are used for all nodes.
 ///
 /// `Debug` shows only the kind of store, because a URL may contain a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum StoreUrl {
     Postgres(String),
     /// Redis or Valkey at this URL.
     Redis(String),
-    /// A Redis Cluster with some of its nodes at these URLs.
+    /// A Redis Cluster. These are the URLs of some of its nodes.
     RedisCluster(Vec<String>),
 }
 
@@ -48,7 +48,7 @@ impl FromStr for StoreUrl {
 }
 
 fn nodes(scheme: &str, address: &str) -> Result<StoreUrl, StoreUrlError> {
-    // The last `@`: a password may contain one, a host name cannot.
+    // Split at the last `@`, because a password may contain one, and a host name cannot.
     let at = address.rfind('@').map_or(0, |at| at + 1);
     let (user, nodes) = address.split_at(at);
     let nodes: Vec<&str> = nodes.trim_end_matches('/').split(',').collect();

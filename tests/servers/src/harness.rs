@@ -19,7 +19,7 @@ use tower_chat_history_core::testing::{Fixture, ThroughArc, behaviors};
 /// let tests = trials![a_call_succeeds; blocking: no_runtime_is_needed];
 /// # let last = |name: &str| name.rsplit("::").next().map(str::to_owned);
 /// # let names: Vec<_> = tests.iter().filter_map(|test| last(test.name())).collect();
-/// assert_eq!(names, ["an_answer_comes", "no_runtime_is_needed"]);
+/// assert_eq!(names, ["a_call_succeeds", "no_runtime_is_needed"]);
 /// ```
 #[macro_export]
 macro_rules! trials {

@@ -6,7 +6,7 @@
 //! failure. With `WITHOUT_SERVERS=1`, no server is used, even if it is installed.
 
 // Assertions are the purpose of this crate.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+#![allow(clippy::unwrap_used)]
 
 pub mod cluster;
 mod harness;

@@ -2,7 +2,6 @@
 //!
 //! They run the program `random`, which `tests/random.sh` runs for a longer time. A failure prints the
 //! scenario and the seed. `cargo run -p tests --bin random -- --scenario NAME --seed SEED` repeats that case.
-#![allow(clippy::panic)] // A violation fails the test.
 
 use std::process::Command;
 

@@ -99,9 +99,7 @@ impl Meters {
 fn measured(metric: &Metric) -> Measured {
     let series = match metric.data() {
         AggregatedMetrics::F64(data) => series(data, |value| value),
-        #[allow(clippy::cast_precision_loss)] // The values are small.
         AggregatedMetrics::U64(data) => series(data, |value| value as f64),
-        #[allow(clippy::cast_precision_loss)]
         AggregatedMetrics::I64(data) => series(data, |value| value as f64),
     };
     Measured { unit: metric.unit().to_owned(), series }

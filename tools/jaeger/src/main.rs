@@ -1,7 +1,7 @@
-//! The Jaeger UI without Docker, for development and for screenshots.
+//! Receives traces and shows them in the Jaeger UI, without Docker, for development and for screenshots.
 //!
-//! The store, the query API and the UI come from `otlp-embedded`. The receivers ([`receiver`]) accept OTLP over HTTP as
-//! well as gRPC, and preserve attributes that the store would drop ([`translate`]).
+//! The store, the query API and the UI come from `otlp-embedded`. The receivers ([`receiver`]) accept OTLP over gRPC
+//! and over HTTP. They add attributes for values that the store would drop ([`translate`]).
 
 mod receiver;
 mod translate;
@@ -15,7 +15,7 @@ use tonic::transport::{Server, server::TcpIncoming};
 
 use receiver::{MAX_REQUEST_BYTES, Receiver};
 
-/// Receive traces over OTLP, store the newest in memory, and show them in the Jaeger UI.
+/// Receive traces over OTLP, store the newest 1,000 in memory, and show them in the Jaeger UI
 #[derive(Debug, Parser)]
 struct Args {
     /// Address of the UI and its query API: a port or address:port; port 0 chooses a free port
@@ -62,7 +62,7 @@ async fn run(args: Args) -> Result<(), String> {
     let receiver = Receiver::new(&state);
     let grpc_service = TraceServiceServer::new(receiver.clone()).max_decoding_message_size(MAX_REQUEST_BYTES);
 
-    // Everything is in memory, so nothing must be finished: a signal drops the servers and their open requests.
+    // A signal drops the servers and their open requests. Nothing is lost, because traces are stored in memory only.
     tokio::select! {
         () = ended => Ok(()),
         result = axum::serve(ui, ui_app(state, "/")) => result.map_err(|error| format!("UI: {error}")),

@@ -29,14 +29,15 @@ pub(crate) fn translate(request: &mut ExportTraceServiceRequest) -> i64 {
     rejected
 }
 
-/// Returns whether the store can accept the span. An invalid span may leave a trace without spans or without a root,
-/// and then every later listing fails.
+/// Returns `true` if the store can accept the span. Because of an invalid span, a trace may have no spans or no root,
+/// and every later search would fail.
 fn is_valid(span: &Span) -> bool {
     span.trace_id.len() == 16 && span.span_id.len() == 8 && span.parent_span_id != span.span_id
 }
 
 /// Adds the name of the service to `service.instance.id`, because the store uses only this id to distinguish the
-/// processes of a trace. Otherwise services without an id, or in the same process, would all be shown under one name.
+/// processes of a trace. Otherwise all services without an id would be shown under one name, and so would services with
+/// the same id.
 fn name_process(resource: &mut Resource) {
     const INSTANCE: &str = "service.instance.id";
     let service = string(&resource.attributes, "service.name").unwrap_or_default();

@@ -14,14 +14,14 @@ use tower_chat_history_core::ConversationId;
 /// A conversation's factor depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller can
 /// construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
 pub struct Calibration {
-    ratios: Cache<Key, Ratios>,
+    ratios: Cache<CalibrationKey, Ratios>,
     keys: [RandomState; 2],
 }
 
 #[doc(hidden)]
 /// The conversation, model and counter that a factor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64, u64);
+pub struct CalibrationKey(u64, u64);
 
 /// The weighted sum of the ratios of a conversation's calls. Newer calls have more weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,11 +35,11 @@ struct Ratios {
 /// tenth of its weight.
 const DECAY: f64 = 0.8;
 
-/// Prompts with fewer counted tokens are ignored. The tokens that frame a prompt, or that are hidden in it, are a
-/// constant and not proportional to its size. In a small prompt they would distort the ratio.
+/// Prompts with fewer counted tokens are ignored. A provider adds a constant number of tokens that are not counted,
+/// independent of the prompt's size. In a small prompt they would distort the ratio.
 const MIN_PROMPT_TOKENS: u64 = 500;
 
-/// The largest ratio that is used. A larger one means that the report is about something else than the counted prompt.
+/// The largest ratio that is used. A larger one means that the reported usage is not that of the counted prompt.
 const LARGEST_RATIO: f64 = 1.5;
 
 /// The largest number of entries, of about 50 bytes each.
@@ -52,20 +52,19 @@ impl Calibration {
 
     /// Returns the key of a conversation's calls of this model, counted by this counter.
     #[must_use]
-    pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> Key {
+    pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> CalibrationKey {
         let [one, other] = self.keys.each_ref().map(|key| key.hash_one((conversation, model, counter)));
-        Key(one, other)
+        CalibrationKey(one, other)
     }
 
     /// Returns the ratio for this key, from 1 to 1.5. It is 1 if there is no entry.
     #[must_use]
-    pub fn ratio(&self, key: Key) -> f64 {
+    pub fn ratio(&self, key: CalibrationKey) -> f64 {
         self.ratios.get(&key).map_or(1.0, |ratios| (ratios.sum / ratios.weights).clamp(1.0, LARGEST_RATIO))
     }
 
     /// Adds the provider's report about a prompt that had `counted` tokens.
-    #[allow(clippy::cast_precision_loss)] // A ratio does not need more digits.
-    pub fn learn(&self, key: Key, counted: u64, reported: u64) {
+    pub fn learn(&self, key: CalibrationKey, counted: u64, reported: u64) {
         if counted < MIN_PROMPT_TOKENS {
             return;
         }
@@ -77,7 +76,7 @@ impl Calibration {
     }
 
     /// Removes the entry, because the conversation begins anew.
-    pub fn forget(&self, key: Key) {
+    pub fn forget(&self, key: CalibrationKey) {
         self.ratios.remove(&key);
     }
 }
@@ -100,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    fn key(calibration: &Calibration, conversation: usize) -> Key {
+    fn key(calibration: &Calibration, conversation: usize) -> CalibrationKey {
         let id = ConversationId::new([conversation.to_string()]).unwrap();
         calibration.key(&id, Some("m"), "c")
     }

@@ -6,7 +6,8 @@ use tower_chat_history_core::Message;
 /// arguments stay, so the model still sees its own actions.
 ///
 /// Clearing is the first step of a [compaction](super::Watermarks). The oldest results are cleared first. If that makes
-/// the window small enough, nothing is left out. Results that were cleared once stay cleared. The log keeps them.
+/// the window small enough, no message is left out. Results that were cleared once stay cleared in later prompts. The
+/// log keeps the original results.
 #[derive(Clone, Debug)]
 pub struct ClearResults {
     pub(crate) keep: usize,
@@ -30,9 +31,9 @@ impl ClearResults {
         self
     }
 
-    /// Sets the number of tokens that clearing should free at least. Clearing changes the prompt's beginning, which
-    /// invalidates a provider's cache. It therefore continues, although the window fits, until it has freed this many
-    /// tokens or there are no more results to clear. The default is 0.
+    /// Sets the smallest number of tokens that a clearing should free. The default is 0. Clearing changes the prompt's
+    /// beginning, so the provider's prefix cache loses the rest of the prompt. Clearing therefore continues after the
+    /// window fits, until it has freed this many tokens or no more results can be cleared.
     #[must_use]
     pub const fn clear_at_least(mut self, tokens: u64) -> Self {
         self.at_least = tokens;

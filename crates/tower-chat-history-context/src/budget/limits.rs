@@ -8,7 +8,8 @@ use std::{
 use super::{ContextBudget, ContextWindow, ModelLimits};
 use crate::request::RequestInfo;
 
-/// The tokens that are reserved for the reply if neither the request nor the budget sets a number.
+/// The reply reserve, in tokens, if neither the request nor the budget sets one. If the model's longest reply, or a
+/// quarter of its context window, is smaller, the reserve is that size.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 
 /// The source of a call's context window.
@@ -22,8 +23,8 @@ pub enum WindowSource {
     /// The table does not have the request's model, or the request names none. The limits are those of
     /// [unknown](ContextBudget::unknown) models.
     UnknownModel,
-    /// The table does not have the request's model, or the request names none, and the budget has no limits for that
-    /// case. The call ran without a limit.
+    /// As in [`UnknownModel`](Self::UnknownModel), but the budget has no limits for unknown models. The call ran
+    /// without a limit.
     #[default]
     None,
     /// The budget is [unlimited](ContextBudget::unlimited). The call ran without a limit.
@@ -56,18 +57,19 @@ impl WindowSource {
 pub struct Limits {
     /// The context window.
     pub context: u64,
-    /// The largest prompt, however small the reply is.
+    /// The largest prompt that the model accepts, even with a small reply.
     pub prompt: u64,
     /// The tokens that are reserved for the reply.
     pub reserve: u64,
-    /// The smallest size to which the reply may shrink.
+    /// The smallest reserve, if the reserve may shrink.
     pub least_reply: Option<u64>,
     /// The correction factor: tokens of the provider per counted token, at least 1.
     pub ratio: f64,
 }
 
 impl Limits {
-    /// Returns the largest prompt, in counted tokens, if the reply has this size.
+    /// Returns the largest prompt, in counted tokens, that leaves room for a reply of this size, in tokens of the
+    /// provider.
     #[must_use]
     pub fn max_prompt(&self, reply: u64) -> u64 {
         scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
@@ -79,7 +81,8 @@ impl Limits {
         Self { ratio: 1.0, ..self }
     }
 
-    /// Returns the largest reply to a prompt of this size, in counted tokens.
+    /// Returns the largest reply, in tokens of the provider, to a prompt of this size, in counted tokens. It is at
+    /// least `least_reply`.
     #[must_use]
     pub fn max_reply(&self, prompt: u64) -> u64 {
         // The prompt is rounded up. Otherwise prompt and reply could exceed the window by one token.
@@ -89,7 +92,6 @@ impl Limits {
 }
 
 // Counts of tokens are small enough for `f64`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
 fn scaled(tokens: u64, ratio: f64) -> u64 {
     if (ratio - 1.0).abs() < f64::EPSILON { tokens } else { (tokens as f64 * ratio) as u64 }
 }
@@ -133,8 +135,8 @@ impl ContextBudget {
     }
 }
 
-/// Warns once of each model whose context window is unknown. Names may come from callers: there are at most 64
-/// warnings, so that they cannot fill the log.
+/// Logs one warning for each model whose context window is unknown. There are at most 64 warnings, because the names
+/// may come from callers, who must not be able to fill the program's log.
 fn warn_once(model: &str) {
     const MAX_MODELS: usize = 64;
     const MAX_CHARS: usize = 64;
@@ -220,11 +222,9 @@ mod tests {
         for ratio in [1.0, 1.01, 1.3] {
             let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
             let prompt = limits.max_prompt(limits.reserve);
-            #[allow(clippy::cast_precision_loss)]
             let charged = prompt as f64 * ratio;
             assert!(charged + 200.0 <= 1_000.0, "{charged}");
             for prompt in 0..prompt {
-                #[allow(clippy::cast_precision_loss)]
                 let sum = prompt as f64 * ratio + limits.max_reply(prompt) as f64;
                 assert!(sum <= 1_000.0, "{sum}");
             }

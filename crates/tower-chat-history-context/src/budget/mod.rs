@@ -3,15 +3,17 @@
 //! A model's context window contains the prompt and the reply. A [`ContextBudget`] defines the size of the context
 //! window, and how much of it is reserved for the reply. The rest is the limit of the prompt. All parts of the prompt
 //! count: head, tools, response format, summary, window, input. If a prompt exceeds the limit, its window is compacted.
-//! If that is not enough, the call fails with [`DoesNotFit`], which has the size of each part, before the model is
-//! called. A prompt that is known to be too large is never sent.
+//! If that is not enough, the call fails with [`DoesNotFit`] before the model is called. The error has the size of each
+//! part. A prompt whose counted tokens exceed the limit is never sent.
 //!
 //! ```
 //! use tower_chat_history_context::budget::{ContextBudget, ModelLimits};
 //!
-//! // The default: the table has the context window of the model that a request names. It can be extended.
-//! let by_model = ContextBudget::by_model().model("acme-large", ModelLimits::new(32_000).output(4_000));
-//! // Or the same context window for every call.
+//! // The default: the context window of the model that a request names, from a table.
+//! // The program can add models to the table.
+//! let limits = ModelLimits::new(32_000).output(4_000);
+//! let by_model = ContextBudget::by_model().model("acme-large", limits);
+//! // Alternatively, the same context window for every call.
 //! let fixed = ContextBudget::tokens(8_192).reply_reserve(1_024).shrink_reply_to(256);
 //! # let _ = (by_model, fixed);
 //! ```
@@ -22,14 +24,15 @@
 //!
 //! The reply reserve is the limit that the request itself has (`max_completion_tokens`, or else `max_tokens`). If the
 //! request has none, it is the [configured](ContextBudget::reply_reserve) reserve, or else a
-//! [default](DEFAULT_REPLY_RESERVE). If [shrinking](ContextBudget::shrink_reply_to) is allowed, and the prompt fits
-//! after the reply's limit is lowered, the whole prompt is sent with the lower limit.
+//! [default](DEFAULT_REPLY_RESERVE). If [shrinking](ContextBudget::shrink_reply_to) is allowed, the reply's limit is
+//! lowered before messages are left out.
 //!
 //! # Compaction
 //!
 //! [`Watermarks`] define when a window is compacted, and to what size. By default, a window is compacted when the
-//! prompt exceeds its limit, down to 75% of the limit. The window then grows for many turns. During that time its
-//! beginning stays the same, so that a provider can cache it. A window that slides with every turn is never cached.
+//! prompt exceeds its limit, down to 75% of the limit. The window then grows again for many turns. During that time its
+//! beginning stays the same, so that the provider's prefix cache has it. If the window slid with every turn, the prefix
+//! cache would have only the head.
 
 mod calibration;
 mod clear;
@@ -42,7 +45,7 @@ mod watermarks;
 
 #[doc(hidden)]
 pub use self::{
-    calibration::{Calibration, Key as CalibrationKey},
+    calibration::{Calibration, CalibrationKey},
     limits::Limits,
 };
 pub use self::{
@@ -76,7 +79,7 @@ enum ContextWindow {
 impl ContextBudget {
     /// Uses the context window of the model that each request names, from the [table](ModelTable). A model that is not
     /// in the table has the limits of [unknown](Self::unknown) models. If these are not set, only the load limit bounds
-    /// the prompt. The turn's report shows this, and the model is logged once as a warning.
+    /// the prompt, the turn's report shows [`WindowSource::None`], and one warning with the model's name is logged.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
@@ -93,8 +96,8 @@ impl ContextBudget {
 
     /// Uses a context window of this many tokens, prompt and reply together, for all calls.
     ///
-    /// If the window is 0, or not larger than the [reply reserve](Self::reply_reserve), no prompt fits: each call fails
-    /// with [`DoesNotFit`] before the model is called.
+    /// If the window is not larger than the [reply reserve](Self::reply_reserve), and the reserve may not
+    /// [shrink](Self::shrink_reply_to), no prompt fits: each call fails with [`DoesNotFit`] before the model is called.
     #[must_use]
     pub fn tokens(context_window: u32) -> Self {
         Self::of(ContextWindow::Fixed(ModelLimits::new(context_window)))
@@ -117,7 +120,8 @@ impl ContextBudget {
         }
     }
 
-    /// Adds a model to the table, or replaces it. This has an effect only if the budget is [by model](Self::by_model).
+    /// Adds a model to the table, or replaces its limits. This has an effect only if the budget is [by
+    /// model](Self::by_model).
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, limits: ModelLimits) -> Self {
         self.models.insert(name, limits);
@@ -147,26 +151,27 @@ impl ContextBudget {
         self
     }
 
-    /// Sets the number of tokens, at least 1, to which the reply may shrink before messages are left out. The request's
-    /// own limit is then lowered, in the field that contains it. If a request has no such field, only the reserve
-    /// shrinks. The default is none: the reply does not shrink, and no field of a request changes except its messages.
+    /// Sets the smallest reply reserve, in tokens (at least 1). If a prompt does not fit, the reserve shrinks as far as
+    /// needed, but not below this number, before messages are left out. The field of the request that limits the reply
+    /// (such as `max_tokens`) is lowered with it. If the request has no such field, only the reserve shrinks. By
+    /// default, the reserve does not shrink, and no field of a request changes except its messages.
     #[must_use]
     pub const fn shrink_reply_to(mut self, tokens: u32) -> Self {
         self.least_reply = Some(tokens);
         self
     }
 
-    /// Sets whether token counts are corrected by the usage that the provider reports. The correction prevents
-    /// prompts that are too large because the counter counts too low. The default is `true`.
+    /// Sets whether token counts are corrected by the usage that the provider reports. If a counter counts too low, the
+    /// correction prevents prompts that are too large. The default is `true`.
     ///
     /// The correction is a factor between 1 and 1.5. This process learns it for each conversation, model and counter
-    /// from the conversation's own calls. Each call weighs a fifth less than the one after it. The factor is 1 if the
-    /// process knows none: at the conversation's first call, after its deletion, in another process, and after 65,536
-    /// other conversations were used. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and
-    /// counters without a [name](crate::tokens::TokenCounter::name) are ignored.
+    /// from the conversation's own calls. Each call has a fifth less weight than the next one. The factor is 1 if this
+    /// process has not learned one: at the conversation's first call, after its deletion, and after 65,536 other
+    /// conversations were used. Other processes do not have it. Prompts of fewer than 500 tokens, prompts with an
+    /// image, audio or a file, and counters without a [name](crate::tokens::TokenCounter::name) are ignored.
     ///
-    /// The factor makes windows smaller, but refuses no call. If a call fits without the factor and does not fit with
-    /// it, the call is planned without it.
+    /// The factor can make windows smaller, but it never makes a call fail: if a call fits only without the factor, it
+    /// is planned without it.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;

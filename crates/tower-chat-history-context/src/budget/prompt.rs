@@ -10,9 +10,9 @@ pub struct PromptTokens {
     pub tools: u64,
     /// The response format.
     pub response_format: u64,
-    /// The summary of the conversation's beginning, or the room that is reserved for it.
+    /// The summary of the conversation's beginning, or the tokens that are reserved for it.
     pub summary: u64,
-    /// The messages of the log.
+    /// The messages of the log that are sent.
     pub window: u64,
     /// The messages of this call.
     pub input: u64,
@@ -31,13 +31,15 @@ impl PromptTokens {
     }
 }
 
-/// A prompt that does not fit the model's context window, although all messages were left out that may be left out. The
-/// model was not called.
+/// A prompt that does not fit the model's context window, even without the messages that may be left out. The model was
+/// not called.
 ///
-/// Three settings decide if a prompt fits: the context window ([`ContextBudget::tokens`](super::ContextBudget::tokens),
-/// or that of the [model](super::ContextBudget::model)), the reply reserve
-/// ([`reply_reserve`](super::ContextBudget::reply_reserve), or the request's own limit), and the size to which the
-/// reserve may shrink ([`shrink_reply_to`](super::ContextBudget::shrink_reply_to)).
+/// To make it fit, change one of three settings:
+///
+/// - the context window: [`ContextBudget::tokens`](super::ContextBudget::tokens), or that of the
+///   [model](super::ContextBudget::model),
+/// - the reply reserve: [`reply_reserve`](super::ContextBudget::reply_reserve), or the request's own limit of the reply,
+/// - the smallest reserve: [`shrink_reply_to`](super::ContextBudget::shrink_reply_to).
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[error(
@@ -47,11 +49,12 @@ impl PromptTokens {
     parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input
 )]
 pub struct DoesNotFit {
-    /// The sizes of the parts that have to be sent. The required part of the window is the turn that the input belongs
-    /// to, with the calls that the input answers.
+    /// The sizes of the parts that have to be sent. If the input answers tool calls, the required part of the window is
+    /// their round and the beginning of its turn, without earlier rounds. Otherwise no part of the window is required.
     pub parts: PromptTokens,
-    /// The context window, in tokens of the provider.
+    /// The context window, in tokens of the provider. If the model also has a limit for prompts alone (the field
+    /// `input` of its [limits](super::ModelLimits)), and this limit plus the reply reserve is smaller, it is this sum.
     pub context_window: u64,
-    /// The tokens that were reserved for the reply, in tokens of the provider.
+    /// The reply reserve, in tokens of the provider. If it may shrink, this is its smallest size.
     pub reply_reserve: u64,
 }

@@ -4,19 +4,20 @@ use std::{cmp::Ordering, fmt};
 
 use tower_chat_history_core::{Message, Seq};
 
-/// Chooses the turns that are sent when the window has to be compacted. Without a trimmer, these are the newest turns.
+/// Chooses the turns that are sent if the window has to be compacted. Without a trimmer, the newest turns are sent.
 ///
-/// A trimmer chooses among whole turns, so the prompt obeys the chat rules whatever it chooses. The turn of the
-/// input always stays, and is not among them. If [watermarks](super::Watermarks) count messages or turns, a window
-/// that exceeds the high one is compacted without the trimmer.
+/// A trimmer chooses among whole turns, so the prompt obeys the chat rules whatever it chooses. The turn that the input
+/// belongs to is not among them: it always stays (without its earlier rounds, if it is too large). If the high
+/// [watermark](super::Watermarks) counts messages or turns, a window that exceeds it is compacted without the trimmer.
 ///
-/// A choice applies to one call, and is not stored. The trimmer runs again for the next call, and the window grows
-/// up to the load limit. A provider's cache of the prompt is useful only as far as the trimmer makes the same
-/// choice again. If the chosen turns do not fit, or if the trimmer panics, its choice is ignored, and the newest
-/// turns are kept for this call.
+/// A choice applies to one call, and is not stored: the trimmer runs again for the next call. No compaction is stored
+/// either, so the window grows up to the load limit. The provider's prefix cache ends where the trimmer's choice first
+/// differs from its previous choice. If the chosen turns do not fit, or if the trimmer panics, its choice is ignored,
+/// and the newest turns are kept for this call.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
-    /// Returns how much of each turn is kept, in the order of `turns`. If the list is shorter than `turns`, the
-    /// remaining turns are left out. The kept turns should have at most `room` tokens together.
+    /// Returns the part of each turn that is kept, in the order of `turns`. If the returned list is shorter than
+    /// `turns`, the remaining turns are left out. The kept turns must have at most `room` tokens together. Otherwise
+    /// the choice is ignored.
     fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn>;
 }
 
@@ -28,9 +29,9 @@ pub struct TrimTurn<'a> {
     pub seq: Seq,
     /// The messages, as they would be sent.
     pub messages: &'a [Message],
-    /// The tokens of the messages.
+    /// The number of tokens of the messages.
     pub tokens: u64,
-    /// The tokens of the messages without tool calls and results.
+    /// The number of tokens without tool calls and their results.
     pub tokens_without_rounds: u64,
 }
 
@@ -48,11 +49,15 @@ pub enum KeepTurn {
 /// Keeps the turns with the highest scores.
 ///
 /// ```
-/// use tower_chat_history_context::budget::{Importance, TrimTurn};
+/// use tower_chat_history_context::{
+///     Message,
+///     budget::{Importance, TrimTurn},
+/// };
 ///
-/// // Turns that mention an order have a higher score than others, and newer turns a higher one than older ones.
+/// // The score is higher for turns that mention an order, and for newer turns.
 /// let score = |turn: &TrimTurn<'_>| {
-///     let mentions = turn.messages.iter().filter(|message| message.text().contains("order")).count();
+///     let mentions_order = |message: &&Message| message.text().contains("order");
+///     let mentions = turn.messages.iter().filter(mentions_order).count();
 ///     mentions as f64 * 1_000.0 + turn.seq.get() as f64
 /// };
 /// let trimmer = Importance::new(score); // For `ContextOptions::trimmer`.
@@ -65,8 +70,9 @@ impl<F> Importance<F>
 where
     F: Fn(&TrimTurn<'_>) -> f64,
 {
-    /// Creates a trimmer from a score. It keeps as many turns as fit, in the order of their scores. If a turn does not
-    /// fit, it is kept without its rounds, if that fits.
+    /// Creates a trimmer from a closure that returns a turn's score. The trimmer goes through the turns from the
+    /// highest score to the lowest, and keeps each turn that fits. A turn that does not fit whole is kept without its
+    /// rounds if that fits, and left out otherwise.
     pub const fn new(score: F) -> Self {
         Self(score)
     }
@@ -96,8 +102,8 @@ where
 pub struct KeepFirst(usize);
 
 impl KeepFirst {
-    /// Creates a trimmer that keeps this many turns at the beginning of the window, as far as they fit, and then the
-    /// newest ones.
+    /// Creates a trimmer that keeps this many turns at the beginning of the window, if they fit, and then as many of
+    /// the newest turns as fit.
     #[must_use]
     pub const fn new(turns: usize) -> Self {
         Self(turns)

@@ -1,12 +1,12 @@
 //! The account of how a window was made smaller.
 
-/// The account of how a window was made smaller, and why.
+/// The reason for which a window was made smaller, and the steps that were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trimming {
     /// The reason, or `None` if the window did not have to become smaller.
     pub reason: Option<TrimReason>,
-    /// True if further results were cleared.
+    /// True if results were cleared, in addition to those that earlier calls cleared.
     pub cleared_results: bool,
     /// True if rounds of tool calls were left out.
     pub left_out_rounds: bool,
@@ -16,7 +16,7 @@ pub struct Trimming {
     pub by_trimmer: bool,
     /// True if the choice of a [`Trimmer`](super::Trimmer) could not be used.
     pub trimmer_failed: bool,
-    /// True if the reply's limit was lowered.
+    /// True if the reply reserve was lowered.
     pub shrunk_reply: bool,
     /// True if the stored summary was left out because there was no room for it.
     pub left_out_summary: bool,
@@ -53,7 +53,7 @@ impl Trimming {
         self.reason.is_some()
     }
 
-    /// Returns `true` if the model sees less of the conversation because of this.
+    /// Returns `true` if parts of the conversation were left out or cleared, so that the model does not receive them.
     #[must_use]
     pub const fn is_shortened(&self) -> bool {
         self.cleared_results || self.left_out_rounds || self.left_out_turns || self.by_trimmer || self.left_out_summary

@@ -1,12 +1,12 @@
 //! The sizes that control compaction.
 
-/// The sizes that control compaction: above the high watermark it starts, and it goes down to the low one. By
-/// default, a window is compacted when the prompt exceeds its limit, down to 75% of the limit.
+/// The sizes that control compaction. A compaction starts if the high watermark is exceeded, and reduces the prompt to
+/// the low one. By default, it starts if the prompt exceeds its limit, and goes down to 75% of the limit.
 ///
-/// With a lower low watermark, the window's beginning stays the same for more turns, so that a provider's cache of
-/// it is used longer, but less of the conversation is sent. In a simulation of 500 turns (a head of 2,000 tokens, a
-/// limit of 8,000, cached tokens at a quarter of the price), the default sent 83% of the history that a sliding
-/// window sends, at 41% of the price of the input.
+/// If you decrease the low watermark, the window's beginning stays the same for more turns, so more of each prompt is
+/// in the provider's prefix cache. But less of the conversation is sent. A simulation of 500 turns compared the default
+/// with a sliding window (head: 2,000 tokens, limit: 8,000 tokens, cached tokens at a quarter of the price). The
+/// default sent 83% of the history tokens, for 41% of the input price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
     pub(crate) high: Watermark,
@@ -18,19 +18,19 @@ pub struct Watermarks {
 #[non_exhaustive]
 pub enum Watermark {
     /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt
-    /// counts, including the head. A compaction never aims below the size of the head and half of the remaining
-    /// limit.
+    /// counts, including the head. A compaction never goes below the size of the fixed parts of the prompt (head,
+    /// tools, response format, summary) plus half of the rest of the limit.
     Percent(u8),
-    /// A number of messages in the window, without head and input. A window is cut between exchanges, and its newest
-    /// turn is left out only if there is no room for it, so the window may have a few more messages.
+    /// A number of messages in the window, without head and input. The window may have a few more messages, for two
+    /// reasons: it is cut between exchanges, and its newest turn is left out only if it does not fit.
     Messages(usize),
     /// A number of turns in the window, without the turn of the input.
     Turns(usize),
 }
 
 impl Watermarks {
-    /// Creates watermarks from a high and a low one. The limit of the prompt always applies too. A compaction to a
-    /// number of messages or turns also goes down to 75% of that limit.
+    /// Creates watermarks. The limit of the prompt always applies too. If `low` is a number of messages or turns, a
+    /// compaction also reduces the prompt to 75% of its limit.
     ///
     /// # Errors
     ///
@@ -47,22 +47,24 @@ impl Watermarks {
         if grows || high.is_invalid() || low.is_invalid() { Err(WatermarksError(())) } else { Ok(Self { high, low }) }
     }
 
-    /// Limits the window to this number of messages, at least one. If there are more, a quarter of the limit is left
-    /// out.
+    /// Limits the window to this number of messages, at least one. If there are more, the oldest are left out until
+    /// three quarters of this number remain.
     #[must_use]
     pub const fn last_messages(messages: usize) -> Self {
         let messages = at_least_one(messages);
         Self { high: Watermark::Messages(messages), low: Watermark::Messages(three_quarters(messages)) }
     }
 
-    /// Limits the window to this number of turns, at least one. If there are more, a quarter of the limit is left out.
+    /// Limits the window to this number of turns, at least one. If there are more, the oldest are left out until three
+    /// quarters of this number remain.
     #[must_use]
     pub const fn last_turns(turns: usize) -> Self {
         let turns = at_least_one(turns);
         Self { high: Watermark::Turns(turns), low: Watermark::Turns(three_quarters(turns)) }
     }
 
-    /// Keeps only this number of the newest messages, at least one, when the prompt exceeds its limit.
+    /// Compacts the window only if the prompt exceeds its limit, down to this number of the newest messages, at least
+    /// one.
     #[must_use]
     pub const fn keep_recent(messages: usize) -> Self {
         Self { high: Watermark::Percent(100), low: Watermark::Messages(at_least_one(messages)) }
@@ -70,7 +72,7 @@ impl Watermarks {
 }
 
 impl Watermarks {
-    /// Returns watermarks with the same low one, and a high one that every window with a message exceeds.
+    /// Returns the same low watermark with the smallest high one.
     pub(crate) const fn as_if_due(self) -> Self {
         let high = match self.high {
             Watermark::Percent(_) => Watermark::Percent(1),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tower_chat_history_core::{Message, Seq};
 
 use super::{
-    fit::FitBudget,
+    FitBudget,
     fold::{Item, Round},
 };
 use crate::budget::ClearResults;
@@ -19,8 +19,8 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget
     }
 }
 
-/// Returns the position, at least `from`, before which results have to be cleared to free `wanted` tokens. If that many
-/// cannot be freed, the position frees as many as possible.
+/// Returns the position before which results have to be cleared to free `wanted` tokens, or to free as many as possible
+/// if these are fewer. The position is at least `from`.
 ///
 /// The position of a round is the exchange that follows it. Results at the end of the log are never cleared,
 /// because the next exchange may add results to their round. `end` is the position of that exchange.
@@ -53,8 +53,8 @@ pub(super) fn position(
     position
 }
 
-/// Iterates over the results between two positions whose clearing frees tokens: the index of the item, the cleared
-/// message, and the number of tokens.
+/// Iterates over the results between two positions, except those whose clearing frees no tokens. Yields the index of
+/// the item, the cleared message, and the number of freed tokens.
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,

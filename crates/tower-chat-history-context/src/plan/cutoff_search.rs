@@ -1,7 +1,7 @@
 //! The search for the cutoffs of a window that has to be compacted.
 
 use super::{
-    fit::FitBudget,
+    FitBudget,
     sizes::{Bounds, Cutoffs, Size, Sizes},
     window_index::WindowIndex,
 };
@@ -28,7 +28,8 @@ impl CutoffSearch<'_> {
         self.budget.parts.total().saturating_add(self.sizes.kept(at).tokens)
     }
 
-    /// Returns the size of the window in a prompt of this size, or `None` if the other parts are larger.
+    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
+    /// larger.
     fn room(&self, prompt: u64) -> Option<u64> {
         prompt.checked_sub(self.budget.parts.total())
     }
@@ -65,8 +66,8 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Returns `true` if the window itself is too large, so that the next calls need a smaller one too. Otherwise only
-    /// this call's input is large, and messages are left out for this call only.
+    /// Returns `true` if the window itself is too large, so that the next calls need a smaller one too. If only this
+    /// call's input is large, messages are left out for this call only.
     pub(super) fn is_lasting(&self) -> bool {
         let base = self.log.base;
         let window = self.budget.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
@@ -163,7 +164,7 @@ impl CutoffSearch<'_> {
         }
     }
 
-    /// Returns the error for a call of which no prompt fits.
+    /// Returns the error for a call for which no prompt fits.
     pub(super) fn does_not_fit(&self) -> DoesNotFit {
         let Limits { context, prompt, reserve, least_reply, .. } = self.budget.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);

@@ -19,17 +19,17 @@ pub enum FitError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// There is no message except the head, and the log does not end with the results of all calls. Only after such
-    /// results may a call have no input.
+    /// The input is empty. A request may have no input only if the log ends with a complete round: calls and all their
+    /// results.
     #[error("there is no input message")]
     Empty,
     /// The input contains a message of the model: a reply (an assistant message without tool calls), or the calls that
     /// are open in the log. The caller resends the conversation, which would therefore be sent and stored twice.
     ///
-    /// Calls that the caller made itself, with their results, are valid input.
+    /// Tool calls that the caller made itself are valid input, together with their results.
     #[error(
         "message {position} of the input was written by the assistant: send only new messages, or set \
-         InputMode::Transcript to resend the whole list; `few_shot_messages` counts few-shot messages as head"
+         InputMode::Transcript to resend the whole list; for few-shot messages, set `few_shot_messages`"
     )]
     Resent {
         /// The index of the message in the input.
@@ -38,7 +38,8 @@ pub enum InputError {
     /// A message has the format of another API than chat completions.
     #[error("message {position} is not in the chat completions format: {shape}")]
     Foreign {
-        /// The index of the message in the transcript and the input after it, or in the messages of `store_instead`.
+        /// The index of the message, counted from the first message after the head, or in the messages of
+        /// `store_instead`.
         position: usize,
         /// The format that was recognized.
         shape: ForeignShape,
@@ -63,7 +64,7 @@ pub enum InputError {
         /// The ids of the calls.
         call_ids: Vec<String>,
     },
-    /// Of the input and the messages of `store_instead`, one answers the open calls and the other does not.
+    /// The input answers the open calls and the messages of `store_instead` do not, or the other way around.
     #[error("`store_instead` and the input must either both answer the open tool calls, or neither")]
     InsteadDiffers,
     /// The conversation waits for tool results, and the policy allows no new question.
@@ -74,13 +75,13 @@ pub enum InputError {
     },
 }
 
-/// A transcript that is not the end of the log. The caller has changed it, or it belongs to another conversation.
+/// A transcript that differs from the end of the log. The caller has changed it, or it belongs to another conversation.
 ///
 /// Send only new messages, or import the messages that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("message {position} after the head {}", match .seq {
-    Some(seq) => format!("differs from the message of exchange {seq} that it should equal"),
+#[error("message {position} after the head (counted from 0) {}", match .seq {
+    Some(seq) => format!("differs from the stored message of exchange {seq}"),
     None => "precedes all stored messages".to_owned(),
 })]
 pub struct TranscriptError {

@@ -8,8 +8,8 @@ use crate::budget::{PromptTokens, TrimReason};
 /// 1. with the room that is reserved for a summary,
 /// 2. with room for the stored summary only,
 /// 3. without the stored summary,
-/// 4. all of these steps without the correction factor. If a wrong factor refused the call, no report could ever
-///    correct it.
+/// 4. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
+///    could ever correct it.
 ///
 /// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {

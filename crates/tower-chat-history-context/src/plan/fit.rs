@@ -7,39 +7,17 @@
 //! There is one pair for the prompt of this call, and one that is stored for the next calls. They differ if only this
 //! call is too large, and within a turn, during which the stored start of the window does not move.
 
-use std::fmt;
-
 use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
-    clearing,
+    FitBudget, clearing,
     cutoff_search::CutoffSearch,
     fold::Item,
     sizes::{Cutoffs, Size},
     trimming,
     window_index::WindowIndex,
 };
-use crate::budget::{ClearResults, DoesNotFit, Limits, PromptTokens, Trimmer, Trimming, Watermarks};
-
-/// The budget that a window has to fit, and the rules for making it fit.
-#[derive(Clone, Copy)]
-pub struct FitBudget<'a> {
-    pub limits: Limits,
-    pub watermarks: Watermarks,
-    pub clear: Option<&'a ClearResults>,
-    pub trimmer: Option<&'a dyn Trimmer>,
-    /// True if compactions are stored. Otherwise there is no next call, and nothing is left out for its benefit.
-    pub stores: bool,
-    /// The sizes of everything but the window, with the room that is reserved for a summary.
-    pub parts: PromptTokens,
-    pub cost: &'a dyn Fn(&Message) -> u64,
-}
-
-impl fmt::Debug for FitBudget<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FitBudget").field("limits", &self.limits).field("parts", &self.parts).finish_non_exhaustive()
-    }
-}
+use crate::budget::{DoesNotFit, Trimming};
 
 /// A window that fits.
 #[derive(Debug, Default)]

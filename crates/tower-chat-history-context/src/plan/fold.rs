@@ -22,8 +22,9 @@ pub(super) struct Round {
     /// The exchange of the message after its last result. For a round at the end of the log, it is the log's next
     /// exchange.
     ///
-    /// A cut leaves a round out by this position. No stored cut therefore leaves out a round at the end of the log,
-    /// which the next exchange may answer, or answer again.
+    /// A cut leaves out a round if this position is before the cut's `rounds_start`. A round at the end of the log has
+    /// the position of an exchange that does not exist yet, so no stored cut leaves it out. The next exchange may still
+    /// answer it, or answer it again.
     pub(super) followed: Seq,
 }
 
@@ -35,8 +36,8 @@ impl Item {
     }
 }
 
-/// The view of a window. If whole rounds are left out of it, or everything before a turn's opening, the remaining
-/// messages are the view of the remaining log, because the fold depends only on the newest round.
+/// The view of a window. Whole rounds can be left out of it, and so can everything before a turn's opening: the
+/// remaining messages are then the view of the remaining log, because the view depends only on the newest round.
 #[derive(Debug)]
 pub(super) struct Folded {
     view: View,
@@ -66,7 +67,7 @@ impl Folded {
         self.next = seq.next();
     }
 
-    /// Gives way to the input of a call: removes the attempt that the input repeats, if the log ends with one.
+    /// Removes the exchange that the input of a call repeats, if the log ends with one.
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
         let len = self.view.messages().len();

@@ -1,4 +1,4 @@
-//! The estimate of whether a compaction is near.
+//! An estimate: is a compaction near?
 
 use crate::budget::Watermark;
 

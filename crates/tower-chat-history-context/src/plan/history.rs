@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Cut, Expect, Message, Recorded, Seq, Summary, Window};
 
-use super::window_index::opens_turn;
+use super::window_index::can_start_window;
 
 /// The history that a turn starts from.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub enum History<'a> {
     Absent,
     /// The conversation's window.
     Window(&'a Window),
-    /// The history could not be loaded. It is replaced by the messages that the caller resent, as a log.
+    /// The history could not be loaded. The messages that the caller resent replace it, in the form of a log.
     Resent(&'a [Recorded]),
 }
 
@@ -61,7 +61,7 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn turns(self) -> usize {
         let exchanges = self.window().map_or(&[][..], |window| &window.exchanges);
-        exchanges.iter().filter(|recorded| opens_turn(recorded)).count().saturating_add(1)
+        exchanges.iter().filter(|recorded| can_start_window(recorded)).count().saturating_add(1)
     }
 
     /// Returns `true` if the window is less than the whole conversation.
@@ -73,15 +73,15 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns `true` if exchanges left the window that no summary covers.
+    /// Returns `true` if some exchanges are neither in the window nor covered by the summary, although they are stored.
     #[must_use]
     pub fn has_gap(self) -> bool {
         let (Some(window), Some(cut)) = (self.window(), self.cut()) else { return false };
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns the expectation of the append. With `rejects_others`, the append fails if the log has got another
-    /// exchange in the meantime.
+    /// Returns the expectation of the append. With `rejects_others`, the append fails if another exchange was stored
+    /// after the load.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {

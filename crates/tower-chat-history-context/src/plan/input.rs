@@ -1,16 +1,27 @@
-//! Checks of an input.
+//! Checks of an input, and the policy for one that comes while tool calls are open.
 
 use tower_chat_history_core::Message;
 
 use super::InputError;
 use crate::view::{OpenCalls, View};
 
+/// Decides what happens to open tool calls if a new question comes instead of their results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnOpenTurn {
+    /// The question is sent, and the calls count as abandoned. Results that come later are left out of prompts.
+    #[default]
+    Supersede,
+    /// The call with the question fails with [`InputError::TurnOpen`](super::InputError::TurnOpen) before the model is
+    /// called.
+    Reject,
+}
+
 /// Checks that the input can follow a log with this view. Returns `true` if the input continues the newest round: it
 /// answers the open calls, or it is empty and only the model's reply is missing.
 ///
 /// The input must be complete: its results answer all open calls and no others, and all calls of its own have
-/// results. A new question while calls are open is valid here. [`OnOpenTurn`](super::OnOpenTurn) decides what
-/// happens to them.
+/// results. A new question while calls are open is valid here. [`OnOpenTurn`] decides what happens to them.
 pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
     let Some(first) = input.first() else {
         return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };

@@ -2,11 +2,11 @@
 
 use tower_chat_history_core::{Cut, LoadLimit, Window};
 
-use super::window_index::opens_turn;
+use super::window_index::can_start_window;
 
-/// Returns the cut that a truncated load causes, or `None` if the load is not truncated. It leaves 75% of the load
-/// limit. Without it, the load limit itself would move the window's start with every turn, and no provider could
-/// cache the prompt.
+/// Returns the cut that a truncated load causes, or `None` if the load is not truncated. The window then has at most
+/// 75% of the load limit. Without this cut, the load limit itself would move the window's start with every turn, and
+/// the provider's prefix cache would never have the window.
 pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     if !window.truncated {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
         if start.is_some() && (messages > keep.0 || bytes > keep.1) {
             break;
         }
-        if opens_turn(recorded) {
+        if can_start_window(recorded) {
             start = Some(recorded.seq);
         }
     }

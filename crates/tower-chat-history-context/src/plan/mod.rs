@@ -13,7 +13,6 @@ mod grown;
 mod history;
 mod input;
 mod load_limit;
-mod on_open_turn;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
@@ -24,18 +23,15 @@ mod window_index;
 use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
 
 pub use self::{
-    call_budget::CallBudget,
+    call_budget::{CallBudget, FitBudget},
+    error::{FitError, InputError, TranscriptError},
     fallbacks::plan,
-    fit::{Fit, FitBudget},
+    fit::Fit,
     grown::GrownWindow,
     history::{History, first_uncovered},
-    input::refuse_foreign,
+    input::{OnOpenTurn, refuse_foreign},
     sizes::Size,
-    window_index::opens_turn,
-};
-pub use self::{
-    error::{FitError, InputError, TranscriptError},
-    on_open_turn::OnOpenTurn,
+    window_index::can_start_window,
 };
 use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
 
@@ -72,7 +68,7 @@ pub struct PlanInput<'a> {
     pub budget: Option<FitBudget<'a>>,
 }
 
-/// Plans a call with exactly this summary and this budget.
+/// Plans a call with this summary and this budget, without fallbacks.
 fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *call;
     let window = history.window();

@@ -80,8 +80,8 @@ impl Sizes {
 
     /// Returns the size of the messages that are kept at these cutoffs.
     pub(super) fn kept(&self, at: Cutoffs) -> Size {
-        // Rounds do not overlap. Those kept by one of the cutoffs therefore include those kept by the other, and the
-        // smaller set is kept by both.
+        // Rounds do not overlap, so one of the cutoffs keeps all rounds that the other keeps. The rounds that both keep
+        // are the smaller of the two sets.
         let (asked, followed) = (self.asked[at.window], self.followed[at.rounds]);
         self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
     }

@@ -16,11 +16,11 @@ const MAX_ALTERNATIVES: usize = 32;
 /// know, and trim texts. A transcript may be longer than the loaded part if the log has earlier exchanges. An empty
 /// transcript always agrees.
 ///
-/// A transcript may lack exchanges that the caller may not know: those whose reply broke off, and results that were
-/// stored without a call of the model.
+/// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
+/// only tool results, which were stored without a model call.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    // The alternatives, each as the number of the caller's messages that are not matched yet. There is one more for
-    // each exchange that the caller may lack.
+    // The alternatives. Each is the number of the caller's messages that are not matched yet. Each exchange that the
+    // caller may lack adds one alternative.
     let mut left = vec![transcript.len()];
     let mut mismatch: Option<TranscriptError> = None;
     if transcript.is_empty() {

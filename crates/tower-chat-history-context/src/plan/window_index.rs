@@ -10,7 +10,7 @@ use super::{
 /// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
 /// that are open before it. An exchange that has only results and blank replies leaves them open.
 #[must_use]
-pub fn opens_turn(recorded: &Recorded) -> bool {
+pub fn can_start_window(recorded: &Recorded) -> bool {
     recorded.exchange.opens_turn() && recorded.exchange.closes_open_calls()
 }
 
@@ -36,7 +36,7 @@ impl WindowIndex {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
         let base = Cutoffs::of(cut, first, len);
-        let opens = |at: &usize| *at == base.window || opens_turn(&exchanges[*at]);
+        let opens = |at: &usize| *at == base.window || can_start_window(&exchanges[*at]);
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_start = |at: &usize| {
             let first = exchanges[*at].exchange.messages.first();

@@ -3,7 +3,7 @@
 use tower_chat_history_core::Message;
 
 /// The parts of a request, other than its new messages, that count for the [budget](crate::budget) or that spans
-/// report. Adapters fill it in. By default, all parts are unknown or empty.
+/// report. Adapters set the fields. By default, all of them are unknown or empty.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RequestInfo {
@@ -12,16 +12,16 @@ pub struct RequestInfo {
     /// The provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`, such as
     /// `openai`.
     pub provider: Option<&'static str>,
-    /// The messages that come before the window: system and developer messages, and few-shot examples.
+    /// The head: the leading system and developer messages, and the few-shot messages after them.
     pub head: Vec<Message>,
-    /// The JSON of its tools.
+    /// The JSON of the request's tools.
     pub tools: Option<String>,
-    /// The JSON of its response format.
+    /// The JSON of the request's response format.
     pub response_format: Option<String>,
     /// The request's own limit of the reply, in tokens.
     pub max_output: Option<u32>,
-    /// True if the adapter cannot lower that limit. The budget then does not
-    /// [shrink](crate::ContextBudget::shrink_reply_to) it.
+    /// True if the adapter cannot lower `max_output`. The budget then does not
+    /// [shrink](crate::ContextBudget::shrink_reply_to) the reply.
     pub max_output_is_fixed: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,

@@ -7,17 +7,18 @@ use tower_chat_history_core::{Message, Role};
 #[non_exhaustive]
 pub enum InputMode {
     /// All messages after the head are input. If they contain a reply (an assistant message without tool calls), the
-    /// call is refused with [`InputError::Resent`](crate::InputError::Resent), because the caller resends messages of
-    /// the log.
+    /// caller probably resends messages of the log, and the call is refused with
+    /// [`InputError::Resent`](crate::InputError::Resent).
     #[default]
     New,
     /// All messages after the last assistant message are input. This mode is for callers that keep their own list of
     /// messages and send all of it, such as code that was written without history. The messages between head and input
     /// (the transcript) are compared with the end of the log, and the window is sent in their place.
     ///
-    /// The caller's list must therefore equal the stored messages, apart from white space around texts. It may lack a
-    /// partial reply. Remove replies from the list that were not saved, and do not store messages other than those that
-    /// were sent. `OnTranscriptMismatch` decides what happens if the list differs.
+    /// The transcript must therefore equal the stored messages, apart from white space around texts. It may lack
+    /// exchanges with a partial reply. If a reply was not saved, remove it from the list. Do not set `store_instead`,
+    /// because the stored messages then differ from the list. `OnTranscriptMismatch` sets the policy for a transcript
+    /// that differs.
     Transcript,
 }
 

@@ -10,7 +10,8 @@ use super::InputMode;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RequestMessages {
-    /// The leading system and developer messages, and the few-shot examples after them: sent first and never stored.
+    /// The leading system and developer messages, and the few-shot messages after them. They are sent first and never
+    /// stored.
     pub head: Vec<Message>,
     /// The part of the conversation that the caller resends. The window is sent in its place.
     pub transcript: Vec<Message>,
@@ -25,7 +26,12 @@ impl RequestMessages {
     /// ```
     /// use tower_chat_history_context::{InputMode, Message, RequestMessages};
     ///
-    /// let messages = vec![Message::system("S"), Message::user("Hi"), Message::assistant("Hello!"), Message::user("And?")];
+    /// let messages = vec![
+    ///     Message::system("S"),
+    ///     Message::user("Hi"),
+    ///     Message::assistant("Hello!"),
+    ///     Message::user("And?"),
+    /// ];
     /// let split = RequestMessages::split(messages, 0, InputMode::Transcript);
     /// assert_eq!((split.head.len(), split.transcript.len(), split.input.len()), (1, 2, 1));
     /// assert_eq!(split.transcript_range(), 1..3);

@@ -12,12 +12,12 @@ use super::{TokenCounter, count_of};
 /// | of two bytes (accented letters, Cyrillic, Arabic) | 1 for each |
 /// | of three or four bytes (Chinese, Japanese, Korean, emoji) | 8 for every 5 |
 ///
-/// The estimate is close for English. For prose in other scripts it is at least the count of `cl100k_base`, the
-/// older of OpenAI's two encodings, which is up to twice the count of the newer one. Prompts in these scripts
-/// therefore do not grow too long, as they would with an estimate by the number of characters.
+/// The estimate is close for English. For prose in other scripts, it is at least the count of `cl100k_base`, the older
+/// of OpenAI's two encodings. (That count is up to twice the count of the newer encoding.) Prompts in these scripts
+/// therefore do not become too large. With an estimate by the number of characters, they would.
 ///
-/// It needs no vocabulary and almost no time. It underestimates texts other than prose: long numbers, identifiers,
-/// base64, lists of rare names.
+/// The counter needs no vocabulary and almost no time. The estimate is too low for texts other than prose: long
+/// numbers, identifiers, base64, lists of rare names.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ByteEstimate;

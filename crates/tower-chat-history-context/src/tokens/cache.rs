@@ -11,11 +11,12 @@ use tower_chat_history_core::Message;
 
 use super::TokenCounter;
 
-/// A cache of counts, for messages that already remember the count of another counter. That happens if two layers with
-/// different models use the same log, or if a log was written while the service used another model.
+/// A cache of counts, for messages that already remember the count of another counter: a message remembers only one.
+/// Use it if two layers with different models use the same log, or if a log was written while the service used another
+/// model.
 ///
 /// The cache is bounded and contains no text: its keys are hashes of the messages' JSON, with a random key for each
-/// cache. It distinguishes counters by their names. Counters without a name need one cache each.
+/// cache. It distinguishes counters by their names. Do not share a cache between counters without a name.
 pub struct CountCache {
     counts: Cache<u64, u32>,
     key: RandomState,
@@ -34,7 +35,7 @@ impl CountCache {
         if let Some(tokens) = counter.name().and_then(|name| message.tokens_by(name)) {
             return tokens;
         }
-        // The cache keeps the count even if the message can remember it: each load creates the message anew.
+        // The cache stores the count even if the message can remember it, because the next load creates a new message.
         let tokens = self.get_or_count(self.message_key(counter, message), || counter.count_message(message));
         if let Some(name) = counter.name() {
             message.remember_tokens(name, tokens);

@@ -6,8 +6,8 @@ use tower_chat_history_core::Message;
 
 use super::{CountMessages, TokenCounter};
 
-/// Counts each message as one token, so that a budget limits messages instead of tokens. Set the
-/// [reply reserve](crate::ContextBudget::reply_reserve) to 0, because it also counts as messages.
+/// Counts each message as one token, so that a budget limits messages instead of tokens. Set the [reply
+/// reserve](crate::ContextBudget::reply_reserve) to 0. Otherwise the budget would reserve that many messages.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MessageCount;

@@ -10,10 +10,11 @@ use super::{TokenCounter, python};
 /// Counts tokens exactly as LangChain's `count_tokens_approximately` does: the number of characters (Unicode code
 /// points) divided by four, and three tokens for each message. Source: langchain-core 1.7.2.
 ///
-/// It counts the same parts as LangChain: the role, the name, the id of the call that a result answers, and the tool
-/// calls as Python prints LangChain's list of them (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An
-/// image costs 85 tokens. A part of another type counts as Python prints it, including base64. If the content is a list
-/// of parts, tool calls do not count.
+/// It counts the same parts as LangChain: the texts, the role, the name, the id of the call that a result answers, and
+/// the list of tool calls in the form in which Python prints it
+/// (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An image costs 85 tokens. A content part of any other
+/// type except text is counted in the form in which Python prints it, including base64. If the content is a list of
+/// parts, tool calls do not count.
 ///
 /// With the default of four characters per token, the estimate is far too low for Chinese, Japanese and Korean. Use
 /// [`ByteEstimate`](super::ByteEstimate) for them. `use_usage_metadata_scaling` is not available, because messages here
@@ -24,8 +25,10 @@ use super::{TokenCounter, python};
 /// ```
 /// use tower_chat_history_context::{Message, tokens::{LangChainEstimate, TokenCounter}};
 ///
-/// assert_eq!(LangChainEstimate::new().count_message(&Message::user("")), 4);
-/// assert_eq!(LangChainEstimate::new().chars_per_token(2.0).count_message(&Message::user("")), 5);
+/// // 3 for the message, and 4 characters for its role, `user`.
+/// let empty = Message::user("");
+/// assert_eq!(LangChainEstimate::new().count_message(&empty), 3 + 1);
+/// assert_eq!(LangChainEstimate::new().chars_per_token(2.0).count_message(&empty), 3 + 2);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LangChainEstimate {
@@ -79,7 +82,6 @@ impl LangChainEstimate {
         self.tokens(tools.iter().map(|tool| python::json_len(tool.as_ref())).sum())
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // As Python does.
     fn tokens(&self, chars: usize) -> u32 {
         (chars as f64 / self.chars_per_token).ceil() as u32
     }

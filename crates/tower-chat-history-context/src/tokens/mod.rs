@@ -1,7 +1,8 @@
 //! Counting the tokens of texts, messages and requests.
 //!
-//! A [`TokenCounter`] counts the tokens of a text. The other costs of a message are the same for all counters of this
-//! module except [`LangChainEstimate`], [`MessageCount`] and the closures for whole messages:
+//! A [`TokenCounter`] counts the tokens of a text. All counters of this module add the same costs for the other parts
+//! of a message, except [`LangChainEstimate`], [`MessageCount`], and closures that count whole messages
+//! ([`PerMessage`], [`PerList`]):
 //!
 //! | part of a message | tokens |
 //! |---|---|
@@ -14,12 +15,16 @@
 //! | a file, a document, a video | [2,000](FILE) |
 //! | a part of another type | those of its JSON |
 //!
-//! These are the costs of OpenAI's chat models (its cookbook, "How to count tokens with tiktoken"). Images and audio
-//! have a fixed cost, whatever the length of their base64 text. Call ids and fields that the format does not know cost
-//! nothing, because models do not see them. [`RequestTokens`] counts the parts of a request other than its messages.
+//! These are the costs of OpenAI's chat models. Source: OpenAI's cookbook, "How to count tokens with tiktoken". Images,
+//! audio and files have a fixed cost, whatever the length of their base64 text. Call ids and fields that the format
+//! does not know cost nothing, because models do not see them. [`RequestTokens`] counts the parts of a request other
+//! than its messages.
 //!
 //! ```
-//! use tower_chat_history_context::{Message, tokens::{ByteEstimate, TokenCounter, tokens_of}};
+//! use tower_chat_history_context::{
+//!     Message,
+//!     tokens::{ByteEstimate, TokenCounter, tokens_of},
+//! };
 //!
 //! let counter = ByteEstimate::new();
 //! assert_eq!(counter.count_text("12345678"), 2);
@@ -28,7 +33,7 @@
 //!
 //! | counter | counts |
 //! |---|---|
-//! | [`ByteEstimate`] | an estimate by UTF-8 bytes, high enough for Chinese, Japanese and Korean prose; the default |
+//! | [`ByteEstimate`] (the default) | an estimate by UTF-8 bytes, high enough for Chinese, Japanese and Korean prose |
 //! | [`LangChainEstimate`] | exactly what LangChain's approximation counts |
 //! | [`MessageCount`] | messages instead of tokens |
 //! | [`PerText`] | texts by a closure, such as another model's tokenizer |
@@ -76,8 +81,8 @@ pub use self::{
 /// blocking work.
 pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
     /// Returns the name under which counts are remembered and stored, such as `o200k_base`. Counters with the same name
-    /// must return the same counts. Return `None` if counts must not be remembered, because they are trivial or depend
-    /// on more than the message.
+    /// must return the same counts. Return `None` if counts must not be remembered, either because counting again is
+    /// cheap, or because the counts depend on more than the message.
     fn name(&self) -> Option<&Arc<str>>;
 
     /// Returns the tokens of a text.
@@ -89,13 +94,14 @@ pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
         framing::message(self, message)
     }
 
-    /// Returns the tokens that prime the reply, which every request costs. The default is [`REPLY_PRIMING`].
+    /// Returns the tokens that prime the reply. They are added once to each request. The default is [`REPLY_PRIMING`].
     fn reply_priming(&self) -> u32 {
         REPLY_PRIMING
     }
 
-    /// Returns `true` if the counter can count immediately. If not, its first count takes long, for example because it
-    /// loads a vocabulary, and the engine makes that count on a thread for blocking work. The default is `true`.
+    /// Returns `true` if the counter can count immediately. Return `false` if the first count takes long, for example
+    /// because it loads a vocabulary. The engine then makes that count on a thread for blocking work. The default
+    /// implementation returns `true`.
     fn is_ready(&self) -> bool {
         true
     }
@@ -124,8 +130,8 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     }
 }
 
-/// Returns the tokens of a message. If the message does not remember the counter's count, it is counted, and remembers
-/// the count from then on.
+/// Returns the tokens of a message. If the message already remembers the counter's count, that count is returned.
+/// Otherwise the message is counted, and remembers the count.
 pub fn tokens_of<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
     let Some(name) = counter.name() else { return counter.count_message(message) };
     message.tokens_by(name).unwrap_or_else(|| {
@@ -145,8 +151,8 @@ pub trait CountMessages {
     /// Returns the tokens of the list.
     fn count(&self, messages: &[Message]) -> u64;
 
-    /// Returns the tokens of one message if the counter is additive: the count of a list is the sum of the counts
-    /// of its messages. Returns `None` if it is not.
+    /// Returns the tokens of one message if the counter is additive, that is, if the count of a list is always the sum
+    /// of its messages' counts. Returns `None` otherwise.
     fn count_one(&self, message: &Message) -> Option<u64>;
 }
 

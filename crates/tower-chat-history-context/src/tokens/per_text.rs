@@ -14,7 +14,8 @@ use super::{TokenCounter, count_of};
 /// ```
 /// use tower_chat_history_context::{Message, tokens::{PerText, TokenCounter}};
 ///
-/// // Use the name of the vocabulary. Change the name if the closure's counts change: stored counts are found by it.
+/// // Use the name of the vocabulary. Stored counts are found by this name,
+/// // so change it if the closure's counts change.
 /// let counter = PerText::named("words-1", |text: &str| text.split_whitespace().count());
 /// assert_eq!(counter.count_text("one two three"), 3);
 /// assert_eq!(counter.count_message(&Message::user("one two three")), 3 + 1 + 3);

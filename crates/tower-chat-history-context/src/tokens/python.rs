@@ -91,7 +91,7 @@ impl<'a> Open<'a> {
 /// Returns the length of a value, with the lengths of strings given by `text_len`. Returns `None` if the text is not
 /// JSON or has more than [`MAX_LEVELS`].
 ///
-/// It reads any text exactly twice, and does not recurse.
+/// The time is linear: the function reads the text exactly twice. It does not recurse.
 fn value_len(json: &str, text_len: fn(&str) -> usize) -> Option<usize> {
     // The loop below requires valid JSON.
     let json = serde_json::from_str::<&RawValue>(json).ok()?.get();

@@ -15,9 +15,9 @@ pub const REPLY_PRIMING: u32 = 3;
 /// ```
 /// use tower_chat_history_context::tokens::{ByteEstimate, RequestTokens};
 ///
-/// let tools = r#"[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]"#;
+/// let tools = r#"[{"type":"function","function":{"name":"weather","parameters":{}}}]"#;
 /// let cost = RequestTokens::new().tools(tools).count(&ByteEstimate::new());
-/// assert_eq!(cost, 3 + 21);
+/// assert_eq!(cost, 3 + 17); // 3 prime the reply.
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct RequestTokens<'a> {
@@ -26,7 +26,7 @@ pub struct RequestTokens<'a> {
 }
 
 impl<'a> RequestTokens<'a> {
-    /// Creates a request without tools and response format. It costs the priming of the reply.
+    /// Creates a request without tools and response format. Its count is that of the reply's priming.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -46,7 +46,7 @@ impl<'a> RequestTokens<'a> {
         self
     }
 
-    /// Returns the tokens.
+    /// Returns the sum of the tokens.
     #[must_use]
     pub fn count<C: TokenCounter + ?Sized>(self, counter: &C) -> u32 {
         let schemas = [self.tools, self.response_format].into_iter().flatten();

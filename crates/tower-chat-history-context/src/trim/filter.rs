@@ -6,16 +6,20 @@ use tower_chat_history_core::{Content, Message};
 
 use super::speaker::{Speaker, Speakers};
 
-/// The rules by which [`filter_messages`] keeps messages, as in LangChain's function of that name.
+/// The rules by which [`filter_messages`] keeps messages. They are the rules of LangChain's function of that name.
 ///
-/// First, all excluded messages are left out. If there are conditions for inclusion, a remaining message stays if it
-/// meets one of them. Without such conditions, all remaining messages stay. An empty list is not a condition. A
-/// message's id is the value of its field `id`, which some programs add to their messages.
+/// First, all excluded messages are left out. If at least one of the `include` options is set, a remaining message
+/// stays only if it meets one of them. Otherwise all remaining messages stay. An option that is set to an empty list
+/// has no effect. A message's id is the value of its field `id`, which some programs add to their messages.
 ///
 /// ```
-/// use tower_chat_history_context::{Message, trim::{MessageFilter, Speaker, filter_messages}};
+/// use tower_chat_history_context::{
+///     Message,
+///     trim::{MessageFilter, Speaker, filter_messages},
+/// };
 ///
-/// let messages = [Message::system("Be brief."), Message::user("Hi"), Message::assistant("Hello!")];
+/// let messages =
+///     [Message::system("Be brief."), Message::user("Hi"), Message::assistant("Hello!")];
 /// let kept = filter_messages(&messages, &MessageFilter::new().exclude([Speaker::System]));
 /// assert_eq!(kept, messages[1..]);
 /// ```
@@ -26,7 +30,7 @@ pub struct MessageFilter {
     exclude_calls: Calls,
 }
 
-/// Conditions of which a message has to meet one.
+/// A set of conditions. A message matches if it meets one of them.
 #[derive(Clone, Debug, Default)]
 struct Matching {
     speakers: Speakers,
@@ -70,7 +74,7 @@ impl MessageFilter {
         self
     }
 
-    /// Leaves out messages by these speakers. If that leaves out tool calls, their results stay.
+    /// Leaves out messages by these speakers. If these messages have tool calls, the results of the calls stay.
     #[must_use]
     pub fn exclude(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         self.exclude.speakers = Speakers::new(speakers);
@@ -98,8 +102,8 @@ impl MessageFilter {
         self
     }
 
-    /// Leaves out the calls with these ids, and their results. A message without other calls is left out, even if it
-    /// has text.
+    /// Leaves out the tool calls with these ids, and their results. If a message loses all its calls, the whole message
+    /// is left out, even if it has text.
     #[must_use]
     pub fn exclude_tool_call_ids<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.exclude_calls = Calls::Of(ids.into_iter().map(Into::into).collect());
@@ -146,7 +150,7 @@ fn is_one_of(id: Option<&str>, ids: &[String]) -> bool {
     id.is_some_and(|id| ids.iter().any(|other| other == id))
 }
 
-/// Returns the message with only its other calls, or `None` if it has no others.
+/// Returns the message without the calls that have these ids, or `None` if no call remains.
 fn without_calls(message: &Message, ids: &[String]) -> Option<Message> {
     let fields = message.fields().ok()?;
     let calls: Vec<&RawValue> = serde_json::from_str(fields.get("tool_calls")?.get()).ok()?;

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{Trim, can_end_on, fit::Scanned, pairs, partial::partial};
+use super::{Trim, can_end_on, pairs, partial::partial, scan::Scanned};
 use crate::tokens::CountMessages;
 
 pub(super) fn first<S, C: CountMessages + ?Sized>(messages: &[Message], trim: &Trim<S>, counter: &C) -> Vec<Message> {

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{Speaker, Trim, can_end_on, fit::Scanned, pairs, partial::partial, speaker::Speakers};
+use super::{Speaker, Trim, can_end_on, pairs, partial::partial, scan::Scanned, speaker::Speakers};
 use crate::tokens::CountMessages;
 
 pub(super) fn last<S, C: CountMessages + ?Sized>(
@@ -18,7 +18,8 @@ pub(super) fn last<S, C: CountMessages + ?Sized>(
     while let Some(message) = list.next_if(|message| !can_end_on(message, next, trim)) {
         next = Some(message);
     }
-    // If only the system message remains, no result follows it, so `end_on` alone decides if the list may end there.
+    // If no other message remains, the list ends with the system message. No result follows it, so only `end_on` can
+    // forbid that.
     if list.peek().is_none() && system.is_some_and(|system| !trim.end_on.admit(system.role())) {
         return Vec::new();
     }

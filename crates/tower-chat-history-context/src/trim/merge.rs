@@ -9,16 +9,17 @@ use tower_chat_history_core::{Content, Message, Role};
 /// and assistant messages to alternate.
 ///
 /// Two texts are joined with the separator between them, usually `"\n"`. If one of the texts is empty, the separator is
-/// left out. If a content is not a text, the merged content is a list, in which a text is a part of type `text`. The
-/// lists of tool calls are concatenated. All other fields are those of the first message, but names that differ are
-/// left out. Results of tools and functions are never merged.
+/// left out. If one of the contents is not a text, the merged content is a list, and a text becomes a part of type
+/// `text`. The lists of tool calls are concatenated. All other fields are those of the first message. If the names
+/// differ, the merged message has no name. Results of tools and functions are never merged.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, trim::merge_message_runs};
 ///
 /// let messages = [Message::user("foo"), Message::user("bar"), Message::assistant("baz")];
 /// let merged = merge_message_runs(&messages, "\n");
-/// assert_eq!(merged.iter().map(|message| message.text()).collect::<Vec<_>>(), ["foo\nbar", "baz"]);
+/// let texts: Vec<_> = merged.iter().map(|message| message.text()).collect();
+/// assert_eq!(texts, ["foo\nbar", "baz"]);
 /// ```
 #[must_use]
 pub fn merge_message_runs(messages: &[Message], separator: &str) -> Vec<Message> {

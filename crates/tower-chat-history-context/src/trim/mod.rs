@@ -1,12 +1,16 @@
 //! Trimming, filtering and merging lists of messages.
 //!
 //! These functions are for programs that keep their lists of messages themselves. [`fit_messages`] trims a list to a
-//! valid prompt. [`trim_messages`], [`filter_messages`] and [`merge_message_runs`] do what LangChain's functions of the
-//! same names do. All of them are pure: they return a new list. A service that uses the layer of `tower-chat-history`
-//! needs none of them, because the layer decides what is sent.
+//! valid prompt. [`trim_messages`], [`filter_messages`] and [`merge_message_runs`] do the same as LangChain's functions
+//! of these names. All of them return a new list and change nothing. A service that uses the layer of
+//! `tower-chat-history` needs none of them, because the layer chooses the messages that are sent.
 //!
 //! ```
-//! use tower_chat_history_context::{Message, tokens::MessageCount, trim::{Speaker, Trim, trim_messages}};
+//! use tower_chat_history_context::{
+//!     Message,
+//!     tokens::MessageCount,
+//!     trim::{Speaker, Trim, trim_messages},
+//! };
 //!
 //! let messages = [
 //!     Message::system("you're a good assistant"),
@@ -16,31 +20,35 @@
 //!     Message::assistant("Hmmm let me think"),
 //!     Message::user("what do you call a speechless parrot"),
 //! ];
-//! let trim = Trim::last(4).include_system().start_on([Speaker::User]).end_on([Speaker::User, Speaker::Tool]);
+//! // `MessageCount` counts each message as one token, so this keeps at most 4 messages.
+//! let trim = Trim::last(4)
+//!     .include_system()
+//!     .start_on([Speaker::User])
+//!     .end_on([Speaker::User, Speaker::Tool]);
 //! let kept = trim_messages(&messages, &trim, &MessageCount::new());
 //! assert_eq!(kept, [&messages[..1], &messages[3..]].concat());
 //! ```
 
-mod context;
 mod filter;
 mod first;
-mod fit;
 mod last;
 mod merge;
 mod options;
 mod pairs;
 mod partial;
+mod scan;
 mod speaker;
+mod valid_prompt;
 
 use tower_chat_history_core::Message;
 
 use self::options::Strategy;
 pub use self::{
-    context::fit_messages,
     filter::{MessageFilter, filter_messages},
     merge::merge_message_runs,
     options::{First, Last, Trim},
     speaker::Speaker,
+    valid_prompt::fit_messages,
 };
 pub use crate::plan::FitError;
 use crate::tokens::CountMessages;
@@ -53,8 +61,8 @@ use crate::tokens::CountMessages;
 /// By default, tool calls and their results are kept or left out together. With
 /// [`keep_tool_pairs(false)`](Trim::keep_tool_pairs), the outcome is identical to LangChain's, which may separate them.
 ///
-/// The result is empty if not even one message fits, or if no message is by a speaker that the list may
-/// [start](Trim::start_on) or [end](Trim::end_on) on. The result exceeds the budget in one case: a
+/// The result is empty if not even one message fits, or if the list has no message by the speakers that
+/// [`start_on`](Trim::start_on) and [`end_on`](Trim::end_on) require. The result exceeds the budget in one case: a
 /// [system message](Trim::include_system) stays even if it alone is larger.
 ///
 /// If the counter is additive, at most one message beyond those kept is counted, and none is counted twice. The cost
@@ -69,8 +77,8 @@ where
     }
 }
 
-/// Returns `true` if a list may end on this message, if `next` is the first message that is left out after it. The list
-/// must have no results without their calls.
+/// Returns `true` if a list may end on `last`. `next` is the message after it, which is then left out. The list must
+/// have no results without their calls.
 fn can_end_on<S>(last: &Message, next: Option<&Message>, trim: &Trim<S>) -> bool {
     let separates_a_pair = trim.keep_tool_pairs && next.is_some_and(Message::is_tool_result);
     trim.end_on.admit(last.role()) && !separates_a_pair

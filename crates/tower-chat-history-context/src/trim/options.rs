@@ -10,24 +10,32 @@ use super::{
 };
 use crate::tokens::CountMessages;
 
-/// The options of [`trim_messages`]. An option that has no meaning for a strategy does not compile with it.
+/// The options of [`trim_messages`]. The strategy is a type ([`Last`] or [`First`]), so an option that has no meaning
+/// for the strategy does not compile.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::{Speaker, Trim}};
 ///
-/// let messages = [Message::user("What does Tom chase?"), Message::assistant("Mice!"), Message::user("And Jerry?")];
-/// let kept = Trim::last(10).start_on([Speaker::User]).apply(&messages, &ByteEstimate::new());
+/// let messages = [
+///     Message::user("What does Tom chase?"),
+///     Message::assistant("Mice!"),
+///     Message::user("And Jerry?"),
+/// ];
+/// let trim = Trim::last(10).start_on([Speaker::User]);
+/// let kept = trim.apply(&messages, &ByteEstimate::new());
 /// assert_eq!(kept, messages[2..]);
 /// ```
 ///
 /// ```compile_fail
 /// // A list of the oldest messages always starts with the first one.
-/// tower_chat_history_context::trim::Trim::first(10).start_on([tower_chat_history_context::trim::Speaker::User]);
+/// use tower_chat_history_context::trim::{Speaker, Trim};
+/// let trim = Trim::first(10).start_on([Speaker::User]);
 /// ```
 ///
 /// ```compile_fail
 /// // There is no such speaker.
-/// tower_chat_history_context::trim::Trim::last(10).start_on(["usr"]);
+/// use tower_chat_history_context::trim::Trim;
+/// let trim = Trim::last(10).start_on(["usr"]);
 /// ```
 #[derive(Clone)]
 pub struct Trim<S> {
@@ -36,7 +44,7 @@ pub struct Trim<S> {
     pub(super) end_on: Speakers,
     pub(super) splitter: Option<Splitter>,
     pub(super) keep_tool_pairs: bool,
-    /// The strategy as a type, which decides which options there are.
+    /// The strategy as a type. It determines the options that exist.
     side: PhantomData<S>,
 }
 
@@ -65,8 +73,9 @@ impl Trim<Last> {
         Self::of(Strategy::Last { start_on: Speakers::default(), include_system: false }, max_tokens)
     }
 
-    /// Leaves out all messages before the first one by one of these speakers. An empty list is not a condition. The
-    /// default is none: the result may start with any message.
+    /// Sets the speakers that the result may start with. All messages before the first message by one of these speakers
+    /// are left out, except a [system message](Self::include_system). The default is an empty list: the result may
+    /// start with any message.
     #[must_use]
     pub fn start_on(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         if let Strategy::Last { start_on, .. } = &mut self.strategy {
@@ -100,19 +109,23 @@ impl<S> Trim<S> {
         Self { strategy, max_tokens, end_on, splitter: None, keep_tool_pairs: true, side }
     }
 
-    /// Leaves out all messages after the last one by one of these speakers. An empty list is not a condition. The
-    /// default is none: the result may end with any message.
+    /// Sets the speakers that the result may end with. All messages after the last message by one of these speakers are
+    /// left out. The default is an empty list: the result may end with any message.
     ///
-    /// [`Trim::last`] does this before it counts tokens, [`Trim::first`] after that.
+    /// With [`Trim::last`], they are left out before tokens are counted. With [`Trim::first`], they are left out
+    /// afterward.
     #[must_use]
     pub fn end_on(mut self, speakers: impl IntoIterator<Item = Speaker>) -> Self {
         self.end_on = Speakers::new(speakers);
         self
     }
 
-    /// Keeps a part of the first message that does not fit: as many parts of its content as fit, or as many lines of
-    /// its text. [`Trim::first`] keeps the first of them, [`Trim::last`] the last. If not even one part fits whole, the
-    /// content becomes a text: the lines of that part that fit. By default, the message is left out.
+    /// Keeps a part of the first message that does not fit. By default, that message is left out. ([`Trim::last`]
+    /// counts messages from the end of the list, [`Trim::first`] from its beginning.)
+    ///
+    /// Of a text, as many lines as fit are kept. Of a list of content parts, as many parts as fit are kept. If not even
+    /// one part fits, the content becomes a text: as many lines of that part as fit. [`Trim::first`] keeps the first
+    /// lines or parts, [`Trim::last`] the last.
     #[must_use]
     pub fn allow_partial(self) -> Self {
         self.allow_partial_by(by_lines)
@@ -126,19 +139,19 @@ impl<S> Trim<S> {
         self
     }
 
-    /// Sets whether a call and its results are kept or left out together. The default is `true`. With `false`, the
+    /// Sets whether a tool call and its results are kept or left out together. The default is `true`. With `false`, the
     /// outcome is identical to LangChain's.
     ///
-    /// With `true`, a result is left out in advance unless it follows its call with only other results between them. A
-    /// call that has no result in the list stays. Messages with calls and tool results are never kept in
-    /// [part](Self::allow_partial), and no part without text is kept.
+    /// With `true`, a result that does not follow its call is left out before anything is counted. (Only other results
+    /// may be between the call and the result.) A call that has no result in the list stays. Messages with tool calls,
+    /// and tool results, are never kept in [part](Self::allow_partial). A part without text is not kept.
     #[must_use]
     pub const fn keep_tool_pairs(mut self, keep: bool) -> Self {
         self.keep_tool_pairs = keep;
         self
     }
 
-    /// Returns the messages that fit. It is the same as [`trim_messages`].
+    /// Returns the messages that fit, like [`trim_messages`].
     pub fn apply<C>(&self, messages: &[Message], counter: &C) -> Vec<Message>
     where
         C: CountMessages + ?Sized,

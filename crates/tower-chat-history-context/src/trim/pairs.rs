@@ -2,7 +2,8 @@
 //!
 //! Such results must neither cost tokens nor decide where the trimmed list begins or ends, so they are removed before
 //! anything else. Both iterators are lazy: they read little more of the list than is consumed. This is possible because
-//! a result follows its call if the nearest message before it, other than a result, has the call.
+//! a single message decides if a result follows its call: the nearest earlier message that is not a result. That
+//! message must have the call.
 
 use std::iter;
 
@@ -41,7 +42,7 @@ pub(super) fn from_end(messages: &[Message], keep_pairs: bool) -> impl Iterator<
     })
 }
 
-/// Returns `true` unless the message is a result that answers none of the open calls, and updates these.
+/// Updates the open calls with a message. Returns `false` if the message is a result that answers none of them.
 fn follows_its_call(message: &Message, open: &mut OpenCalls) -> bool {
     if message.is_tool_result() {
         return open.answer(message);

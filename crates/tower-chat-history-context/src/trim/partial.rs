@@ -4,12 +4,12 @@ use tower_chat_history_core::{Content, Message};
 
 use super::{
     Trim,
-    fit::{Scanned, largest_fitting},
+    scan::{Scanned, largest_fitting},
 };
 use crate::tokens::CountMessages;
 
-/// Returns the largest part that fits of the first message that does not fit whole. Returns `None` if no part fits, or
-/// if the trim allows no partial messages.
+/// Shortens the first message that does not fit whole, to the largest part of it that fits. Returns `None` if no part
+/// fits, or if the trim allows no partial messages.
 pub(super) fn partial<S, C: CountMessages + ?Sized>(
     list: &Scanned,
     max_tokens: u64,
@@ -49,8 +49,8 @@ struct Room<'a, C: ?Sized> {
     from_end: bool,
     max_tokens: u64,
     counter: &'a C,
-    /// False if the last pieces of a text are counted in reverse order, as LangChain counts them. That is another text,
-    /// which may have a few tokens more or less.
+    /// False if pieces from the end of a text are joined in reverse order before they are counted, as LangChain does.
+    /// The reversed text may have a few tokens more or less.
     exact: bool,
 }
 
@@ -90,7 +90,7 @@ impl<C: CountMessages + ?Sized> Room<'_, C> {
         (count > 0).then(|| message.with_text(&self.kept(pieces, count).concat()))
     }
 
-    /// Returns `count` pieces at the end that is kept.
+    /// Returns the `count` pieces at the side that is kept.
     fn kept<'p, T>(&self, pieces: &'p [T], count: usize) -> &'p [T] {
         if self.from_end { &pieces[pieces.len() - count..] } else { &pieces[..count] }
     }

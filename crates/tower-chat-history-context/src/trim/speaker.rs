@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Role;
 
-/// The speaker of a message. The enum is complete, so a misspelled speaker does not compile.
+/// The speaker of a message. It is an enum and not a string, so that a misspelled speaker does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
     /// The operator: system and developer messages.

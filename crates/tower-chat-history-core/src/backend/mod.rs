@@ -9,7 +9,7 @@
 //! | A load of a known state returns nothing | [`Window::is_known`](crate::Window::is_known) |
 //! | A compaction follows the rules | [`Cut::check`](crate::Cut::check) |
 //! | A prune removes whole turns | [`PruneScan`] |
-//! | A prune may remove derived data | [`Compaction::without_traces`](crate::Compaction::without_traces) |
+//! | A prune may remove derived data | [`Compaction::without_derived`](crate::Compaction::without_derived) |
 //! | A truncation lowers or removes compactions | [`Compaction::truncated_to`](crate::Compaction::truncated_to) |
 //! | Conversations begin a new incarnation | [`Incarnation::random`](crate::Incarnation::random) |
 //! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`decode`](crate::Exchange::decode), [`Cut::encode`](crate::Cut::encode) and [`decode`](crate::Cut::decode), [`RecordError`] |

@@ -12,8 +12,9 @@ pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
     conversation_id::ConversationId,
     exchange::Recorded,
-    message::Message,
+    message::{Message, ToolCall},
     revision::Revision,
+    rounds::NewestRound,
     seq::Seq,
     store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError},
 };
@@ -160,6 +161,36 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// or truncated while it was read.
     pub async fn newest_round(&self) -> Result<Vec<Recorded>, StoreError> {
         Ok(self.end_of_rounds().await?.map(|(_, end)| end).unwrap_or_default())
+    }
+
+    /// Returns the tool calls of the log's newest [round](crate::NewestRound) that have no result yet, in order, with
+    /// their ids, names and arguments. The next call must provide results for them. The list is empty if no call is
+    /// open, or if the conversation does not exist.
+    ///
+    /// The cost depends on the size of the newest turn, not on the size of the log.
+    ///
+    /// Only stored exchanges count. If an engine of `tower-chat-history` in this process serves the conversation,
+    /// finish its saves first (`Engine::saved`).
+    ///
+    /// ```
+    /// use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt as _, StoreError};
+    ///
+    /// /// Continues the work that an earlier process did not finish.
+    /// async fn resume(store: &dyn HistoryStore, id: &ConversationId) -> Result<(), StoreError> {
+    ///     for call in store.conversation(id).open_calls().await? {
+    ///         println!("{} waits for {}({})", call.id(), call.name(), call.arguments());
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read, or [`Gone`](StoreError::Gone) if the conversation was deleted
+    /// or truncated while it was read.
+    pub async fn open_calls(&self) -> Result<Vec<ToolCall>, StoreError> {
+        let end = self.newest_round().await?;
+        Ok(NewestRound::of(&end).open_calls(&end))
     }
 
     /// Returns the log's revision and the exchanges of [`newest_round`](Self::newest_round), or `None` if there is no

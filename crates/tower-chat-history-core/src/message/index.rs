@@ -157,7 +157,8 @@ impl Index {
         let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
         let calls = calls_json.map(calls).unwrap_or_default();
         let tool_calls: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
-        let refusal_audio_or_function_call = [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
+        let refusal_audio_or_function_call =
+            [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
         let has_any_content = refusal_audio_or_function_call || has_content(fields.content);
         Ok(Self {
             blank_reply: role == Role::Assistant && !has_any_content && tool_calls.is_empty(),

@@ -87,9 +87,9 @@ pub async fn a_late_truncation_does_not_reach_the_next_incarnation(fixture: &dyn
 pub async fn a_late_prune_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let late = Late::new(prunable.chat.with_id(prunable.chat.id.clone())).await;
-    for traces in [Derived::Keep, Derived::Erase] {
+    for derived in [Derived::Keep, Derived::Erase] {
         let id = &prunable.chat.id;
-        assert_gone(prunable.store.prune(id, late.incarnation(), PruneTo::LastTurns(1), traces).await);
+        assert_gone(prunable.store.prune(id, late.incarnation(), PruneTo::LastTurns(1), derived).await);
     }
     late.is_untouched().await;
 }

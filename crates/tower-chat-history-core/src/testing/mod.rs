@@ -93,7 +93,7 @@
 //! in use.
 
 // Assertions are the purpose of this module.
-#![allow(clippy::expect_used, clippy::missing_panics_doc)]
+#![allow(clippy::expect_used)]
 
 mod behavior;
 mod capability;

@@ -92,7 +92,7 @@ pub async fn a_compaction_without_summary_stays(fixture: &dyn Fixture) {
     let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
     prunable.forget(PruneTo::LastTurns(3)).await;
     let window = chat.window(Load::new()).await;
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_traces(), &log[5..]));
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_derived(), &log[5..]));
 }
 
 /// Derived data of an earlier prune can be erased later, even though there is nothing more to remove.

@@ -6,13 +6,13 @@ use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
     BoxError, TurnInput,
-    adapt::{self, AdaptRequest, CallScope, Opened, ReadResponse},
+    adapt::{AdaptRequest, CallScope, Opened, Read, ReadResponse},
     engine::InputMode,
 };
 
 use super::{
     CallError, HttpDraft,
-    body::{ChatBody, Read},
+    body::{ChatBody, ReadBody},
     headers, request, response,
 };
 use crate::{counter, error_type::error_type};
@@ -82,7 +82,8 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let Read { body, messages, choices, info } = ChatBody::read(bytes, self.input_mode, options.few_shot_messages)?;
+        let ReadBody { body, messages, choices, info } =
+            ChatBody::read(bytes, self.input_mode, options.few_shot_messages)?;
         let mut turn = TurnInput::new(id, messages.input).transcript(messages.transcript).options(options);
         turn.choices = choices;
         turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
@@ -106,11 +107,11 @@ impl ReadResponse<Response> for OpenAiHttp {
 
     /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
     /// returned to the client, which reads the error from it.
-    async fn read(&self, response: Response, choices: usize) -> Result<adapt::Read<Response>, BoxError> {
+    async fn read(&self, response: Response, choices: usize) -> Result<Read<Response>, BoxError> {
         if response.status().is_success() {
             return response::read(response, choices).await;
         }
         let status = response.status().as_str().to_owned();
-        Ok(adapt::Read::failed(response, status))
+        Ok(Read::failed(response, status))
     }
 }

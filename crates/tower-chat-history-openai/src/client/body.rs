@@ -15,11 +15,11 @@ use super::{CallError, fields::Fields};
 /// The body of a chat request, whose messages can be replaced.
 pub(super) struct ChatBody {
     bytes: Bytes,
-    /// The end of the caller's head: after its last message, or after the `[`.
+    /// The index after the head's last byte: after its last message, or after the `[`.
     head_end: usize,
     /// True if there is a head.
     has_head: bool,
-    /// The beginning of the input: its first message, or the `]`.
+    /// The index of the input's first byte: that of its first message, or of the `]`.
     input_start: usize,
     /// True if there are messages between head and input, which the window replaces.
     has_transcript: bool,
@@ -28,7 +28,7 @@ pub(super) struct ChatBody {
 }
 
 /// A body that was read, and the parts of it that history needs.
-pub(super) struct Read {
+pub(super) struct ReadBody {
     pub(super) body: ChatBody,
     pub(super) messages: RequestMessages,
     pub(super) choices: usize,
@@ -37,7 +37,7 @@ pub(super) struct Read {
 
 impl ChatBody {
     /// Finds the messages, and the other fields that count for a budget or that spans report.
-    pub(super) fn read(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<Read, CallError> {
+    pub(super) fn read(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<ReadBody, CallError> {
         let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
         let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
         let array = fields.messages.map_or("[]", RawValue::get);
@@ -71,7 +71,7 @@ impl ChatBody {
             reply_limit: limit.map(|(json, _)| range(text, json)),
             bytes,
         };
-        Ok(Read { body, messages, choices, info })
+        Ok(ReadBody { body, messages, choices, info })
     }
 
     /// Returns the body with the window between head and input. If `reply_limit` is given and the body has a limit
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str, mode: InputMode) -> Read {
+    fn read(body: &str, mode: InputMode) -> ReadBody {
         ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
     }
 

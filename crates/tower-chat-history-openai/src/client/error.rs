@@ -10,7 +10,7 @@ use tower_chat_history::store::MessageError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The body is a stream, which cannot be read and then sent.
+    /// The body is a stream, which cannot be sent after it was read.
     #[error("the chat call's body is a stream, but the history needs the whole body")]
     StreamedBody,
     /// The body is not a JSON object with one list of messages.

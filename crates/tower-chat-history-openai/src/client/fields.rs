@@ -69,8 +69,8 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the JSON of the reply's limit, and its value. If both fields exist, it is the newer one. Values over
-    /// `u32::MAX` become `u32::MAX`.
+    /// Returns the JSON of the reply's limit, and its value. If both fields exist, it is that of the newer one,
+    /// `max_completion_tokens`. Values over `u32::MAX` become `u32::MAX`.
     pub(super) fn reply_limit(&self) -> Option<(&'a str, u32)> {
         let limits = [self.max_completion_tokens, self.max_tokens].into_iter().flatten();
         let mut limits = limits.filter_map(|json| Some((json.get(), json.get().parse::<u64>().ok()?)));

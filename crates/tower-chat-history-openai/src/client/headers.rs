@@ -10,32 +10,32 @@ use tower_chat_history::{
     error::HeaderError,
 };
 
-/// The header that names a call's conversation, in the form of the `Display` of
+/// The header that names a call's conversation. Its value is the `Display` form of a
 /// [`ConversationId`](tower_chat_history::ConversationId).
 ///
-/// Without it, the call belongs to the conversation of the
-/// [running task](tower_chat_history::in_conversation). If there is none either, the call fails with
-/// [`MissingConversation`](tower_chat_history::MissingConversation).
+/// Without it, the call belongs to the conversation of the [running task](tower_chat_history::in_conversation). If the
+/// task has none, the call fails with [`MissingConversation`](tower_chat_history::MissingConversation).
 pub const CONVERSATION_ID: &str = "x-chat-history-conversation";
 
-/// The header that names a call's exchange, so that the call can be repeated safely ([`ExchangeId`]). The default is a
-/// generated id.
+/// The header that names a call's exchange. Its value is an [`ExchangeId`]. If the call is repeated with the same id,
+/// its exchange is stored only once. The default is a generated id.
 pub const EXCHANGE_ID: &str = "x-chat-history-exchange";
 
-/// The header that sends a chat call without history: with the value `true`, the call passes through, even if a
-/// conversation is named (for example by the client's configuration). The default is `false`.
+/// The header that marks a chat call as stateless. With the value `true`, the call passes through without history, even
+/// if another header names a conversation (for example, a header of the client's configuration). The default is
+/// `false`.
 pub const STATELESS: &str = "x-chat-history-stateless";
 
-/// The header that sends a chat call with its history but stores nothing: see
-/// [`dont_store`](tower_chat_history::CallOptions::dont_store). Its value is `true` or `false`. The default is `false`.
+/// The header that disables storing for a chat call. With the value `true`, the history is sent, and nothing is stored
+/// ([`dont_store`](tower_chat_history::CallOptions::dont_store)). The default is `false`.
 ///
-/// A caller that keeps its own list of messages must leave out this call's input and reply, because the log does not
-/// have them.
+/// If the caller keeps its own list of messages, it must remove this call's input and reply from the list, because the
+/// log does not have them.
 pub const DONT_STORE: &str = "x-chat-history-dont-store";
 
-/// The header that sets, as a decimal number, how many messages after the leading system and developer messages are
-/// few-shot examples: they are sent first and never stored. The default is the
-/// [client's](super::OpenAiHistory::few_shot_messages).
+/// The header that sets the number of few-shot messages of a call, as a decimal number. Few-shot messages follow the
+/// leading system and developer messages. They are sent first and never stored. The default is the [client's
+/// number](super::OpenAiHistory::few_shot_messages).
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
 /// All headers of this module.
@@ -44,7 +44,8 @@ const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FE
 /// Reads the scope and the options of a chat call.
 ///
 /// The conversation is that of the header, or else that of the [task's scope](tower_chat_history::in_conversation).
-/// There is no default: a call that names none is an error. `few_shot_messages` counts if there is no header for it.
+/// There is no default: a call without a conversation is an error. `few_shot_messages` is the number that is used
+/// without the header.
 pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, BoxError> {
     if flag(headers, STATELESS)? {
         return Ok(CallScope::Stateless);
@@ -67,12 +68,12 @@ pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<Call
     Ok(CallScope::Conversation(conversation, options))
 }
 
-/// Returns whether a call other than a chat call is marked as stateless. Its other headers are not read.
+/// Returns `true` if a call other than a chat call is marked as stateless. Its other headers are not read.
 pub(super) fn is_stateless(headers: &HeaderMap) -> bool {
     flag(headers, STATELESS).unwrap_or(false)
 }
 
-/// Returns whether the header is `true`. Without the header, returns `false`.
+/// Returns `true` if the header is `true`, and `false` without the header.
 fn flag(headers: &HeaderMap, header: &'static str) -> Result<bool, HeaderError> {
     match one(headers, header)? {
         Some("true") => Ok(true),

@@ -10,9 +10,9 @@ use tower_layer::Layer as _;
 
 use super::{OpenAiHttp, service::Unboxed};
 
-/// Creates async-openai clients with history. See the [module docs](super).
+/// A builder of async-openai clients with history. See the [module docs](super).
 ///
-/// All clients of one value share its engine: the store, the options and the pending saves.
+/// All clients that one builder creates share its engine: the store, the options and the pending saves.
 #[derive(Clone, Debug)]
 pub struct OpenAiHistory {
     engine: Engine,
@@ -21,40 +21,40 @@ pub struct OpenAiHistory {
 }
 
 impl OpenAiHistory {
-    /// Creates clients whose history is in this store, with the [default options](HistoryOptions).
+    /// Creates a builder of clients that store their history in this store, with the [default options](HistoryOptions).
     pub fn new(store: impl HistoryStore) -> Self {
         Self::from_engine(Engine::new(store))
     }
 
-    /// Creates clients whose history is in this store, with these options.
+    /// Creates a builder of clients that store their history in this store, with these options.
     pub fn with_options(store: impl HistoryStore, options: HistoryOptions) -> Self {
         Self::from_engine(Engine::with_options(store, options))
     }
 
-    /// Creates clients with an engine that other layers, or code that uses it directly, may share.
+    /// Creates a builder of clients with this engine. Other layers, and code that uses the engine directly, may share
+    /// it.
     #[must_use]
     pub const fn from_engine(engine: Engine) -> Self {
         Self { engine, adapter: OpenAiHttp::new(), http: None }
     }
 
-    /// Sets which messages of a request are new. The default is [`InputMode::Transcript`]: those after the last
-    /// assistant message.
+    /// Sets which messages of a request are input. The default is [`InputMode::Transcript`]: all messages after the
+    /// last assistant message.
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.adapter = self.adapter.input_mode(mode);
         self
     }
 
-    /// Sets the number of messages after the leading system and developer messages that are few-shot examples. They
-    /// are sent first and never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES)
-    /// sets it for one call.
+    /// Sets the number of few-shot messages after the leading system and developer messages. They are sent first and
+    /// never stored. The default is 0. The header [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) sets it for one call.
     #[must_use]
     pub fn few_shot_messages(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.few_shot_messages(messages);
         self
     }
 
-    /// Sets the name of the model's provider in spans. The default follows from the address. See
+    /// Sets the name of the model's provider in spans. The default depends on the address. See
     /// [`OpenAiHttp::provider`].
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
@@ -71,8 +71,8 @@ impl OpenAiHistory {
 
     /// Creates a client with history. Any configuration works, including Azure's.
     ///
-    /// The client retries like every client of async-openai. The retries are inside the history, so all attempts of a
-    /// call are one turn.
+    /// The client retries failed requests like every client of async-openai. The history wraps the retries, so all
+    /// attempts of a call belong to one turn.
     ///
     /// # Errors of its calls
     ///

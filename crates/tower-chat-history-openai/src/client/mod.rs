@@ -1,7 +1,8 @@
 //! Conversation memory inside an async-openai client.
 //!
-//! [`OpenAiHistory`] builds the client. Code that calls `client.chat().create(..)` or `create_stream(..)` stays as
-//! it is, except that each call names its conversation in a header.
+//! This is the client integration. [`OpenAiHistory`] creates a client with history. Code that calls
+//! `client.chat().create(..)` or `create_stream(..)` stays as it is, except that each call names its conversation in a
+//! header.
 //!
 //! ```no_run
 //! use async_openai::{
@@ -18,9 +19,15 @@
 //!     let client = OpenAiHistory::new(MemoryStore::new()).client(OpenAIConfig::new());
 //!     for question in ["My name is Nemo.", "What is my name?"] {
 //!         let messages = vec![ChatCompletionRequestUserMessage::from(question).into()];
-//!         let request = CreateChatCompletionRequest { model: "gpt-4o-mini".into(), messages, ..Default::default() };
-//!         let response = client.chat().header(CONVERSATION_ID, "acme/user-42")?.create(request).await?;
-//!         println!("{}", response.choices[0].message.content.as_deref().unwrap_or_default());
+//!         let request = CreateChatCompletionRequest {
+//!             model: "gpt-4o-mini".into(),
+//!             messages,
+//!             ..Default::default()
+//!         };
+//!         let chat = client.chat().header(CONVERSATION_ID, "acme/user-42")?;
+//!         let response = chat.create(request).await?;
+//!         let text = response.choices[0].message.content.as_deref();
+//!         println!("{}", text.unwrap_or_default());
 //!     }
 //!     Ok(())
 //! }
@@ -38,12 +45,15 @@
 //! | [`DONT_STORE`] | `true`: the history is sent, and nothing is stored | `false` |
 //! | [`FEW_SHOT_MESSAGES`] | the number of few-shot messages | the client's |
 //!
+//! Set options with [`OpenAiHistory::with_options`]. Before the runtime ends, call
+//! [`Engine::drain`](tower_chat_history::Engine::drain) on [`OpenAiHistory::engine`].
+//!
 //! # Pages
 //!
 //! | page | contents |
 //! |---|---|
 //! | [requests](crate::guide::client_requests) | the stack of services, headers, changes to the body |
-//! | [responses](crate::guide::client_responses) | which responses are stored, and how they are passed on |
+//! | [responses](crate::guide::client_responses) | the rules for storing responses, and for passing them on |
 
 mod adapter;
 mod body;

@@ -28,7 +28,8 @@ pub(super) fn is_chat(request: &Request) -> bool {
     request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
 }
 
-/// Warns about a call of a conversational endpoint that has no memory here, once per process for each endpoint.
+/// Warns about a call of a conversational endpoint for which this crate has no history, once per process for each
+/// endpoint.
 pub(super) fn warn_without_memory(request: &Request) {
     static RESPONSES: AtomicBool = AtomicBool::new(false);
     static THREADS: AtomicBool = AtomicBool::new(false);
@@ -51,7 +52,7 @@ pub(super) fn warn_without_memory(request: &Request) {
     }
 }
 
-/// Returns the provider by the address: Azure has its own hosts, and deployments in the path.
+/// Returns the provider. Azure is recognized by its hosts, or by a deployment in the path.
 pub(super) fn provider(url: &Url) -> &'static str {
     let by_host = url.host_str().is_some_and(|host| host.ends_with(".openai.azure.com"));
     if by_host || url.path().contains("/openai/deployments/") { "azure.ai.openai" } else { PROVIDER }
@@ -76,7 +77,8 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option
             #[cfg(feature = "otel")]
             crate::trace_context::inject(request.headers_mut());
             if let Some(body) = body {
-                // The transport sets this header itself. A header that exists already must not be wrong.
+                // The transport sets this header itself if it is missing. An existing header has the length of the old
+                // body.
                 if request.headers().contains_key(CONTENT_LENGTH) {
                     request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
                 }
@@ -87,7 +89,7 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option
     })
 }
 
-/// A client's chat call that waits for its window.
+/// A chat call of the client integration that waits for its history.
 pub struct HttpDraft {
     pub(super) factory: HttpRequestFactory,
     pub(super) first: Request,

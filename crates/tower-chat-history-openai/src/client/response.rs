@@ -140,7 +140,7 @@ impl Shell {
     }
 }
 
-/// A stream for two readers. The second one begins where the first one stops.
+/// A stream for two readers. The second one continues where the first one stopped.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Upstream>>);
 

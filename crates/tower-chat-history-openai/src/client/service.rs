@@ -12,12 +12,12 @@ use reqwest::Response;
 use tower_chat_history::BoxError;
 use tower_service::Service;
 
-/// Converts a boxed error to async-openai's error type. If a layer boxed an [`OpenAIError`], it returns that error. Any
-/// other error becomes [`OpenAIError::Boxed`], which can be downcast: to
+/// Converts a boxed error to async-openai's error type. If the box contains an [`OpenAIError`], that error is returned.
+/// Any other error becomes [`OpenAIError::Boxed`], which can be downcast: to
 /// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
 /// [`CallError`](super::CallError), or the error of another layer.
 ///
-/// Use it outermost in a stack that you build yourself: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
+/// In a stack that you build yourself, use it outermost: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
 #[must_use]
 pub fn openai_error(error: BoxError) -> OpenAIError {
     match error.downcast::<OpenAIError>() {

@@ -4,7 +4,7 @@ use bpe_openai::{Tokenizer, byte_pair_encoding::BytePairEncoding, cl100k_base, o
 
 use super::{counter::counter, encoding::Encoding};
 
-/// The largest number of bytes without a place to split that are counted by backtracking.
+/// The largest part that is counted by backtracking, in bytes.
 const MAX_BACKTRACKED: usize = 128;
 
 counter! {
@@ -18,9 +18,9 @@ counter! {
     /// [engine](tower_chat_history::Engine) makes that count on a thread for blocking work. [`warm_up`](Self::warm_up)
     /// builds the tables in advance. The counter itself is a small `Copy` type.
     ///
-    /// A text of more than 16 KiB is counted in the same pieces as with `Tiktoken`. If 16 KiB have no place between
-    /// words, lines or punctuation, a piece may end within a token. That changes the counts of both by the same few
-    /// tokens.
+    /// A text of more than 16 KiB is counted in pieces of at most 16 KiB, as with `Tiktoken`. A piece ends between
+    /// words, lines or punctuation. If 16 KiB of text have no such place, the piece may end within a token. This
+    /// changes the count by a few tokens, which are the same for both counters.
     ///
     /// ```
     /// use tower_chat_history::tokens::TokenCounter;
@@ -45,8 +45,8 @@ fn count(tables: &Tokenizer, piece: &str) -> usize {
 
 /// Returns the tokens of a part that the regular expression splits off. There are two ways, with the same counts.
 ///
-/// Backtracking is faster for ordinary texts. But a long run of a character that has tokens of many lengths, such
-/// as `-`, takes it almost a second per MiB. Merging takes at most a quarter of that.
+/// Backtracking is faster for ordinary texts. But it needs almost a second per MiB for a long run of a character that
+/// has tokens of many lengths, such as `-`. Merging needs at most a quarter of that time.
 fn count_part(bpe: &BytePairEncoding, part: &[u8]) -> usize {
     if part.len() <= MAX_BACKTRACKED { bpe.count(part) } else { bpe.encode_via_bitfield(part).len() }
 }

@@ -1,4 +1,4 @@
-//! The parts that both counters share: everything except a tokenizer crate's tables and its way to count.
+//! The code that both counters share: everything except the tables and the counting function of the tokenizer crate.
 
 /// Declares a public counter over the tables of a tokenizer crate, in the module that uses the macro.
 ///
@@ -30,12 +30,12 @@ macro_rules! counter {
                 Self { encoding: $crate::tokens::encoding::Encoding::Cl100k }
             }
 
-            /// Creates a counter for the encoding of this model, from the table of tiktoken-rs. A provider before the
-            /// name (`openai/gpt-4o`) is ignored. A fine-tuned model (`ft:gpt-4o:org`) has the encoding of its base
-            /// model.
+            /// Creates a counter for the encoding of this model, by the table of tiktoken-rs. A provider's name and a
+            /// slash before the model's name (`openai/gpt-4o`) are ignored. A fine-tuned model (`ft:gpt-4o:org`) has
+            /// the encoding of its base model.
             ///
-            /// Any other model gets `o200k_base`. Its counts are then an estimate, and the model is logged once as a
-            /// warning, for at most 64 models.
+            /// For any other model, the encoding is `o200k_base`. Its counts are then an estimate, and a warning with
+            /// the model's name is logged once. At most 64 models are logged.
             #[must_use]
             pub fn for_model(model: &str) -> Self {
                 Self { encoding: $crate::tokens::encoding::Encoding::for_model(model) }

@@ -29,7 +29,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding of a model. For an unknown model, it returns that of the newer models, and warns once.
+    /// Returns the encoding of a model. For an unknown model, it returns `o200k_base`, the encoding of the newer
+    /// models, and logs one warning.
     pub(super) fn for_model(model: &str) -> Self {
         static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         if let Some(encoding) = Self::of_known(model) {

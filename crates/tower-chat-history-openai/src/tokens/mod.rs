@@ -11,13 +11,13 @@
 //! # }
 //! ```
 //!
-//! | counter | feature | a message of 250 bytes | the slowest text | memory for `o200k_base` |
+//! | counter | feature | time for a message of 250 bytes | time for the slowest text | memory for `o200k_base` |
 //! |---|---|---|---|---|
 //! | `Tiktoken` | `tiktoken` (default) | 9 µs | 0.3 s per MiB | 46 MiB |
 //! | `BpeOpenai` | `bpe-openai` | 7 µs | 0.3 s per MiB | 66 MiB |
 //!
 //! Both return the same counts, in `o200k_base` and in `cl100k_base`. Counts are stored under the name of the encoding,
-//! so each counter can use the stored counts of the other. Neither panics on any text. Ordinary text takes 25 to 70 ms
+//! so each counter can use the stored counts of the other. No text makes them panic. Ordinary text takes 25 to 70 ms
 //! per MiB. [`tower_chat_history::tokens`] lists the costs of the other parts of a message.
 
 #[cfg(feature = "bpe-openai")]

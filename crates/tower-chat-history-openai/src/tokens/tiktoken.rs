@@ -16,10 +16,10 @@ counter! {
     /// [engine](tower_chat_history::Engine) makes that count on a thread for blocking work. [`warm_up`](Self::warm_up)
     /// builds the tables in advance. The counter itself is a small `Copy` type.
     ///
-    /// It is safe with any text, unlike tiktoken-rs, which panics at a million spaces and is slow on long runs that
-    /// have no place to split. A text of more than 16 KiB is therefore counted in pieces, which end where tokens
-    /// end: between words, lines or punctuation. If 16 KiB have no such place, as in a long run of letters or of
-    /// white space, a piece may end within a token. That changes the count by a few tokens.
+    /// The counter is safe with any text. (tiktoken-rs itself panics at a million spaces, and is slow on long runs
+    /// without a word boundary.) For this purpose, a text of more than 16 KiB is counted in pieces, which end where
+    /// tokens end: between words, lines or punctuation. If 16 KiB of text have no such place, as in a long run of
+    /// letters or of white space, the piece may end within a token. This changes the count by a few tokens.
     ///
     /// ```
     /// use tower_chat_history::tokens::TokenCounter;

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)] // A test may.
-
 //! The two counters return the same counts. They have the same names, so each uses the stored counts of the other.
 
 use std::{fs, path::Path};

@@ -65,7 +65,7 @@ pub(crate) struct SessionDefaults {
 impl SessionDefaults {
     /// Returns `true` if a statement must run in an explicit transaction, to have the same effect as with PostgreSQL's
     /// defaults.
-    pub(crate) fn differ(self) -> bool {
+    fn differ(self) -> bool {
         self != Self::default()
     }
 
@@ -116,13 +116,13 @@ impl Database {
     }
 
     /// Returns `true` if a call would have to wait for a connection.
-    pub(crate) fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         let pool = self.pool.status();
         pool.available == 0 && pool.size >= pool.max_size
     }
 
     /// Runs a statement as its own transaction, in one round trip. `each` gets the rows before the commit.
-    pub(crate) async fn query_each(
+    async fn query_each(
         &self,
         lease: &mut Lease,
         statement: &Statement,

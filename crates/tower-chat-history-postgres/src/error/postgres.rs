@@ -216,7 +216,7 @@ impl PostgresError {
     }
 
     /// Returns `true` if the server ended the statement because of a time limit or a request to cancel it.
-    pub(crate) fn is_time_limit(&self) -> bool {
+    fn is_time_limit(&self) -> bool {
         let limits = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
         matches!(self, Self::Sql { code, .. } if limits.contains(code))
     }

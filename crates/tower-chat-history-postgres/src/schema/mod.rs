@@ -21,7 +21,6 @@ const MIGRATIONS: [(&str, i32); 1] = [(
     1,
 )];
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // There are few steps.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
 
 /// The table of versions. Each migration adds a row.

@@ -60,7 +60,7 @@ async fn within(
         return Ok(Pruned::new(log.revision, removed));
     }
     // A compaction that cannot be read may contain removed text, so it is removed as well.
-    compactions::rewrite(call, transaction, &log, Compaction::without_traces).await?;
+    compactions::rewrite(call, transaction, &log, Compaction::without_derived).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
     Ok(Pruned::new(revision, removed))
 }

@@ -212,8 +212,12 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
         for from in [0, 3, u64::MAX] {
             assert_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
         }
-        for traces in [Derived::Keep, Derived::Erase] {
-            assert_corrupt(store.prune(&id, revision.incarnation(), PruneTo::LastTurns(1), traces).await, &id, &damage);
+        for derived in [Derived::Keep, Derived::Erase] {
+            assert_corrupt(
+                store.prune(&id, revision.incarnation(), PruneTo::LastTurns(1), derived).await,
+                &id,
+                &damage,
+            );
         }
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
         store.delete(&id).await.unwrap();

@@ -1,5 +1,5 @@
 //! Tests of the PostgreSQL store on a real server.
-#![allow(clippy::unwrap_used, clippy::panic)] // A failed unwrap fails the test.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod answers;
 mod batching;

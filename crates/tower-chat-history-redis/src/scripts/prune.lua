@@ -1,7 +1,8 @@
--- Removes the beginning of a log. Arguments: incarnation, the part to keep (kind, number), 'remove' to erase derived
+-- Removes the beginning of a log. Arguments: incarnation, the part to keep (kind, number), 'erase' to erase derived
 -- data, the new incarnation (also the name of this call), the number of compaction changes that was seen, and the
 -- compactions that remain.
-local incarnation, keep, number, traces, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
+local incarnation, keep, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local derived, fresh, changes = ARGV[4], ARGV[5], ARGV[6]
 local self = find('')
 if not self then
   return {'gone'}
@@ -34,7 +35,7 @@ elseif number >= self.f then
 end
 first = first or self.f
 local removed = first - self.f
-local rewrites = traces == 'remove' and first > 0
+local rewrites = derived == 'erase' and first > 0
 if rewrites and self.k ~= tonumber(changes) then
   return {'again'}
 end

@@ -191,10 +191,10 @@ async fn a_prune_reports_how_much_it_removed() {
     for n in 0..9 {
         say(&store, &id, &n.to_string()).await;
     }
-    for (traces, keep, removed) in [(Derived::Keep, 7, 2), (Derived::Erase, 4, 3), (Derived::Keep, 4, 0)] {
+    for (derived, keep, removed) in [(Derived::Keep, 7, 2), (Derived::Erase, 4, 3), (Derived::Keep, 4, 0)] {
         let incarnation = window(&store, &id).await.revision.incarnation();
         proxy.lose("pruned");
-        let pruned = store.prune(&id, incarnation, PruneTo::LastTurns(keep), traces).await.unwrap();
+        let pruned = store.prune(&id, incarnation, PruneTo::LastTurns(keep), derived).await.unwrap();
         assert!(proxy.has_lost());
         assert_eq!(pruned.removed, removed);
         assert_eq!(pruned.revision, window(&store, &id).await.revision);

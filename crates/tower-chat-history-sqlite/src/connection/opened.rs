@@ -41,8 +41,8 @@ impl OpenedFile {
     }
 }
 
+// An option, because other systems have no identity.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_wraps)] // Other systems have no identity.
 fn identity(metadata: &fs::Metadata) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))

@@ -13,13 +13,13 @@ use crate::error::Failure;
 pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
 
 /// Returns the place of an exchange: its key in the table, which is ordered by conversation, then by position.
-#[allow(clippy::cast_possible_wrap)] // Positions have 32 bits (`MAX_EXCHANGES`). Ids have 31: the schema checks it.
+// The cast is exact: a position has 32 bits (`MAX_EXCHANGES`). An id has 31, which the schema checks.
 pub(crate) const fn place(conversation: i64, seq: u64) -> i64 {
     (conversation << 32) | (seq as i64)
 }
 
 /// Returns the position in a place.
-#[allow(clippy::cast_sign_loss)] // The mask leaves no sign.
+// The cast is exact, because the mask clears the sign.
 pub(crate) const fn seq_of(place: i64) -> u64 {
     (place & 0xffff_ffff) as u64
 }

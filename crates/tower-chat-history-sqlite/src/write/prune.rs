@@ -34,7 +34,7 @@ impl Request for PruneLog {
             return Ok(Pruned::new(log.revision, removed));
         }
         // A compaction that cannot be read might contain removed text, so it is removed.
-        compactions::rewrite(connection, &log, Compaction::without_traces)?;
+        compactions::rewrite(connection, &log, Compaction::without_derived)?;
         let revision = truncate::begin_incarnation(connection, &log, log.len)?;
         Ok(Pruned::new(revision, removed))
     }

@@ -19,7 +19,6 @@ pub(super) fn aborted() -> OpenAIError {
 /// # Panics
 ///
 /// Panics if the test asked for a panic.
-#[allow(clippy::panic)] // The test asked for it.
 pub(super) fn no_reply(reason: NoReply) -> OpenAIError {
     match reason {
         NoReply::Failure(failure) => api_error(&failure),

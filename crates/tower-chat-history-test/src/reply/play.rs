@@ -20,7 +20,6 @@ pub(crate) enum Frame {
 /// # Panics
 ///
 /// Panics if the transcript ends with a panic.
-#[allow(clippy::panic)] // The test asked for it.
 pub(crate) fn play(transcript: Transcript) -> impl Stream<Item = Frame> + Send {
     let delay = transcript.delay;
     unfold(

@@ -1,8 +1,5 @@
 //! `FaultStore`, around a store of one list.
 
-// Test helpers may unwrap, as tests may.
-#![allow(clippy::unwrap_used)]
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,

@@ -1,8 +1,5 @@
 //! `MockLlm` as a tower service.
 
-// Test helpers may unwrap, as tests may.
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use async_openai::{

@@ -1,8 +1,5 @@
 //! `MockServer` with async-openai's own client.
 
-// Test helpers may unwrap, as tests may.
-#![allow(clippy::unwrap_used)]
-
 use std::time::{Duration, Instant};
 
 use async_openai::{

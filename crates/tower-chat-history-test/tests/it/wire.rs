@@ -1,8 +1,5 @@
 //! The bytes of `MockServer`, read without a client library.
 
-// Test helpers may unwrap, as tests may.
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -44,7 +44,7 @@ pub use crate::call::{Flow, FoldReply};
 #[doc(inline)]
 pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};
-pub use tower_chat_history_context::request::RequestMessages;
+pub use tower_chat_history_context::RequestMessages;
 #[doc(inline)]
 pub use tower_chat_history_core::nested;
 

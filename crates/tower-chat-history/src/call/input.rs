@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_context::{
+    RequestInfo,
     plan::{InputError, refuse_foreign},
-    request::RequestInfo,
     tokens::TokenCounter,
 };
 use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};

@@ -114,13 +114,13 @@ pub(super) fn text(json: &str) -> Option<String> {
 }
 
 /// Returns a non-negative whole number in any spelling: `0`, `0.0` and `"0"` are the same.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Only whole numbers in range are cast.
 pub(super) fn number(json: &str) -> Option<u64> {
     /// Up to this number (2 to the power of 53), every whole number has an exact floating-point value.
     const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
     json.parse().ok().or_else(|| {
         let number: f64 = json.parse().ok()?;
+        // The cast is exact, because only whole numbers in range are cast.
         (number.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&number)).then_some(number as u64)
     })
 }

@@ -9,8 +9,8 @@ use std::{
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
+    RequestInfo,
     budget::PromptTokens,
-    request::RequestInfo,
     tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
 };
 use tower_chat_history_core::{Message, TokenCounts};
@@ -237,7 +237,6 @@ mod tests {
     #[derive(Debug)]
     struct PanicsUnlessCounting;
 
-    #[allow(clippy::panic)]
     impl TokenCounter for PanicsUnlessCounting {
         fn name(&self) -> Option<&Arc<str>> {
             panic!("name")

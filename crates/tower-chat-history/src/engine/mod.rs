@@ -68,7 +68,7 @@ use crate::{
     options::HistoryOptions,
     telemetry::Recorder,
 };
-pub use tower_chat_history_context::request::{InputMode, RequestInfo};
+pub use tower_chat_history_context::{InputMode, RequestInfo};
 
 /// Loads conversations from a store and saves their turns. A clone shares the store, the options and the pending saves.
 ///

@@ -51,8 +51,8 @@ impl TurnTokens {
 
     /// Returns the [cached prefix](Self::cached_prefix) as a share of the prompt, from 0 to 1.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Numbers of tokens are small enough to be exact.
     pub fn cached_prefix_ratio(&self) -> Option<f64> {
+        // The casts are exact: numbers of tokens are far below 2^53.
         let total = self.prompt.total();
         self.cached_prefix.filter(|_| total > 0).map(|cached_prefix| cached_prefix as f64 / total as f64)
     }
@@ -60,7 +60,6 @@ impl TurnTokens {
     /// Returns the relative error of the prompt's token count: 0.1 means that the provider counted 10% more tokens
     /// than the counter.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Numbers of tokens are small enough to be exact.
     pub fn estimate_error(&self) -> Option<f64> {
         let counted = self.prompt.total();
         self.reported.filter(|_| counted > 0).map(|reported| reported as f64 / counted as f64 - 1.0)

@@ -101,7 +101,7 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the name of an error of [`summarize`](Self::summarize), for spans (`error.type`): a constant name, or
     /// a status code. It must not contain text from a provider. The default is
-    /// [`telemetry::error_type`](crate::telemetry::error_type).
+    /// [`error::error_type`](crate::error::error_type).
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
     }

@@ -103,7 +103,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     }
 
     /// Sets a function that returns the names of the service's errors in spans. The default is
-    /// [`telemetry::error_type`](crate::telemetry::error_type).
+    /// [`error::error_type`](crate::error::error_type).
     #[must_use]
     pub fn error_type(mut self, name: fn(&(dyn Error + 'static)) -> Cow<'static, str>) -> Self {
         self.error_type = name;

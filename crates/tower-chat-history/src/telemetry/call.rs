@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tower_chat_history_context::request::RequestInfo;
+use tower_chat_history_context::RequestInfo;
 use tower_chat_history_core::{ConversationId, Message};
 use tracing::{Level, Span, field::Empty, info_span, record_all};
 

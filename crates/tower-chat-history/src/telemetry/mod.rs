@@ -27,4 +27,3 @@ pub(crate) use self::{
     trim::{PlannedPrompt, TrimStep},
     turn::{WaitFor, fail, wait},
 };
-pub use crate::error::error_type;

@@ -9,8 +9,8 @@ use std::{
 use foldhash::fast::FixedState;
 use quick_cache::{Weighter, sync::Cache};
 use tower_chat_history_context::{
+    RequestInfo,
     budget::PromptTokens,
-    request::RequestInfo,
     tokens::{TokenCounter, tokens_of},
 };
 use tower_chat_history_core::{ConversationId, Message};
@@ -59,7 +59,7 @@ impl PrefixCache {
     /// the conversation's previous prompt. Returns `None` for the first prompt.
     ///
     /// A prompt is given as the texts that are sent, each with its tokens, in the order in which a model reads them.
-    pub(crate) fn common_prefix<'a>(
+    fn common_prefix<'a>(
         &self,
         conversation: &ConversationId,
         prompt: impl Iterator<Item = (&'a str, u64)>,

@@ -1,6 +1,5 @@
 //! Stores that break the contract: the conformance suite reports the expectation, the store's answer and the
 //! clause.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -196,12 +195,12 @@ impl Prune for Faulty {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
         if self.fault == Fault::NothingRemoved {
             return Ok(Pruned::new(Revision::new(incarnation, 1), 1));
         }
-        self.store.prune(id, incarnation, keep, traces).await
+        self.store.prune(id, incarnation, keep, derived).await
     }
 }
 

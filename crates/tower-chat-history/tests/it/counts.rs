@@ -1,20 +1,17 @@
 //! Token counts are stored with the exchange, so each message is counted once.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
 
-use support::id;
 use tower_chat_history::{
     ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply,
     TurnInput,
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
+
+use crate::support::id;
 
 /// Records how often it is called. It panics if the text is `panic`.
 #[derive(Clone, Debug)]

@@ -1,5 +1,4 @@
 //! Edits of a conversation in a store that fails.
-#![allow(clippy::unwrap_used)]
 
 use std::error::Error;
 

@@ -1,7 +1,5 @@
 //! Messages in another API's format.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 use serde_json::{Value, json};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{

@@ -1,7 +1,5 @@
 //! Conversation ids of `http` requests: in their extensions, or in a header.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 use std::error::Error as _;
 
 use http::{HeaderName, HeaderValue, Request, Response};

@@ -18,7 +18,6 @@ mod middleware;
 mod open_calls;
 mod openings;
 mod own_adapter;
-#[cfg(feature = "testing")]
 mod queue;
 mod repeated;
 mod resent;
@@ -29,5 +28,4 @@ mod streams;
 mod summaries;
 mod support;
 mod transcript;
-mod trim;
 mod unreadable;

@@ -1,50 +1,29 @@
 //! `MemoryStore`: the conformance suite, its limit, and parallel threads.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
-    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Profile, Prune, Seq, Summary, Truncate},
+    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Profile, Seq, Summary},
 };
 
 mod conformance {
-    use async_trait::async_trait;
-    use tower_chat_history_core::testing::{Capabilities, Fixture};
+    use tower_chat_history_core::{
+        conformance_tests,
+        testing::{SharedStore, all},
+    };
 
     use super::*;
 
-    /// All handles are clones of one store.
-    struct Shared(MemoryStore);
-
-    #[async_trait]
-    impl Fixture for Shared {
-        async fn open(&self) -> Arc<dyn HistoryStore> {
-            Arc::new(self.0.clone())
-        }
-
-        fn capabilities(&self) -> Capabilities {
-            Capabilities::new()
-        }
-
-        async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-            Some(Arc::new(self.0.clone()))
-        }
-
-        async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-            Some(Arc::new(self.0.clone()))
-        }
-    }
-
-    tower_chat_history_core::conformance_tests! {
+    conformance_tests! {
         #[tokio::test]
-        Shared(MemoryStore::new()),
+        SharedStore(MemoryStore::new()),
         without: [durable]
     }
 
     #[tokio::test]
     async fn all_behaviors_share_one_storage() {
-        let left_out = tower_chat_history_core::testing::all(&Shared(MemoryStore::new())).await;
+        let left_out = all(&SharedStore(MemoryStore::new())).await;
         let needs_opening = |name: &str| name.starts_with("reopen::") || name.ends_with("_persists");
         assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
     }

@@ -1,19 +1,16 @@
 //! The tower contract, with a mock service whose readiness is withheld.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::task::Poll;
 
 use futures_util::FutureExt as _;
-use support::{Plain, Request, ask, id, log, texts, unary};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, HistoryError, HistoryOptions, InConversation, MemoryStore, Message, error::InputError,
 };
 use tower_test::assert_request_eq;
+
+use crate::support::{Plain, Request, ask, id, log, texts, unary};
 
 #[tokio::test]
 async fn readiness_is_that_of_the_inner_service() {

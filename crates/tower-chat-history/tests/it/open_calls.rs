@@ -1,5 +1,4 @@
 //! The open tool calls of a conversation and the end of its log, read without the rest of the log.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::sync::{
     Arc,
@@ -13,8 +12,7 @@ use tower_chat_history::{
     MemoryStore, Message, Reply, StoreError, TurnInput,
     engine::ToolResults,
     store::{
-        Append, Appended, Compact, CompactOutcome, ConversationExt as _, Expect, Incarnation, Load, LoadLimit, Loaded,
-        NewestRound, Page, Seq,
+        Append, Appended, Compact, CompactOutcome, Expect, Incarnation, Load, LoadLimit, Loaded, NewestRound, Page, Seq,
     },
     view::View,
 };

@@ -1,17 +1,14 @@
 //! Open calls can be answered after any import, even if little of the log is loaded.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use proptest::prelude::*;
-use support::{calls, id, texts};
 use tower_chat_history::{
     ContextOptions, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
     budget::Watermarks,
     store::{LoadLimit, Seq},
     view::View,
 };
+
+use crate::support::{calls, id, texts};
 
 fn engine(store: &MemoryStore) -> Engine {
     let options = HistoryOptions::new().context(

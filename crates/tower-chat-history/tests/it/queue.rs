@@ -1,16 +1,15 @@
 //! Calls of one conversation, one after another.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 use std::time::Duration;
 
-use crate::support::{Piece, Pieces, ask, log, streaming, texts, unary};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower_chat_history::{
     HistoryError, HistoryOptions, MemoryStore, Message, Policies,
     policy::{OnConflict, QueueLimits},
 };
+
+use crate::support::{Piece, Pieces, ask, log, streaming, texts, unary};
 
 fn queued(max_waiting: usize) -> HistoryOptions {
     HistoryOptions::new().policies(

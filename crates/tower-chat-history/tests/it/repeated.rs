@@ -1,18 +1,15 @@
 //! Calls that are repeated after their reply broke off and its text was stored.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use support::{calls, id, texts};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation,
     MemoryStore, Message, Policies, Reply, Turn, TurnInput, adapt::Json, engine::InputMode, policy::OnInterruption,
     report::Outcome,
 };
+
+use crate::support::{calls, id, texts};
 
 type Chunks = stream::BoxStream<'static, Result<Value, BoxError>>;
 

@@ -1,11 +1,6 @@
 //! Callers that resend their list of messages where only new messages are expected.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use serde_json::{Value, json};
-use support::{calls, id};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, HistoryError, HistoryStoreExt as _, InConversation, MemoryStore, Message,
@@ -14,6 +9,8 @@ use tower_chat_history::{
     engine::InputMode,
     error::InputError,
 };
+
+use crate::support::{calls, id};
 
 async fn refused(engine: &Engine, input: &[Message]) -> InputError {
     match engine.begin(TurnInput::new(id(), input.to_vec())).await {

@@ -1,13 +1,8 @@
 //! Tool results that are stored one by one.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{calls, id, texts};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, ContextOptions, Engine, ExchangeId, HistoryError, HistoryOptions,
@@ -20,6 +15,8 @@ use tower_chat_history::{
     report::Outcome,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
+
+use crate::support::{calls, id, texts};
 
 fn result(id: &str) -> Message {
     Message::tool(id, format!("r{id}"))

@@ -1,9 +1,5 @@
 //! Retention: the time of a prune, and the effect of a failed prune on its turn.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::{
     sync::{
         Arc,
@@ -12,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use support::{Plain, Request, ask, id, log};
 use tokio::time::Instant;
 use tokio_test::task;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -24,6 +19,8 @@ use tower_chat_history::{
     store::{Prune as _, Seq},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
+
+use crate::support::{Plain, Request, ask, id, log};
 
 type Store = FaultStore<MemoryStore>;
 
@@ -235,9 +232,9 @@ async fn a_prune_with_an_unknown_outcome_can_be_repeated() {
         turn(&engine, "u").await;
     }
     let incarnation = store.read(&id(), Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
-    let (keep, traces) = (tower_chat_history::store::PruneTo::LastTurns(2), tower_chat_history::store::Derived::Keep);
+    let (keep, derived) = (tower_chat_history::store::PruneTo::LastTurns(2), tower_chat_history::store::Derived::Keep);
     store.lose_answers(Op::Prune, 1);
-    assert!(store.prune(&id(), incarnation, keep, traces).await.unwrap_err().is_retryable());
-    assert_eq!(store.prune(&id(), incarnation, keep, traces).await.unwrap().removed, 0);
+    assert!(store.prune(&id(), incarnation, keep, derived).await.unwrap_err().is_retryable());
+    assert_eq!(store.prune(&id(), incarnation, keep, derived).await.unwrap().removed, 0);
     assert_eq!(first_and_len(&store).await, (3, 2));
 }

@@ -1,13 +1,8 @@
 //! Complete and interrupted streams.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
-use crate::support;
-
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use support::{Piece, Pieces, Reports, ask, id, log, streaming};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower_chat_history::{
     HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Policies, StoreError,
@@ -15,6 +10,8 @@ use tower_chat_history::{
     report::{NotStored, Outcome},
 };
 use tower_chat_history_test::{FaultStore, Op};
+
+use crate::support::{Piece, Pieces, Reports, ask, id, log, streaming};
 
 type Item = Result<Piece, &'static str>;
 

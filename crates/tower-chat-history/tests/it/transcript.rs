@@ -1,7 +1,5 @@
 //! Callers that resend their list of messages, at the engine.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
     Turn, TurnInput,

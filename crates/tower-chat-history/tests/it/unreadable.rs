@@ -1,7 +1,5 @@
 //! Responses that an adapter cannot read: the caller gets them, and the report describes their format.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _, service_fn};

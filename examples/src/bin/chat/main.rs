@@ -1,13 +1,14 @@
 //! A terminal chat that remembers: `cargo run -p examples --bin chat`.
 //!
-//! The history layer wraps the real async-openai client. Without `OPENAI_API_KEY`, the client talks to a mock model
-//! in the same process. The mock's answers depend only on the messages that it receives, so everything that it
-//! remembers was sent by the layer.
+//! The history layer wraps the real async-openai client. Without `OPENAI_API_KEY`, the client sends its requests to a
+//! mock model in the same process. The mock model's answers depend only on the messages that it receives, so it can
+//! remember only what the layer sends.
 //!
-//! With `--summarize`, messages that leave the model's context window are summarized. `--context 400` makes that
-//! window small enough to see it soon: notes on stderr say which messages were summarized or left out.
+//! With `--summarize`, messages that no longer fit into the model's context window are summarized. With
+//! `--context 400`, that happens after a few questions. Lines in brackets on stderr report how many messages were
+//! summarized or left out.
 //!
-//! Input can be piped in, one line per turn. Then only the replies and the notes are printed.
+//! Input can be piped in, one line per turn. The `>` and the list of commands are not printed then.
 
 mod memory;
 mod notes;
@@ -44,7 +45,7 @@ struct Args {
     /// Context window, for prompt and reply together [default: the model's]
     #[arg(long, value_name = "TOKENS")]
     context: Option<u32>,
-    /// Summarize messages that leave the context window
+    /// Summarize messages that no longer fit into the context window
     #[arg(long)]
     summarize: bool,
 }

@@ -7,7 +7,8 @@ use tower_chat_history_test::{Reply, rules::remembered_answer};
 
 use super::notes::Notes;
 
-/// Bounds for the size of a summary in tokens. Between them, it is an eighth of the context window.
+/// The smallest and the largest limit of a summary, in tokens. Between them, the limit is an eighth of the context
+/// window.
 const MIN_SUMMARY: u32 = 20;
 const MAX_SUMMARY: u32 = 400;
 
@@ -35,7 +36,8 @@ impl Memory {
     }
 }
 
-/// The mock model. Its rules only look for facts in user messages, so summaries are converted to user messages.
+/// Returns the mock model's reply. Its rules look for facts only in user messages, so summaries are converted to user
+/// messages.
 pub(crate) fn mock(messages: &[Message]) -> Reply {
     let messages: Vec<Message> = messages.iter().map(|message| with_user_role(message).into_owned()).collect();
     Reply::text(remembered_answer(&messages))

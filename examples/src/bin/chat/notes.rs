@@ -11,7 +11,7 @@ use tower_chat_history::{
     summary::{SummaryOutcome, SummaryReport},
 };
 
-/// Notes that were not printed yet. Clones share them.
+/// The notes that have not been printed. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Pending>>);
 
@@ -37,7 +37,9 @@ impl Notes {
                 let tokens = report.tokens.unwrap_or_default();
                 format!("summarized: all messages before exchange {}, in {tokens} tokens", report.to)
             }
-            SummaryOutcome::Part(error) => format!("partly summarized, up to exchange {}: {error}", report.to),
+            SummaryOutcome::Part(error) => {
+                format!("partly summarized: only messages before exchange {}: {error}", report.to)
+            }
             SummaryOutcome::Rejected(error) => format!("not summarized: {error}"),
             SummaryOutcome::Failed(error) => format!("not summarized: {error}"),
             _ => return,

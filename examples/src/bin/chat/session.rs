@@ -99,7 +99,7 @@ impl Session {
 
     /// Sends one line and prints the reply as it arrives. The request contains no history: the layer adds it.
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Answer, BoxError> {
-        // There may be a note about a summary made after the last reply.
+        // Print the note about a summary that was made after the previous reply.
         self.print_notes();
         let system = ChatCompletionRequestSystemMessage { content: INSTRUCTIONS.into(), name: None };
         let user = ChatCompletionRequestUserMessage { content: text.into(), name: None };

@@ -1,8 +1,9 @@
-//! Existing client code that gets a memory with two changed lines: `cargo run -p examples --bin client`.
+//! Adds history to existing client code with two changed lines: `cargo run -p examples --bin client`.
 //!
 //! The program has its own list of messages and sends the whole list with every call, as async-openai's own examples
-//! do. Two lines differ: the one that creates the client, and the one that names the conversation in a header. Run it
-//! twice: the second run starts with an empty list, and the model still knows the first run's messages.
+//! do. Two lines differ from the code without history: the line that creates the client, and the line that makes the
+//! call and names its conversation. Run the program twice: the second run starts with an empty list, and the model
+//! still knows the messages of the first run.
 
 use std::sync::Arc;
 

@@ -94,8 +94,8 @@ impl Export {
         self.check(&self.failed_traces, blocking(move || traces.force_flush()).await)
     }
 
-    /// Sends the remaining spans and metrics. The inner result is that of the metrics, because many receivers accept
-    /// only traces.
+    /// Sends the remaining spans and metrics. The outer result is that of the traces. The inner result is that of the
+    /// metrics, because many receivers accept only traces.
     pub(crate) async fn end(self) -> Result<Result<(), NotExported>, NotExported> {
         let traces = self.traces.clone();
         self.check(&self.failed_traces, blocking(move || traces.shutdown()).await)?;

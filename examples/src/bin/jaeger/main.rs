@@ -1,14 +1,17 @@
-//! Exports traces to look at in Jaeger: `cargo run -p examples --bin jaeger`.
+//! Exports traces of a scripted chat service, for viewing in Jaeger: `cargo run -p examples --bin jaeger`.
 //!
-//! A scripted service talks to mock models in this process and exports its traces over OTLP. Its scenes show a
-//! conversation that grows and is trimmed, cleared tool results, summaries, a call that waits, a stream whose caller
-//! disconnects, a model that fails, and two processes in one conversation. Every request is one trace. The program
-//! prints what each trace shows and where to look.
+//! The service calls mock models in this process, and exports its traces over OTLP. Its scenes show a conversation that
+//! grows and is trimmed, cleared tool results, summaries, a call that waits, a stream whose caller disconnects, a model
+//! that fails, and two processes in one conversation. Every request is one trace. For each scene, the program prints a
+//! description, and the spans and attributes to look at.
 //!
 //! ```text
-//! docker run --rm -p 16686:16686 -p 4317:4317 -p 4318:4318 cr.jaegertracing.io/jaegertracing/jaeger:2.21.0
-//! cargo run -p examples --bin jaeger      then open http://localhost:16686
+//! docker run --rm -p 16686:16686 -p 4317:4317 -p 4318:4318 \
+//!     cr.jaegertracing.io/jaegertracing/jaeger:2.21.0
+//! cargo run -p examples --bin jaeger
 //! ```
+//!
+//! Then open <http://localhost:16686>. Without Docker, `tools/jaeger` serves the same UI.
 //!
 //! OpenTelemetry's environment variables set the destination: `OTEL_EXPORTER_OTLP_ENDPOINT`,
 //! `OTEL_EXPORTER_OTLP_PROTOCOL` (`grpc`, the default, or `http/protobuf`) and `OTEL_SERVICE_NAME`. The library's
@@ -37,7 +40,7 @@ use self::{
 /// Export traces of a scripted chat service over OTLP, to look at them in Jaeger.
 #[derive(Parser)]
 struct Args {
-    /// Conversation ids in spans; raw ids often identify users
+    /// Conversation ids in spans: none, hashed or raw. Raw ids often identify users
     #[arg(long, value_enum, default_value = "off")]
     conversation_ids: Ids,
     /// Response time of the mock models, in percent of a typical model's
@@ -107,7 +110,8 @@ async fn run(args: Args) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Plays all scenes. Sends the traces after each one, so that they can be viewed at once and an error is noticed early.
+/// Plays all scenes. Sends the traces after each scene, so that they can be viewed immediately, and an export error
+/// ends the program early.
 async fn play(stage: &Stage, export: &Export) -> Result<(), BoxError> {
     stage.trims().await?;
     export.flush().await?;

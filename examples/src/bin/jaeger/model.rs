@@ -32,7 +32,7 @@ const SUMMARY: &str = "The user plans ten days in northern Norway in June, for t
 walks and quiet places, want to see the Lofoten islands, and do not want to rent a car before Bodø. Cabins are to be \
 booked by March; the budget is 3,000 euros. Still open: the days in Tromsø, and whether bicycles come along.";
 
-/// The response time of the models, in percent of the normal time.
+/// The response time of the models, as a percentage of a typical model's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace(pub(crate) u32);
 
@@ -53,20 +53,20 @@ impl Models {
         Self { pace, counter: Counter::O200k.make() }
     }
 
-    /// A model that returns about 850 tokens after 400 ms.
+    /// Creates a model that returns about 850 tokens after 400 ms.
     pub(crate) fn answering(&self) -> MockLlm {
         let latency = self.pace.millis(400);
         self.model(move |messages| Answer::Text(answer(messages)), move |reply| reply.latency(latency))
     }
 
-    /// A model that streams: the first chunk after 120 ms, the others within another 600 ms.
+    /// Creates a model that streams: the first chunk after 120 ms, the others within another 600 ms.
     pub(crate) fn streaming(&self) -> MockLlm {
         let (first, next) = (self.pace.millis(120), self.pace.millis(60));
         let time = move |reply: Reply| reply.latency(first).chunk_delay(next).chunk_chars(500);
         self.model(|messages| Answer::Text(answer(messages)), time)
     }
 
-    /// A model that searches three times and then answers. `tools` is the JSON of the request's tools.
+    /// Creates a model that searches three times and then answers. `tools` is the JSON of the request's tools.
     pub(crate) fn searching(&self, tools: &str) -> MockLlm {
         let latency = self.pace.millis(250);
         let decide = |messages: &[Message]| {
@@ -78,13 +78,13 @@ impl Models {
         self.model_with_tools(Some(tools), decide, move |reply| reply.latency(latency))
     }
 
-    /// A model that returns a summary after 700 ms.
+    /// Creates a model that returns a summary after 700 ms.
     pub(crate) fn summarizing(&self) -> MockLlm {
         let latency = self.pace.millis(700);
         self.model(|_| Answer::Text(SUMMARY.to_owned()), move |reply| reply.latency(latency))
     }
 
-    /// A model that is overloaded.
+    /// Creates a model that fails because it is overloaded.
     pub(crate) fn failing(&self) -> MockLlm {
         let latency = self.pace.millis(150);
         MockLlm::rules(move |_| Reply::error(ApiFailure::new(503, "The model is overloaded.")).latency(latency))
@@ -98,7 +98,7 @@ impl Models {
         self.model_with_tools(None, decide, time)
     }
 
-    /// A model that reports its token usage, counted by its own tokenizer.
+    /// Creates a model that reports its token usage, counted by its own tokenizer.
     fn model_with_tools(
         &self,
         tools: Option<&str>,

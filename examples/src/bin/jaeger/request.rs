@@ -26,7 +26,7 @@ impl Request {
         Self { span, route }
     }
 
-    /// Ends the request with this status and returns a line about it. Spans that are still open continue in the trace.
+    /// Ends the request with this status, and returns a line about it. Other spans of the trace may still be open.
     pub(crate) fn end(self, status: u16) -> String {
         self.span.record("http.response.status_code", status);
         if status >= 500 {

@@ -19,10 +19,10 @@ use crate::{
     request::Request,
 };
 
-/// A small context window, which a few questions fill.
+/// The context window, in tokens. It is small, so that a few questions fill it.
 const WINDOW: u32 = 4_096;
 const REPLY: u32 = 1_024;
-/// The maximum size of a summary.
+/// The maximum size of a summary, in tokens.
 const SUMMARY: u32 = 400;
 
 /// More questions than fit into the window.
@@ -59,12 +59,12 @@ impl Stage {
         Summaries::new(summarizer(model.unary(), SUMMARY_MODEL)).max_tokens(SUMMARY).when(when)
     }
 
-    /// One process of the service. All of them use the same database.
+    /// Starts a process of the service. All processes use the same database.
     async fn chat(&self, options: HistoryOptions) -> Result<Chat, BoxError> {
         Ok(Chat::new(SqliteStore::open(&self.database).await?, &self.models, options))
     }
 
-    /// A conversation grows until it no longer fits.
+    /// Shows a conversation that grows until it no longer fits.
     pub(crate) async fn trims(&self) -> Result<(), BoxError> {
         announce("A conversation grows and still fits.", "Look at chat_history.messages.loaded on load.");
         let (chat, id) = (self.chat(self.options()).await?, conversation("trims")?);
@@ -87,7 +87,7 @@ impl Stage {
         Err("the conversation was not trimmed".into())
     }
 
-    /// Old tool results are cleared before anything else is left out.
+    /// Shows that old tool results are cleared before messages are left out.
     pub(crate) async fn clears(&self) -> Result<(), BoxError> {
         announce(
             "An agent receives long tool results, and old ones are cleared.",
@@ -106,11 +106,11 @@ impl Stage {
         Ok(())
     }
 
-    /// A summary is made after the reply, and no call waits for it.
+    /// Shows a summary that is made after the reply, so that no call waits for it.
     pub(crate) async fn summarizes(&self) -> Result<(), BoxError> {
         announce(
             "A conversation approaches the context window, and its oldest messages are summarized.",
-            "Look at summarize after save in the last of these traces: no call waits for it.",
+            "Look at summarize in the last of these traces: it starts after save, so no call waits for it.",
         );
         let when = SummarizeWhen::AfterReply { percent: 95 };
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -134,11 +134,11 @@ impl Stage {
         Err("no summary was made".into())
     }
 
-    /// A call waits for an earlier call, and then for a summary.
+    /// Shows a call that waits for an earlier call, and then for a summary.
     pub(crate) async fn waits(&self) -> Result<(), BoxError> {
         announce(
-            "Two calls at once. The second one waits for the first, and then for a summary, because it would not fit.",
-            "Look at wait and summarize in the last trace: load and trim run twice.",
+            "Two calls at once. The second waits for the first, and then for a summary, because its prompt does not fit.",
+            "Look at wait and summarize in the last trace. After the summary, load and trim run again.",
         );
         let options =
             self.options().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
@@ -162,7 +162,7 @@ impl Stage {
         report.summary.is_some().then_some(()).ok_or_else(|| "the call did not wait for a summary".into())
     }
 
-    /// A stream that is read to its end, a stream that is dropped, and a call that fails.
+    /// Shows a stream that is read to its end, a stream that is dropped, and a call that fails.
     pub(crate) async fn streams(&self) -> Result<(), BoxError> {
         let (chat, id) = (self.chat(self.options()).await?, conversation("streams")?);
         announce(
@@ -192,17 +192,17 @@ impl Stage {
         Ok(())
     }
 
-    /// Two processes answer in one conversation at the same time.
+    /// Shows two processes that answer in one conversation at the same time.
     pub(crate) async fn conflicts(&self) -> Result<(), BoxError> {
         announce(
-            "Two processes in one conversation. The slower one appends its exchange after the other one's.",
+            "Two processes in one conversation. The slower process appends its exchange after that of the faster one.",
             "Look at chat_history.save.conflict on save in the second trace.",
         );
         let report = self.conflict(OnConflict::Rebase, "rebases", "another process was faster: rebased").await?;
         report.revision().ok_or("the exchange was not rebased")?;
 
         announce(
-            "The same with OnConflict::Reject. The slower exchange is not stored, and its turn fails.",
+            "The same with OnConflict::Reject. The exchange of the slower process is not stored, and its turn fails.",
             "Look at chat_history.save.conflict and error.type on save in the second trace.",
         );
         let report = self.conflict(OnConflict::Reject, "rejects", "another process was faster: rejected").await?;

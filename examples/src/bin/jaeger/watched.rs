@@ -12,7 +12,7 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter},
 };
 
-/// The first failure. OpenTelemetry itself only logs the failures of its background exports.
+/// The first failure of an exporter. OpenTelemetry itself only logs the failures of its background exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
 

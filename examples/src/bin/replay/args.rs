@@ -6,16 +6,16 @@ use clap::{ArgGroup, CommandFactory as _, Parser, error::ErrorKind};
 use examples::Counter;
 use tower_chat_history::budget::{Watermark, Watermarks};
 
-/// Replay recorded conversations and show what a policy would do to them.
+/// Replay recorded conversations, and show the prompts that a policy would send, and their cost.
 #[derive(Parser)]
 #[command(name = "replay")]
 #[command(group = ArgGroup::new("limit").required(true))]
 #[command(group = ArgGroup::new("policy"))]
 pub(crate) struct Args {
-    /// Files with a sequence of conversations, {"id", "messages"} [default: stdin]
+    /// Files of conversations, as JSON objects {"id", "messages"} [default: stdin]
     #[arg(conflicts_with = "synthetic")]
     pub(crate) files: Vec<PathBuf>,
-    /// Generate a conversation with this many turns instead
+    /// Generate a conversation with this many turns instead of reading files
     #[arg(long, value_name = "TURNS")]
     pub(crate) synthetic: Option<usize>,
     /// Size of the generated system message
@@ -41,32 +41,32 @@ pub(crate) struct Args {
     /// Compact above HIGH percent of the prompt's limit, down to LOW percent [default: 100/75]
     #[arg(long, value_name = "HIGH/LOW", value_parser = watermarks, group = "policy")]
     pub(crate) watermarks: Option<Percentages>,
-    /// Keep at most this many messages; leave out a quarter of them at a time
+    /// Keep at most this many messages; above that, leave out messages until three quarters remain
     #[arg(long, value_name = "MESSAGES", group = "policy")]
     pub(crate) last_messages: Option<usize>,
-    /// Keep at most this many turns; leave out a quarter of them at a time
+    /// Keep at most this many turns; above that, leave out turns until three quarters remain
     #[arg(long, value_name = "TURNS", group = "policy")]
     pub(crate) last_turns: Option<usize>,
-    /// Above the limit, leave out all but this many messages
+    /// If the prompt exceeds its limit, keep only this many of the newest messages
     #[arg(long, value_name = "MESSAGES", group = "policy")]
     pub(crate) keep_recent: Option<usize>,
-    /// Slide the window: leave out as little as possible with every call (--watermarks 100/100)
+    /// Slide the window: leave out only as much as each call needs (same as --watermarks 100/100)
     #[arg(long, group = "policy")]
     pub(crate) sliding: bool,
-    /// Clear old tool results first, except the newest KEEP [default: 3]
+    /// Clear old tool results before leaving messages out, except the newest KEEP (3 without =KEEP)
     #[arg(long, value_name = "KEEP", num_args = 0..=1, require_equals = true, default_missing_value = "3")]
     pub(crate) clear_results: Option<usize>,
-    /// Summarize messages that leave the window, in extracts of at most TOKENS [default: 400]
+    /// Summarize messages that leave the window, in extracts of at most TOKENS (400 without =TOKENS)
     #[arg(long, value_name = "TOKENS", num_args = 0..=1, require_equals = true, default_missing_value = "400")]
     pub(crate) summarize: Option<u32>,
-    /// Do not wait for the previous summary before the next call
+    /// Start each call without waiting for the previous summary
     #[arg(long, requires = "summarize")]
     pub(crate) back_to_back: bool,
 
     /// Token counter
     #[arg(long, value_enum, default_value_t = Counter::O200k)]
     pub(crate) counter: Counter,
-    /// Count cached prefixes as OpenAI does: from 1,024 tokens on, in steps of 128
+    /// Round cached prefixes down as OpenAI does: to multiples of 128 tokens, and to 0 below 1,024
     #[arg(long)]
     pub(crate) provider_cache: bool,
     /// Price of a cached token, as a fraction of the price of an uncached one
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Print JSON lines; the last line has the totals
     #[arg(long)]
     pub(crate) json: bool,
-    /// Draw the prompt tokens and the cached prefix of every call, and those of a sliding window
+    /// Draw a chart: prompt tokens and cached prefix of every call, compared with a sliding window
     #[arg(long, value_name = "SVG")]
     pub(crate) plot: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! A stand-in for the model: returns the recorded replies and reports the cached prefix of each prompt.
+//! A mock model that returns the recorded replies, and reports the cached prefix of each prompt.
 
 use std::{
     future::{Ready, ready},
@@ -23,7 +23,7 @@ use super::{
 /// The field of a request that contains its recorded reply. The layer leaves unknown fields unchanged.
 const RECORDED: &str = "recorded";
 
-/// The model of one run. Clones share the prompts that were sent.
+/// The mock model of one run. Clones share the prompts that were sent.
 #[derive(Clone)]
 pub(crate) struct Model {
     sent: Arc<Mutex<Prefixes>>,

@@ -1,4 +1,4 @@
-//! A chart of a run: the prompt of every call, and the part of it that a prefix cache has.
+//! A chart of a run: the prompt of every call, and its cached prefix.
 
 use std::path::Path;
 

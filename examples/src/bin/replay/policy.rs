@@ -14,7 +14,7 @@ use super::{args::Args, summaries::Ledger};
 /// The name of the policy that every run is compared with.
 pub(crate) const SLIDING: &str = "sliding window";
 
-/// The rules that make the prompts of a run fit, and the measurement of the prompts.
+/// The rules that make the prompts of a run fit, and the token counter that measures the prompts.
 #[derive(Clone)]
 pub(crate) struct Policy {
     /// A name for people.
@@ -26,7 +26,7 @@ pub(crate) struct Policy {
     clear_results: Option<ClearResults>,
     /// The maximum size of a summary, in tokens.
     pub(crate) summarize: Option<u32>,
-    /// Do not wait for the previous summary before the next call.
+    /// True if a call does not wait for the previous summary.
     pub(crate) back_to_back: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) provider_cache: bool,
@@ -116,7 +116,8 @@ fn watermarks(args: &Args) -> Watermarks {
     chosen.into_iter().flatten().next().unwrap_or_default()
 }
 
-/// Compacts with every call that exceeds the limit, down to the limit.
+/// Returns the watermarks of a sliding window: every call that exceeds the limit compacts the window, down to the
+/// limit.
 fn sliding() -> Watermarks {
     Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap_or_default()
 }

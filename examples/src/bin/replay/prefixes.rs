@@ -11,7 +11,7 @@ use std::{
 pub(crate) struct Prefixes(HashSet<u64>);
 
 impl Prefixes {
-    /// Returns how many messages of this prompt are a prefix of an earlier one, and adds the prompt.
+    /// Adds a prompt. Returns the number of messages at its beginning that an earlier prompt also begins with.
     pub(crate) fn send<'a>(&mut self, prompt: impl IntoIterator<Item = &'a str>) -> usize {
         let (mut path, mut known, mut is_known) = (0, 0, true);
         for message in prompt {
@@ -25,7 +25,7 @@ impl Prefixes {
     }
 }
 
-/// Returns the tokens of a prefix that OpenAI's cache would have: from 1,024 on, in steps of 128.
+/// Returns the tokens of a prefix that OpenAI's cache would have: a multiple of 128, or 0 below 1,024.
 pub(crate) const fn cached_by_provider(tokens: u64) -> u64 {
     if tokens < 1_024 { 0 } else { tokens / 128 * 128 }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Recording {
 pub(crate) struct Call {
     /// The system and developer messages so far.
     pub(crate) head: Vec<Message>,
-    /// The messages since the previous reply. If there are none, the reply was recorded without a call of its own.
+    /// The messages since the previous reply. If there are none, the recording has two replies in succession.
     pub(crate) input: Vec<Message>,
     pub(crate) reply: Message,
 }
@@ -72,7 +72,7 @@ impl Recording {
 fn read(input: impl Read, path: &Path, recordings: &mut Vec<Recording>) -> Result<(), BoxError> {
     let (path, mut others) = (path.display(), 0);
     for conversation in Deserializer::from_reader(input).into_iter() {
-        // The position is enough to find the error; the text is private.
+        // Only the position is shown, because the text is private.
         let Conversation { id, messages } = conversation.map_err(|error| {
             format!("{path}: invalid conversation at line {} column {}", error.line(), error.column())
         })?;

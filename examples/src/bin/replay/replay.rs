@@ -17,7 +17,7 @@ use super::{
     summaries::{Ledger, Spent},
 };
 
-/// Far more than extracts need.
+/// The timeout for summaries. Extracts need far less.
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The result of one call.
@@ -44,24 +44,24 @@ pub(crate) enum Outcome {
 /// The sizes of one prompt, in tokens unless stated otherwise.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Tokens {
-    /// The prompt before this call's trimming.
+    /// The prompt before messages were left out.
     pub(crate) before: u64,
     /// The prompt that the model received.
     pub(crate) sent: u64,
-    /// The part of it that is a prefix of an earlier prompt.
+    /// The part of `sent` that is a prefix of an earlier prompt.
     pub(crate) cached: u64,
     pub(crate) limit: u64,
     /// The summary in the prompt, as counted by the layer.
     pub(crate) summary: u64,
-    /// The call waited for a summary.
+    /// True if the call waited for a summary.
     pub(crate) waited: bool,
     pub(crate) evicted: u64,
     pub(crate) evicted_messages: usize,
-    /// The room left for the reply.
+    /// The tokens that are reserved for the reply.
     pub(crate) reserve: u64,
-    /// The trimmed window is stored: later calls start from it.
+    /// True if a compaction was stored, so that later calls start from the smaller window.
     pub(crate) compacted: bool,
-    /// This call left out more than later calls will.
+    /// True if this call left out more than later calls will.
     pub(crate) for_this_call: bool,
 }
 

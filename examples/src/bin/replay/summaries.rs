@@ -23,7 +23,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Returns the price in uncached input tokens: no input of the summarizer is cached.
+    /// Returns the price in uncached input tokens. The summarizer's input is never cached.
     pub(crate) const fn cost(&self) -> u64 {
         self.input_tokens + OUTPUT_PRICE * self.output_tokens
     }

@@ -23,7 +23,8 @@ impl Failure {
         Self { status: StatusCode::BAD_REQUEST, message: message.into() }
     }
 
-    /// The error's text contains its causes, which clients should not see.
+    /// Creates the failure of a store. It has only the error's kind: the error's text contains its causes, which
+    /// clients should not see.
     fn store(error: &StoreError) -> Self {
         let message = format!("the conversation's store failed: {}", error.kind());
         Self { status: StatusCode::SERVICE_UNAVAILABLE, message }

@@ -1,18 +1,20 @@
 //! A chat server for several users: `cargo run -p examples --bin server`.
 //!
 //! ```text
-//! POST   /conversations/{name}/messages  {"text": "…"}   returns the reply, as server-sent events
-//! GET    /conversations/{name}/messages                  returns the whole log
-//! DELETE /conversations/{name}                           deletes the conversation
+//! POST   /conversations/{name}/messages   sends {"text": "…"}, streams the reply
+//! GET    /conversations/{name}/messages   returns all messages
+//! DELETE /conversations/{name}            deletes the conversation
 //! ```
 //!
-//! The header `x-user` names the user of a request; in production, an authenticating proxy would set it. A
-//! conversation is identified by user and name together, so users never share a conversation. A `POST` may have the
-//! header `idempotency-key`: if it is repeated with the same key, the reply comes from the log.
+//! The header `x-user` names the user of a request; in production, an authenticating proxy would set it. A conversation
+//! is identified by user and name together, so users never share a conversation. The reply is streamed as server-sent
+//! events. A `POST` may have the header `idempotency-key`: if the request is repeated with the same key, the reply is
+//! read from the log, and the model is not called.
 //!
 //! ```text
-//! curl -N localhost:3000/conversations/demo/messages -H 'x-user: nemo' -H 'content-type: application/json' \
-//!      -d '{"text": "my name is Nemo"}'
+//! cargo run -p examples --bin server
+//! curl -N localhost:3000/conversations/demo/messages \
+//!      -H 'x-user: nemo' -H 'content-type: application/json' -d '{"text": "my name is Nemo"}'
 //! ```
 
 mod failure;
@@ -61,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
         .await?;
 
-    // Users who disconnected during an answer find it in the log later.
+    // Finish the replies of users who have disconnected, so that they find them in the log later.
     if let Err(error) = engine.drain(Duration::from_secs(30)).await {
         eprintln!("server: {error}");
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tower::{BoxError, retry::Policy, timeout::error::Elapsed};
 
-/// Retries attempts that timed out or lost their connection. The client itself retries after rate limits and server
-/// errors, because it knows how long to wait.
+/// Retries attempts that timed out or lost their connection. Rate limits and server errors are retried by the client
+/// itself, which reads from the response how long to wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Transient {
     left: u32,

@@ -127,7 +127,8 @@ async fn remove(State(app): State<App>, Path(name): Path<String>, headers: Heade
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// User and name are separate parts of the id, so no name can refer to another user's conversation.
+/// Returns the conversation's id. User and name are separate parts of it, so no name can refer to another user's
+/// conversation.
 fn conversation(headers: &HeaderMap, name: &str) -> Result<ConversationId, Failure> {
     let user = headers.get("x-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
     if user.is_empty() {

@@ -27,7 +27,7 @@ pub(crate) fn build(store: Arc<dyn HistoryStore>, client: Client<Arc<dyn Config>
         .layer(history)
         // Inside the history layer: all attempts belong to the same turn.
         .retry(Transient::attempts(3))
-        // Bounds one attempt, until its stream begins.
+        // Limits the time of each attempt until its stream begins.
         .timeout(Duration::from_secs(30))
         .concurrency_limit(64)
         .service(ChatStreamService::new(client));

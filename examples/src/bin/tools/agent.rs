@@ -13,7 +13,6 @@ use examples::Provider;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, HistoryStoreExt as _, InConversation,
-    store::ConversationExt as _,
 };
 use tower_chat_history_openai::{ChatService, OpenAi};
 
@@ -45,7 +44,7 @@ impl Agent {
         Self { chat, store, id, model: provider.model.clone() }
     }
 
-    /// Returns the tool calls that an earlier process has not answered.
+    /// Returns the tool calls to which an earlier process has stored no result.
     pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
         let calls = self.store.conversation(&self.id).open_calls().await?;
         let call = |call: tower_chat_history::store::ToolCall| ChatCompletionMessageToolCall {

@@ -1,13 +1,14 @@
 //! A tool-calling agent that survives a crash.
 //!
-//! The model requests several tools at once. One of them fails, and its error is sent as its result.
+//! The model requests several tool calls at once. One of them fails, and its error is sent as its result:
 //!
 //! ```text
 //! cargo run -p examples --bin tools -- "weather in Oslo, Lima and Atlantis?"
 //! ```
 //!
-//! The loop has no state of its own: each call sends only the new messages, and the history layer adds the others. If
-//! the process crashes between two calls, the next process resumes from the stored messages:
+//! The agent stores nothing itself: each request has only the new messages, and the history layer adds the earlier
+//! ones. If the process crashes between two requests, the next process resumes from the stored messages. `--crash`
+//! exits at that moment:
 //!
 //! ```text
 //! cargo run -p examples --bin tools -- --crash "weather in Oslo and Lima?"
@@ -31,7 +32,7 @@ use self::agent::{Agent, Ended};
 struct Args {
     /// Question to ask; without one, resume an interrupted conversation
     question: Option<String>,
-    /// Exit after the model has requested tools, before they run
+    /// Exit after the model has requested tool calls, before the tools run
     #[arg(long)]
     crash: bool,
     /// Name of the conversation
@@ -56,7 +57,7 @@ async fn main() -> Result<ExitCode, BoxError> {
     let mut agent = Agent::new(store, &provider, id);
     let open = agent.open_calls().await?;
     let input = match (args.question, open.is_empty()) {
-        // If calls are open, a new question abandons them: the layer sends a constant result for each.
+        // If tool calls are open, a new question abandons them: the layer sends a constant result for each.
         (Some(question), _) => agent::question(&question),
         (None, false) => {
             eprintln!("Resuming. Tool calls without a result: {}.", open.len());

@@ -1,4 +1,4 @@
-//! The tools. There is only one, which fails for unknown cities.
+//! The only tool: the weather in a city. It fails for Atlantis.
 
 use async_openai::types::chat::{
     ChatCompletionMessageToolCall, ChatCompletionRequestMessage, ChatCompletionRequestToolMessage, ChatCompletionTool,

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for --mode langchain")]
 pub(crate) struct LangChain {
-    /// Messages to keep
+    /// Part of the list to keep
     #[arg(long, value_enum, default_value_t = Strategy::Last)]
     pub(crate) strategy: Strategy,
     /// Leave out messages before the first one with one of these roles, for example human,ai
@@ -40,7 +40,7 @@ pub(crate) struct LangChain {
     /// Keep part of the first message that does not fit
     #[arg(long)]
     pub(crate) allow_partial: bool,
-    /// Keep or drop a tool call together with its results, unlike LangChain
+    /// Keep or leave out a tool call and its results together; false trims exactly as LangChain does
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub(crate) keep_pairs: bool,
 }
@@ -48,14 +48,14 @@ pub(crate) struct LangChain {
 /// The rules for trimming.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// The layer's rules: keep system messages, the question and the newest turns; the result is a valid prompt, or
-    /// an error if no valid prompt fits
+    /// The layer's rules: keep system messages, the question and the newest turns. The result is a valid prompt, or an
+    /// error if none fits
     Fit,
     /// The rules of LangChain's trim_messages
     Langchain,
 }
 
-/// The end of the list that is kept.
+/// The part of the list that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
     /// The newest messages
@@ -64,7 +64,7 @@ pub(crate) enum Strategy {
     First,
 }
 
-/// A role, by LangChain's name or by the name in the chat format.
+/// A role. Its name is LangChain's, or that of the chat-completions format.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Name {
     #[value(alias = "user")]
@@ -88,7 +88,7 @@ impl Args {
         args
     }
 
-    /// Returns an error for an option that does not exist in the chosen mode or strategy.
+    /// Returns an error text if an option was given that does not exist in the chosen mode or strategy.
     fn conflict(&self, matches: &ArgMatches) -> Option<String> {
         let given = |name: &&&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         let (names, of) = match (self.mode, self.langchain.strategy) {

@@ -19,8 +19,8 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Parses the fields, and returns an error if the line is invalid. The fields before the error are returned
-    /// anyway, so that the answer can have the id.
+    /// Parses the fields. If the line is invalid, returns the fields before the error in addition to the error, so that
+    /// the answer can have the id.
     pub(crate) fn read(json: &'a [u8]) -> (Self, Result<(), RequestError>) {
         let mut line = Self::default();
         let mut input = Deserializer::from_slice(json);

@@ -5,11 +5,11 @@
 //!
 //! Each input line is a request: `{"id": …, "messages": […], "max_tokens": 1000}`. Each output line is the answer to
 //! one request, in the same order: `{"id": …, "messages": […], "tokens": 987}`, or `{"id": …, "error": "…"}` if the
-//! line is not a request or its messages cannot be made to fit. Kept messages are printed byte for byte as they were
-//! read. Other fields of a request and empty lines are ignored.
+//! line is not a request or its messages cannot be made to fit. Messages that are kept are printed byte for byte as
+//! they were read. Empty lines, and other fields of a request, are ignored.
 //!
-//! Memory use is bounded by the longest line and a cache of token counts. `scripts/trim_against_langchain.py`
-//! compares the results with LangChain's.
+//! The program needs memory for one line and a cache of token counts. `scripts/trim_against_langchain.py` compares the
+//! results with LangChain's.
 
 mod args;
 mod line;

@@ -14,7 +14,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Parses a line. Returns its id if it has one, and the request or an error.
+    /// Parses a line. Returns its id, if it has one, in addition to the request or the error.
     pub(crate) fn read(json: &[u8]) -> (Option<&RawValue>, Result<Self, RequestError>) {
         let (line, read) = Line::read(json);
         (line.id, read.and_then(|()| Self::of(&line)))

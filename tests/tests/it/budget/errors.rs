@@ -24,23 +24,24 @@ async fn an_input_that_does_not_fit_is_refused_with_an_error_that_has_sizes_and_
         let mut spec = CallSpec::new(id(), [Message::user("secret ".repeat(200))]);
         spec.head.push(Message::system("secret head"));
         let error = stack.call(0, integration, &spec).await.unwrap_err();
-        let tokens_of_turn = error.to_string();
+        let text_of_error = error.to_string();
         let parts = does_not_fit(&error).parts;
         assert!(
             parts.input > 200 && parts.head > 4 && parts.tools == 3 && parts.window == 0,
             "{integration:?}: {parts:?}"
         );
-        for part in ["head", "tools", "response format", "summary", "window", "input", "reply reserve 10 tokens"] {
-            assert!(tokens_of_turn.contains(part), "{part}: {tokens_of_turn}");
+        for part in ["head", "tools", "response format", "summary", "window", "input", "reply reserve 10"] {
+            assert!(text_of_error.contains(part), "{part}: {text_of_error}");
         }
         assert!(
-            tokens_of_turn.contains(&format!("input {}", parts.input)) && tokens_of_turn.contains("more than the 100"),
-            "{tokens_of_turn}"
+            text_of_error.contains(&format!("input {}", parts.input))
+                && text_of_error.contains("exceed the context window of 100 tokens"),
+            "{text_of_error}"
         );
-        for setting in ["budget's window", "reply_reserve", "shrink_reply_to"] {
-            assert!(tokens_of_turn.contains(setting), "{setting}: {tokens_of_turn}");
+        for setting in ["budget's context window", "reply_reserve", "shrink_reply_to"] {
+            assert!(text_of_error.contains(setting), "{setting}: {text_of_error}");
         }
-        assert!(!format!("{tokens_of_turn} {error:?}").contains("secret"), "{tokens_of_turn}");
+        assert!(!format!("{text_of_error} {error:?}").contains("secret"), "{text_of_error}");
         assert_eq!((stack.model.calls(), stack.log(&id()).await.len()), (1, 2), "neither called nor stored");
     }
 }

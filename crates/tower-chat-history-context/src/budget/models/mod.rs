@@ -41,17 +41,18 @@ impl ModelLimits {
 /// The limits of models. A model is found by its name, or by the beginning of its name: the entry `gpt-4o` also applies
 /// to `gpt-4o-2024-08-06`.
 ///
-/// Case is ignored, and a dot equals a hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways and clouds add
-/// are ignored too: `openai/gpt-4o`, `models/gemini-2.5-pro`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
-/// `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`. So are those of fine-tuned models: `ft:gpt-4o:acme`.
+/// Upper and lower case are equal, and so are dot and hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways
+/// and clouds add are ignored: `openai/gpt-4o`, `models/gemini-2.5-pro`,
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and for fine-tuned
+/// models `ft:gpt-4o:acme`.
 ///
 /// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
 /// AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
 /// have smaller ones. [`ContextBudget::model`](super::ContextBudget::model) adds a model.
 ///
-/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table. Ollama's context window is set by its
-/// `num_ctx` or `OLLAMA_CONTEXT_LENGTH`. The default can be as small as 4,096 tokens, and Ollama truncates longer
-/// prompts without an error. Set that number with [`tokens`](super::ContextBudget::tokens),
+/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table, because Ollama's configuration sets the context
+/// window (`num_ctx` or `OLLAMA_CONTEXT_LENGTH`). Its default can be as small as 4,096 tokens, and Ollama truncates
+/// longer prompts without an error. Set the same number here with [`tokens`](super::ContextBudget::tokens),
 /// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
 pub struct ModelTable(BTreeMap<String, Entry>);
@@ -71,7 +72,7 @@ impl ModelTable {
         Self(all.map(|(name, limits)| (normalized(name), Entry { limits: *limits, added: false })).collect())
     }
 
-    /// Adds a model, or replaces it.
+    /// Adds a model, or replaces its limits.
     pub fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
         self.0.insert(normalized(&name.into()), Entry { limits, added: true });
     }
@@ -124,7 +125,7 @@ fn without_provider(model: &str) -> &str {
 }
 
 /// Returns `false` if the name is that of a local server. Ollama's names have a tag (`gpt-oss:20b`). Two hosted
-/// services also have tags: OpenRouter's name a variant, and Amazon Bedrock's are numbers.
+/// services also use tags: a tag of OpenRouter is the name of a variant, and a tag of Amazon Bedrock is a number.
 fn is_hosted(name: &str) -> bool {
     let Some((_, tag)) = name.split_once(':') else { return true };
     let variants = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];

@@ -156,16 +156,12 @@ begin
             r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
             exit;
         end if;
-<<<<<<< HEAD
         -- Another first append has created the row at the same time. Try again with that row, unless it was
         -- deleted already.
-=======
-        -- Another first append was faster: its row exists now, unless it was deleted already.
         s_attempts := s_attempts + 1;
         if s_attempts > 100 then
             raise exception using errcode = 'triggered_data_change_violation';
         end if;
->>>>>>> house/fixb
     end loop;
     if not s_created then
         if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len

@@ -47,33 +47,31 @@
 //! chat-completions message are stored and sent.
 //!
 //! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::adapt::nested::MAX_LEVELS), as
-//! with [`Json`](super::Json). A request with more levels is refused with [`JsonRequestError::TooDeep`].
+//! with [`Json`](super::Json). A request with more levels is refused with [`TooDeep`](super::JsonRequestError::TooDeep).
 //!
 //! All clones of the service call the same closures, so these must be `Fn`, `Clone`, `Send` and `Sync`.
 
+mod draft;
 mod reply;
 mod shape;
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use tower_chat_history_context::request::{InputMode, RequestInfo};
+use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::Message;
 
 // Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.
 #[doc(hidden)]
 pub use self::{
+    draft::CustomDraft,
     reply::{Folded, Whole},
     shape::{AllMessages, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
 };
 use super::{
-    AdaptRequest, Completed, Draft, JsonRequestError, Opened, Prompt,
-    extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
+    Completed,
+    extract::{Envelope, FromTask, IdFrom, IntoCallScope},
 };
-use crate::{
-    call::{Reply, TurnInput},
-    discard::refuse_deep,
-    error::BoxError,
-};
+use crate::{call::Reply, error::BoxError};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -261,51 +259,6 @@ impl<R, S, P, X> Custom<R, S, P, X> {
     }
 }
 
-impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
-where
-    R: Send + 'static,
-    S: Shape<R, Request: Send> + Clone + Send + Sync,
-    P: Sync,
-    X: ExtractScope<R, Call: Send> + Sync,
-{
-    type Request = S::Request;
-    type Draft = CustomDraft<R, S>;
-
-    async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
-        let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(id, options) = scope else {
-            return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
-        };
-        // From here on, the library may drop the request, for example because its history cannot be loaded. The drop
-        // of a value with more levels would overflow the stack.
-        let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
-        let split = self.shape.split(&mut request, options.few_shot_messages)?;
-        let resent = split.transcript_range();
-        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
-        turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
-        turn.request.head.extend(split.head);
-        turn.request.max_output_is_fixed = true;
-        Ok(Opened::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
-    }
-}
-
-/// A request of a program's own type that waits for its history.
-#[doc(hidden)]
-pub struct CustomDraft<R, S> {
-    request: R,
-    /// The range of the request's messages that the window replaces, if one field has all messages.
-    resent: Range<usize>,
-    shape: S,
-}
-
-impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
-    type Request = S::Request;
-
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<S::Request>, BoxError> {
-        self.shape.fill(self.request, self.resent, prompt.window)
-    }
-}
-
 // Not derived, because a derived impl would require `R: Clone`.
 impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
     fn clone(&self) -> Self {
@@ -321,11 +274,5 @@ impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
 impl<R, S, P, X: fmt::Debug> fmt::Debug for Custom<R, S, P, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").field("extract", &self.extract).finish_non_exhaustive()
-    }
-}
-
-impl<R, S> fmt::Debug for CustomDraft<R, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CustomDraft").finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range};
 
-use tower_chat_history_context::request::InputMode;
+use tower_chat_history_context::InputMode;
 use tower_chat_history_core::Message;
 
 use crate::{

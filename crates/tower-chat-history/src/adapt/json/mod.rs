@@ -6,7 +6,7 @@ use std::{fmt, ops::Range};
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
-use tower_chat_history_context::request::{InputMode, RequestInfo};
+use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{

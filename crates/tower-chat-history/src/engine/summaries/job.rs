@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
-use tower_chat_history_context::plan::{first_uncovered, opens_turn};
+use tower_chat_history_context::plan::{can_start_window, first_uncovered};
 use tower_chat_history_core::{
     CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
 };
@@ -55,7 +55,7 @@ impl Job {
         if !self.waited_for {
             let stored = self.window.compaction.as_ref().map(|compaction| &compaction.cut);
             let least = covers_to.max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
-            let mut openings = self.window.exchanges.iter().filter(|recorded| opens_turn(recorded));
+            let mut openings = self.window.exchanges.iter().filter(|recorded| can_start_window(recorded));
             let opening = openings.find(|recorded| recorded.seq >= least).map_or(cut.window_start, |found| found.seq);
             cut.window_start = cut.window_start.min(opening);
             cut.rounds_start = stored.map_or(Seq::FIRST, |stored| stored.rounds_start).max(cut.window_start);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
+    RequestInfo,
     budget::CalibrationKey,
-    request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter as _},
 };
 use tower_chat_history_core::{ConversationId, ExchangeId, Message};

@@ -65,7 +65,7 @@ impl Log {
         self.first += start;
         if derived == Derived::Erase && self.first > 0 {
             self.incarnation = Incarnation::random();
-            head.bytes += self.reduce_compactions(Compaction::without_traces);
+            head.bytes += self.reduce_compactions(Compaction::without_derived);
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
     }

@@ -101,9 +101,9 @@ impl Prune for Slow {
         id: &ConversationId,
         incarnation: Incarnation,
         keep: PruneTo,
-        traces: Derived,
+        derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.with_pauses(self.0.prune(id, incarnation, keep, traces)).await
+        self.with_pauses(self.0.prune(id, incarnation, keep, derived)).await
     }
 }
 
@@ -152,9 +152,9 @@ impl User {
                 drop(self.store.truncate(&self.id, current.revision, from).await);
             }
             (2, Some(current)) => {
-                let traces = [Derived::Keep, Derived::Erase][self.random.below(2)];
+                let derived = [Derived::Keep, Derived::Erase][self.random.below(2)];
                 let keep = PruneTo::LastTurns(1 + self.random.below(4));
-                drop(self.store.prune(&self.id, current.revision.incarnation(), keep, traces).await);
+                drop(self.store.prune(&self.id, current.revision.incarnation(), keep, derived).await);
             }
             (3..=5, Some(current)) => {
                 if let Some(compact) = self.compact(&profile, current) {

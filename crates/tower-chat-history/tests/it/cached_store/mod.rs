@@ -1,6 +1,5 @@
 //! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
 //! that store.
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod interleaved;
 mod kept;
@@ -16,15 +15,21 @@ use tower_chat_history::{
     CachedStore, HistoryStore, MemoryStore,
     store::{Prune, Truncate},
 };
-use tower_chat_history_core::testing::{Capabilities, Fixture};
+use tower_chat_history_core::testing::{Capabilities, Fixture, SharedStore};
 
-/// Opens a handle with this function.
-struct Opened<F>(F);
+/// Each handle has its own cache, like another process.
+struct Replicas(MemoryStore);
+
+impl Replicas {
+    fn replica(&self) -> CachedStore<MemoryStore> {
+        CachedStore::new(self.0.clone())
+    }
+}
 
 #[async_trait]
-impl<F: Fn() -> CachedStore<MemoryStore> + Send + Sync> Fixture for Opened<F> {
+impl Fixture for Replicas {
     async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new((self.0)())
+        Arc::new(self.replica())
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -32,23 +37,12 @@ impl<F: Fn() -> CachedStore<MemoryStore> + Send + Sync> Fixture for Opened<F> {
     }
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new((self.0)()))
+        Some(Arc::new(self.replica()))
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new((self.0)()))
+        Some(Arc::new(self.replica()))
     }
-}
-
-/// Each handle has its own cache, like another process.
-fn replicas() -> impl Fixture {
-    let inner_store = MemoryStore::new();
-    Opened(move || CachedStore::new(inner_store.clone()))
-}
-
-/// All handles share one cache, like the tasks of one process.
-fn handles(store: CachedStore<MemoryStore>) -> impl Fixture {
-    Opened(move || store.clone())
 }
 
 mod between_replicas {
@@ -56,17 +50,18 @@ mod between_replicas {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        replicas(),
+        Replicas(MemoryStore::new()),
         without: [durable]
     }
 }
 
+/// All handles share one cache, like the tasks of one process.
 mod between_handles {
     use super::*;
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        handles(CachedStore::new(MemoryStore::new())),
+        SharedStore(CachedStore::new(MemoryStore::new())),
         without: [durable]
     }
 }
@@ -77,7 +72,7 @@ mod without_room {
 
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
-        handles(CachedStore::with_limit(MemoryStore::new(), 0)),
+        SharedStore(CachedStore::with_limit(MemoryStore::new(), 0)),
         without: [durable]
     }
 }

@@ -14,7 +14,7 @@ enum Step {
     Append { opens: bool, messages: usize, cut: Option<CompactionStep> },
     Compact(CompactionStep),
     Truncate { back: u64 },
-    Prune { turns: usize, traces: Derived },
+    Prune { turns: usize, derived: Derived },
     Delete,
     Load(LoadStep),
 }
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         1 => (0..4_u64).prop_map(|back| Step::Truncate { back }),
         1 => (1..5_usize, any::<bool>()).prop_map(|(turns, remove)| Step::Prune {
             turns,
-            traces: if remove { Derived::Erase } else { Derived::Keep },
+            derived: if remove { Derived::Erase } else { Derived::Keep },
         }),
         1 => Just(Step::Delete),
     ];
@@ -129,9 +129,9 @@ async fn run(steps: Vec<(usize, Step)>) {
                     store.truncate(&id, window.revision, from).await.unwrap();
                 }
             }
-            Step::Prune { turns, traces } => {
+            Step::Prune { turns, derived } => {
                 if let Some(window) = window {
-                    store.prune(&id, window.revision.incarnation(), PruneTo::LastTurns(turns), traces).await.unwrap();
+                    store.prune(&id, window.revision.incarnation(), PruneTo::LastTurns(turns), derived).await.unwrap();
                 }
             }
             Step::Delete => store.delete(&id).await.unwrap(),

@@ -1,8 +1,6 @@
 //! The engine around a turn: resources that waiting calls hold, runtimes that drive its work, and panics of
 //! user code.
 
-#![allow(clippy::unwrap_used)] // Tests may unwrap.
-
 mod dead_runtime;
 mod detached;
 mod idle_runtime;
@@ -11,6 +9,7 @@ mod late_summary;
 mod panics;
 mod permits;
 mod repeated_append;
+mod saves;
 mod since_last;
 use crate::support;
 

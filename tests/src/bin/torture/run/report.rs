@@ -62,7 +62,6 @@ impl fmt::Display for Report<'_> {
             None => writeln!(f, "connections: not cut, there was no proxy")?,
         }
         let seconds = self.running.as_secs_f64().max(0.001);
-        #[allow(clippy::cast_precision_loss)] // The count is small.
         let rate = ledger.acknowledged as f64 / seconds;
         writeln!(f, "time: {seconds:.1} s, {rate:.0} exchanges a second")?;
         writeln!(f, "time to read everything: {:.1} s", self.reading.as_secs_f64())?;

@@ -1,0 +1,4 @@
+//! Lists of messages, trimmed by hand.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
+
+mod trim;

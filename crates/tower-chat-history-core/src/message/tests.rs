@@ -1,0 +1,144 @@
+//! Tests of messages.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn constructors_index_what_parsing_would() {
+    let text = "He said \"hi\"\n\u{0}ä\u{1F600}";
+    for message in [
+        Message::user(text),
+        Message::assistant(text),
+        Message::assistant(""),
+        Message::system(text),
+        Message::developer(""),
+        Message::tool("call \"1\"", text),
+    ] {
+        let parsed = Message::from_json(message.json()).unwrap();
+        assert_eq!(parsed.0.index, message.0.index, "{message:?}");
+        assert_eq!(parsed.text(), message.text());
+    }
+}
+
+#[test]
+fn json_is_kept_verbatim() {
+    let json = "{ \"z\":1.50, \"role\" : \"user\",\"content\":[{\"type\":\"video_url\",\"x\":[1e3]},{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}],\n\"cache_control\":{} }";
+    let message = Message::from_json(format!(" \n{json}\t")).unwrap();
+    assert_eq!(message.json(), json);
+    assert_eq!(serde_json::to_string(&[&message]).unwrap(), format!("[{json}]"));
+    assert_eq!(serde_json::from_str::<Vec<Message>>(&format!("[{json}]")).unwrap()[0].json(), json);
+    assert_eq!(message.text(), "ab");
+}
+
+#[test]
+fn calls_with_any_arguments_are_opaque() {
+    let json = r#"{"role":"assistant","content":null,"tool_calls":[
+        {"id":"a","type":"function","function":{"name":"f","arguments":"{not json"}},
+        {"id":"b","type":"function","function":{"name":"g","arguments":{"x":1}}},
+        {"id":"c","type":"custom","custom":{"name":"h","input":"free text"}}]}"#;
+    let message = Message::from_json(json).unwrap();
+    let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
+    assert_eq!(calls, [("a", "f", "{not json"), ("b", "g", r#"{"x":1}"#), ("c", "h", "free text")]);
+    assert!(!message.is_blank_reply());
+}
+
+#[test]
+fn lone_surrogates_and_nul_are_kept() {
+    let json = r#"{"role":"user","content":"\ud83d \u0000 \u00e4"}"#;
+    let message = Message::from_json(json).unwrap();
+    assert_eq!(message.json(), json);
+    assert!(message.text().contains('\u{fffd}') && message.text().contains('\0'));
+}
+
+#[test]
+fn invalid_messages_are_refused_without_quoting_them() {
+    for wrong in ["", "secret", "[]", "{}", r#"{"role":1}"#, r#"{"role":"secret"#, r#"{"content":"secret"}"#] {
+        let error = Message::from_json(wrong).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn unknown_fields_are_noticed() {
+    let json = r#"{"role":"assistant","content":"a","refusal":null,"audio":null,"tool_calls":null,"function_call":null,"name":"n","tool_call_id":"t"}"#;
+    assert!(!Message::from_json(json).unwrap().has_unknown_fields());
+    assert!(Message::from_json(json.replace("}", ",\"reasoning_content\":\"x\"}")).unwrap().has_unknown_fields());
+    let with_call =
+        |call: &str| Message::from_json(format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#)).unwrap();
+    let function = r#""function":{"name":"f","arguments":""}"#;
+    assert!(!with_call(&format!(r#"{{"id":"x","type":"function",{function}}}"#)).has_unknown_fields());
+    assert!(with_call(&format!(r#"{{"id":"x",{function},"extra_content":{{}}}}"#)).has_unknown_fields());
+}
+
+#[test]
+fn debug_shows_no_text() {
+    let shown = format!("{:?} {:?}", Message::user("secret"), Message::user("secret").content());
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn only_an_empty_call_list_is_removed_for_sending() {
+    let message = Message::from_json(r#"{"role":"assistant","content":"\ud83d","x":1.0,"tool_calls":[]}"#).unwrap();
+    assert_eq!(message.sendable().json(), r#"{"content":"\ud83d","role":"assistant","x":1.0}"#);
+    let other = Message::user("x");
+    assert_eq!(other.sendable().as_ref(), &other);
+}
+
+#[test]
+fn entries_that_no_result_can_answer_are_no_calls() {
+    let good = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"1.0"},"extra":1.50}"#;
+    let theirs = r#"{"id":"y","type":"web_search","web_search":{}}"#;
+    let message = |entries: &str| {
+        let json = format!(r#"{{"role":"assistant","content":"t","tool_calls":[{entries}]}}"#);
+        Message::from_json(json).unwrap()
+    };
+    for bad in [
+        "null",
+        "1",
+        "[]",
+        "{}",
+        r#"{"type":"function"}"#,
+        r#"{"type":"function","function":{"name":"f","arguments":""}}"#,
+        r#"{"id":null,"function":{"name":"f"}}"#,
+        r#"{"id":"","function":{"name":"f"}}"#,
+        r#"{"id":7,"function":{"name":"f"}}"#,
+        r#"{"id":"x","function":"f"}"#,
+        r#"{"id":"x","type":"function"}"#,
+    ] {
+        let (none, some) = (message(bad), message(&format!("{bad},{good},{theirs}")));
+        assert_eq!((none.tool_calls().len(), none.is_blank_reply()), (0, false), "{bad}");
+        assert_eq!(none.sendable().json(), r#"{"content":"t","role":"assistant"}"#, "{bad}");
+        let sent = format!(r#"{{"content":"t","role":"assistant","tool_calls":[{good},{theirs}]}}"#);
+        assert_eq!(some.sendable().json(), sent, "{bad}");
+        let ids: Vec<&str> = some.tool_calls().iter().map(ToolCall::id).collect();
+        assert_eq!(ids, ["x", "y"], "{bad}");
+        assert_eq!(some.sendable().sendable(), some.sendable(), "{bad}");
+        assert!(Message::from_json(none.json().replace("\"t\"", "null")).unwrap().is_blank_reply(), "{bad}");
+    }
+    let odd = Message::from_json(r#"{"role":"assistant","content":"t","tool_calls":{"id":"x"}}"#).unwrap();
+    assert_eq!(odd.sendable().json(), r#"{"content":"t","role":"assistant"}"#);
+    let null = Message::from_json(r#"{"role":"assistant","content":"t","tool_calls":null}"#).unwrap();
+    assert_eq!(null.sendable().as_ref(), &null);
+    let number = Message::from_json(r#"{"role":"tool","content":"r","tool_call_id":7}"#).unwrap();
+    assert_eq!(number.tool_call_id(), None);
+}
+
+#[test]
+fn a_reply_without_content_is_blank() {
+    for blank in ["null", "\"\"", "[]", "[ ]"] {
+        let message = Message::from_json(format!(r#"{{"role":"assistant","content":{blank}}}"#)).unwrap();
+        assert!(message.is_blank_reply(), "{}", message.json());
+    }
+    for said in [
+        json!({"content": "x"}),
+        json!({"refusal": "no"}),
+        json!({"audio": {"id": "a"}}),
+        json!({"function_call": {"name": "f", "arguments": ""}}),
+    ] {
+        let mut fields = said;
+        fields["role"] = "assistant".into();
+        assert!(!Message::try_from(fields.clone()).unwrap().is_blank_reply(), "{fields}");
+    }
+    assert!(!Message::user("").is_blank_reply());
+}

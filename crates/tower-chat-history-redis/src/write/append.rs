@@ -1,0 +1,126 @@
+//! Appending an exchange.
+
+use std::time::Duration;
+
+use tower_chat_history_core::{
+    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Seq, StoreError,
+};
+
+use super::{compact, sweep::sweep};
+use crate::{
+    call::{Call, Shared, call_name},
+    error::{Contended, LogFull, UnexpectedReply},
+    reply::Reply,
+    scripts,
+};
+
+/// The number of times that an append removes the rest of a truncation before it gives up. Another call may leave a new
+/// rest each time.
+const MAX_SWEEPS: usize = 8;
+
+pub(crate) async fn append(shared: &Shared, id: &ConversationId, mut append: Append) -> Result<Appended, StoreError> {
+    let (random, name) = (Incarnation::random(), call_name());
+    match once(shared, id, &append, random, &name).await {
+        // The exchange is stored, even if the stored compaction cannot be read.
+        Err(StoreError::CorruptCompaction { .. }) => {
+            append.compact = None;
+            let mut appended = once(shared, id, &append, random, &name).await?;
+            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
+            Ok(appended)
+        }
+        done => done,
+    }
+}
+
+async fn once(
+    shared: &Shared,
+    id: &ConversationId,
+    append: &Append,
+    random: Incarnation,
+    name: &str,
+) -> Result<Appended, StoreError> {
+    let body = append.exchange.encode().map_err(StoreError::backend)?;
+    let (word, incarnation, version) = match append.expect {
+        Expect::Absent => ("absent", None, String::new()),
+        Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
+        Expect::AnyIn(incarnation) => ("in", Some(incarnation), String::new()),
+        Expect::AnyOrCreate => ("any", None, String::new()),
+    };
+    let exchange = &append.exchange;
+    let call = shared.call(&scripts::APPEND, id).text(exchange.id.as_str()).text(word);
+    let call = call.bytes(incarnation.as_ref().map_or(&[], |incarnation| incarnation.as_bytes())).text(&version);
+    let call = match exchange.continues {
+        Some(continues) => call.number(continues.get()),
+        None => call.text(""),
+    };
+    let call = call.number(u64::from(exchange.opens_turn()));
+    // The number of messages and the bytes, as load limits count them.
+    let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
+    let call = call.text(&body).bytes(random.as_bytes()).text(name);
+    let call = match shared.options.expire_after {
+        Some(time) => call.number(millis(time)),
+        None => call.text(""),
+    };
+    let call = match &append.compact {
+        Some(compact) => compact::add_to(call, compact)?,
+        None => call,
+    };
+    let mut reply = run(shared, id, &call).await?;
+    match reply.word.as_str() {
+        "stored" => {
+            let revision = reply.revision(id)?;
+            let seq = Seq::new(reply.number()?);
+            let compaction = outcome(&mut reply, id, append.compact.as_ref())?;
+            Ok(Appended::stored(revision, seq, compaction))
+        }
+        "duplicate" => {
+            let revision = reply.revision(id)?;
+            Ok(Appended::duplicate(revision, Seq::new(reply.number()?)))
+        }
+        "refused" => {
+            let current = reply.optional_revision(id)?;
+            append.expect.check(current)?;
+            Err(UnexpectedReply::error())
+        }
+        "unknown" => {
+            let continues = exchange.continues.unwrap_or_default();
+            Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
+        }
+        "longest" => Err(StoreError::backend(LogFull)),
+        "full" => Err(reply.full(body.len())?),
+        _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
+    }
+}
+
+/// Runs an append, after removing the rest of an interrupted truncation or prune.
+async fn run(shared: &Shared, id: &ConversationId, call: &Call<'_>) -> Result<Reply, StoreError> {
+    for _ in 0..MAX_SWEEPS {
+        let reply = shared.run(call).await?;
+        if reply.word != "sweep" {
+            return Ok(reply);
+        }
+        sweep(shared, id).await?;
+    }
+    Err(StoreError::unavailable(Contended))
+}
+
+fn outcome(
+    reply: &mut Reply,
+    id: &ConversationId,
+    compact: Option<&Compact>,
+) -> Result<Option<CompactOutcome>, StoreError> {
+    let kind = reply.text()?;
+    match (kind.as_str(), compact) {
+        ("none", _) => Ok(None),
+        (kind, Some(compact)) => match compact::outcome(kind, reply, id, &compact.profile) {
+            // The exchange is stored, even if the stored compaction cannot be read.
+            Err(StoreError::CorruptCompaction { .. }) => Ok(Some(CompactOutcome::Kept(None))),
+            outcome => outcome.map(Some),
+        },
+        (_, None) => Err(UnexpectedReply::error()),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,47 @@
+//! Removing the end of a log.
+
+use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+
+use super::{contention::ContentionRetry, remaining::RemainingCompactions, sweep::sweep};
+use crate::{call::Shared, error::UnexpectedReply, scripts};
+
+pub(crate) async fn truncate(
+    shared: &Shared,
+    id: &ConversationId,
+    expect: Revision,
+    from: Seq,
+) -> Result<Truncated, StoreError> {
+    let fresh = Incarnation::random();
+    let mut retry = ContentionRetry::new();
+    loop {
+        let remaining = RemainingCompactions::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
+        let (seen, incarnation) = (remaining.revision, expect.incarnation());
+        let call = shared.call(&scripts::TRUNCATE, id);
+        let call = call.bytes(incarnation.as_bytes()).owned(expect.version().to_string()).number(from.get());
+        let call = remaining.add_to(call.bytes(fresh.as_bytes()).number(remaining.changes));
+        let mut reply = shared.run(&call).await?;
+        match reply.word.as_str() {
+            "again" => retry.again().await?,
+            "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
+            // This call removes the whole log, which existed when the call began and is gone now. Either this call
+            // removed it and its first response was lost, or another call removed it.
+            "absent" if seen.has_same_end(expect) && from <= seen.first() => {
+                return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
+            }
+            "absent" => return Err(StoreError::Gone),
+            "emptied" => return Ok(Truncated::new(None, reply.number()?)),
+            "refused" => {
+                Expect::Exactly(expect).check(reply.optional_revision(id)?)?;
+                return Err(UnexpectedReply::error());
+            }
+            "truncated" => {
+                let revision = reply.revision(id)?;
+                // The log ends at its new position now. The removed exchanges are deleted from the lists before the
+                // call returns.
+                sweep(shared, id).await?;
+                return Ok(Truncated::new(Some(revision), expect.version().saturating_sub(from.get())));
+            }
+            _ => return Err(UnexpectedReply::error()),
+        }
+    }
+}
