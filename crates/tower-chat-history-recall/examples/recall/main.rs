@@ -1,0 +1,105 @@
+//! Selects messages of recorded conversations for the questions about them, and prints what it selected.
+//!
+//! ```sh
+//! cargo run --release -p tower-chat-history-recall --example recall -- --budgets 1000,2000 --window 0.25 FILE...
+//! ```
+//!
+//! A file is a conversation: `{"id","messages":[{"id","role","name"?,"content","tokens"}],"questions":[{"id","question"}]}`.
+//! Standard output has a line of JSON for each question and budget: `{"conversation","question","budget","selected"}`, with
+//! the ids of the selected messages. Standard error has the sizes.
+
+mod conversation;
+mod report;
+
+use std::{error::Error, path::PathBuf, time::Instant};
+
+use clap::{Parser, ValueEnum};
+use serde_json::json;
+use tower_chat_history_core::{Recorded, Seq};
+use tower_chat_history_recall::{Analyzer, Cite, Gate, LogIndex, Query, Search, Selector, render};
+
+use self::{conversation::Conversation, report::Report};
+
+#[derive(Parser)]
+#[command(about = "Selects messages of recorded conversations for the questions about them")]
+struct Arguments {
+    /// The budgets, in tokens as the files count them.
+    #[arg(long, value_delimiter = ',', default_value = "1000,2000,4000,8000")]
+    budgets: Vec<u64>,
+    /// The share of a budget that the newest messages get. The rest is recalled.
+    #[arg(long, default_value_t = 0.25)]
+    window: f64,
+    /// How messages are selected.
+    #[arg(long, value_enum, default_value_t = Method::Recall)]
+    method: Method,
+    /// The least score of a unit, as a share of the best one.
+    #[arg(long, default_value_t = Selector::RATIO)]
+    ratio: f64,
+    /// The number of units that are tried.
+    #[arg(long, default_value_t = Selector::UNITS)]
+    units: usize,
+    /// Leaves the gate open.
+    #[arg(long)]
+    open: bool,
+    /// The conversations.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Method {
+    /// The window, and units of hits with their neighbors by the smoothed score.
+    Recall,
+    /// The window, and single messages by plain BM25, until the budget is used up.
+    Bm25,
+    /// The newest messages alone.
+    Window,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let analyzer = Analyzer::default();
+    let gate = if arguments.open { Gate::always_open() } else { Gate::new(&analyzer) };
+    let mut report = Report::default();
+    for file in &arguments.files {
+        let conversation = Conversation::read(file)?;
+        let mut index = LogIndex::new(analyzer.clone());
+        index.cover(Seq::FIRST, &conversation.log)?;
+        for question in &conversation.questions {
+            let query = Query::new(&analyzer, &question.question);
+            for &budget in &arguments.budgets {
+                let share = match arguments.method {
+                    Method::Window => 1.0,
+                    Method::Recall | Method::Bm25 => arguments.window,
+                };
+                let window = conversation.window((budget as f64 * share) as u64);
+                let allowance = budget - conversation.cost(&window);
+                let within = Seq::FIRST..conversation.start_of(&window);
+                let mut search = Search::new(within.clone(), gate.clone());
+                if matches!(arguments.method, Method::Bm25) {
+                    search =
+                        Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX >> 3);
+                }
+                let start = Instant::now();
+                let ranking = search.run(&index, &conversation.log, &query)?;
+                let cites = match arguments.method {
+                    Method::Recall => Selector::new(within, allowance)
+                        .ratio(arguments.ratio)
+                        .units(arguments.units)
+                        .select(&ranking, &conversation.log, |recorded, message| {
+                            conversation.tokens(recorded, message)
+                        }),
+                    Method::Bm25 => conversation.greedy(&ranking, allowance),
+                    Method::Window => Vec::new(),
+                };
+                report.add(budget, start.elapsed(), ranking.gate.open);
+                report.block(budget, conversation.cost(&cites), render(&conversation.log, &cites));
+                let selected = conversation.ids(window.iter().chain(&cites));
+                let line = json!({"conversation": conversation.id, "question": question.id, "budget": budget, "selected": selected});
+                println!("{line}");
+            }
+        }
+    }
+    report.print();
+    Ok(())
+}

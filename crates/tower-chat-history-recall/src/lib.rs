@@ -1,0 +1,21 @@
+//! x
+mod analyzer;
+mod fusion;
+mod gate;
+mod index;
+mod passage;
+mod search;
+mod select;
+mod shown;
+mod varint;
+pub use self::{
+    analyzer::{Analyzer, Language, Term},
+    fusion::fuse,
+    gate::{Gate, Outcome},
+    index::{LogIndex, Part, RecordName},
+    passage::{Passage, is_recallable},
+    search::{Hit, Query, Ranking, Search},
+    select::{Cite, Selector},
+    shown::{frame, render, render_alone},
+    varint::DecodeError,
+};

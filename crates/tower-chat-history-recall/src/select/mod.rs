@@ -1,0 +1,120 @@
+//! Selection: which of the found messages are shown, within an allowance.
+
+mod cite;
+mod messages;
+
+use std::{collections::BTreeSet, ops::Range};
+
+use tower_chat_history_core::{Recorded, Seq};
+
+pub use self::cite::Cite;
+use self::messages::{Around, Place};
+use crate::search::{Hit, Ranking};
+
+/// Selects messages of a ranking within an allowance.
+///
+/// A unit is a hit with both of its neighbors, or, if the hit is part of a round of tool calls, the calls with their
+/// results. Units are taken best first. If a unit does not fit, its hit alone is tried, then the next unit.
+#[derive(Clone, Debug)]
+pub struct Selector<'a> {
+    within: Range<Seq>,
+    already: &'a [Cite],
+    allowance: u64,
+    ratio: f64,
+    units: usize,
+}
+
+impl<'a> Selector<'a> {
+    /// The default number of units that are tried.
+    pub const UNITS: usize = 64;
+    /// The default of the least score, as a share of the best one.
+    pub const RATIO: f64 = 0.1;
+
+    /// Creates a selector for this range of the log, which ends where the window that is sent starts, and this allowance
+    /// in tokens.
+    #[must_use]
+    pub const fn new(within: Range<Seq>, allowance: u64) -> Self {
+        Self { within, already: &[], allowance, ratio: Self::RATIO, units: Self::UNITS }
+    }
+
+    /// Sets the messages that are shown already, by earlier selections. They are not selected again, but their scores
+    /// count for the [ratio](Self::ratio), so asking twice does not bring up worse messages. The default is none.
+    #[must_use]
+    pub const fn already(mut self, already: &'a [Cite]) -> Self {
+        self.already = already;
+        self
+    }
+
+    /// Sets the least score of a unit, as a share of the best score. The default is [`RATIO`](Self::RATIO).
+    #[must_use]
+    pub const fn ratio(mut self, ratio: f64) -> Self {
+        self.ratio = ratio;
+        self
+    }
+
+    /// Sets the number of units that are tried, which bounds what is [read](Self::needed). The default is
+    /// [`UNITS`](Self::UNITS).
+    #[must_use]
+    pub const fn units(mut self, units: usize) -> Self {
+        self.units = units;
+        self
+    }
+
+    /// Returns the positions of the exchanges that [`select`](Self::select) reads, in order: those of the best hits and
+    /// their neighbors. It is empty if the gate is shut.
+    #[must_use]
+    pub fn needed(&self, ranking: &Ranking) -> Vec<Seq> {
+        let mut needed = BTreeSet::new();
+        for hit in self.candidates(ranking) {
+            let around = [Seq::new(hit.seq.get().saturating_sub(1)), hit.seq, hit.seq.next()];
+            needed.extend(around.into_iter().filter(|seq| self.within.contains(seq)));
+        }
+        needed.into_iter().collect()
+    }
+
+    /// Selects messages, in the order of the log. `exchanges` has those that are [needed](Self::needed), in order, and may
+    /// have others. `cost` returns the cost of a message in tokens, given its exchange and its place there.
+    ///
+    /// Nothing is selected if the gate is shut.
+    pub fn select(
+        &self,
+        ranking: &Ranking,
+        exchanges: &[Recorded],
+        mut cost: impl FnMut(&Recorded, u32) -> u64,
+    ) -> Vec<Cite> {
+        let mut taken: BTreeSet<Place> = Cite::places(self.already).collect();
+        let mut selected: BTreeSet<Place> = BTreeSet::new();
+        let mut left = self.allowance;
+        let from = exchanges.partition_point(|recorded| recorded.seq < self.within.start);
+        let to = exchanges.partition_point(|recorded| recorded.seq < self.within.end);
+        let exchanges = &exchanges[from..to.max(from)];
+        for hit in self.candidates(ranking) {
+            let Some(around) = Around::of(exchanges, (hit.seq, hit.message)) else { continue };
+            if taken.contains(&(hit.seq, hit.message)) && !selected.contains(&(hit.seq, hit.message)) {
+                continue;
+            }
+            let mut take = |unit: Vec<Place>| {
+                let new: Vec<Place> = unit.into_iter().filter(|place| !taken.contains(place)).collect();
+                let costs = new.iter().map(|&(seq, message)| {
+                    let at = exchanges.partition_point(|recorded| recorded.seq < seq);
+                    exchanges.get(at).map_or(u64::MAX, |recorded| cost(recorded, message))
+                });
+                let Some(rest) = left.checked_sub(costs.fold(0, u64::saturating_add)) else { return false };
+                left = rest;
+                taken.extend(new.iter().copied());
+                selected.extend(new);
+                true
+            };
+            let _ = take(around.with_neighbors().collect()) || take(around.alone().collect());
+        }
+        Cite::of_places(selected)
+    }
+
+    fn candidates<'r>(&self, ranking: &'r Ranking) -> impl Iterator<Item = &'r Hit> + use<'r> {
+        let best = ranking.hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
+        let least = best * self.ratio;
+        let (within, units) = (self.within.clone(), if ranking.gate.open { self.units } else { 0 });
+        let inside = ranking.hits.iter().filter(move |hit| within.contains(&hit.seq));
+        inside.take_while(move |hit| hit.score >= least).take(units)
+    }
+}
