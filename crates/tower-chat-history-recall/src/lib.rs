@@ -8,6 +8,7 @@ mod search;
 mod select;
 mod shown;
 mod varint;
+mod vectors;
 pub use self::{
     analyzer::{Analyzer, Language, Term},
     fusion::fuse,
@@ -18,4 +19,5 @@ pub use self::{
     select::{Cite, Selector},
     shown::{frame, render, render_alone},
     varint::DecodeError,
+    vectors::{Vector, VectorBlock},
 };

@@ -9,14 +9,15 @@
 //! the ids of the selected messages. Standard error has the sizes.
 
 mod conversation;
+mod phrases;
 mod report;
 
-use std::{error::Error, path::PathBuf, time::Instant};
+use std::{error::Error, fs, path::PathBuf, time::Instant};
 
 use clap::{Parser, ValueEnum};
 use serde_json::json;
-use tower_chat_history_core::{Recorded, Seq};
-use tower_chat_history_recall::{Analyzer, Cite, Gate, LogIndex, Query, Search, Selector, render};
+use tower_chat_history_core::Seq;
+use tower_chat_history_recall::{Analyzer, Gate, LogIndex, Query, Search, Selector, frame, render, render_alone};
 
 use self::{conversation::Conversation, report::Report};
 
@@ -38,6 +39,12 @@ struct Arguments {
     /// The number of units that are tried.
     #[arg(long, default_value_t = Selector::UNITS)]
     units: usize,
+    /// Counts the allowance by the tokens of messages as they are rendered, instead of those of the files.
+    #[arg(long)]
+    rendered: bool,
+    /// A file of phrases of small talk, one a line. Prints how many of them open the gate, and nothing else.
+    #[arg(long)]
+    phrases: Option<PathBuf>,
     /// Leaves the gate open.
     #[arg(long)]
     open: bool,
@@ -50,33 +57,44 @@ struct Arguments {
 enum Method {
     /// The window, and units of hits with their neighbors by the smoothed score.
     Recall,
-    /// The window, and single messages by plain BM25, until the budget is used up.
+    /// The window, and single messages by BM25 over stems, until the budget is used up.
     Bm25,
+    /// The same over words as they are, without stop words and stems.
+    Plain,
     /// The newest messages alone.
     Window,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let analyzer = Analyzer::default();
+    let plain = matches!(arguments.method, Method::Plain);
+    let analyzer = if plain { Analyzer::new([]) } else { Analyzer::default() };
     let gate = if arguments.open { Gate::always_open() } else { Gate::new(&analyzer) };
     let mut report = Report::default();
     for file in &arguments.files {
         let conversation = Conversation::read(file)?;
         let mut index = LogIndex::new(analyzer.clone());
         index.cover(Seq::FIRST, &conversation.log)?;
+        if let Some(phrases) = &arguments.phrases {
+            let search = Search::new(Seq::FIRST..Seq::new(conversation.log.len() as u64), gate.clone());
+            phrases::count(&search, &index, &conversation, &fs::read_to_string(phrases)?)?;
+            continue;
+        }
         for question in &conversation.questions {
             let query = Query::new(&analyzer, &question.question);
             for &budget in &arguments.budgets {
                 let share = match arguments.method {
                     Method::Window => 1.0,
-                    Method::Recall | Method::Bm25 => arguments.window,
+                    Method::Recall | Method::Bm25 | Method::Plain => arguments.window,
                 };
                 let window = conversation.window((budget as f64 * share) as u64);
-                let allowance = budget - conversation.cost(&window);
+                let mut allowance = budget - conversation.cost(&window);
+                if arguments.rendered {
+                    allowance = allowance.saturating_sub(report::tokens(&frame()) + 4);
+                }
                 let within = Seq::FIRST..conversation.start_of(&window);
                 let mut search = Search::new(within.clone(), gate.clone());
-                if matches!(arguments.method, Method::Bm25) {
+                if matches!(arguments.method, Method::Bm25 | Method::Plain) {
                     search =
                         Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX >> 3);
                 }
@@ -86,10 +104,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                     Method::Recall => Selector::new(within, allowance)
                         .ratio(arguments.ratio)
                         .units(arguments.units)
-                        .select(&ranking, &conversation.log, |recorded, message| {
-                            conversation.tokens(recorded, message)
+                        .select(&ranking, &conversation.log, |recorded, message| match arguments.rendered {
+                            true => report::tokens(&render_alone(recorded, message)),
+                            false => conversation.tokens(recorded, message),
                         }),
-                    Method::Bm25 => conversation.greedy(&ranking, allowance),
+                    Method::Bm25 | Method::Plain => conversation.greedy(&ranking, allowance),
                     Method::Window => Vec::new(),
                 };
                 report.add(budget, start.elapsed(), ranking.gate.open);
@@ -100,6 +119,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    report.print();
+    if arguments.phrases.is_none() {
+        report.print();
+    }
     Ok(())
 }

@@ -4,6 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tower_chat_history_core::Message;
 
+/// Counts tokens as the files do.
+pub(crate) fn tokens(text: &str) -> u64 {
+    bpe_openai::o200k_base().count(text) as u64
+}
+
 /// Sums by budget.
 #[derive(Default)]
 pub(crate) struct Report(BTreeMap<u64, Row>);
@@ -26,12 +31,12 @@ impl Report {
         row.time += time;
     }
 
-    /// Adds a block: the tokens of its messages as the files count them, and the block as it is rendered.
-    pub(crate) fn block(&mut self, budget: u64, tokens: u64, block: Option<Message>) {
+    /// Adds a block, with the tokens of its messages as the files count them.
+    pub(crate) fn block(&mut self, budget: u64, of_messages: u64, block: Option<Message>) {
         let (row, Some(block)) = (self.0.entry(budget).or_default(), block) else { return };
         row.blocks += 1;
-        row.messages += tokens;
-        row.rendered += bpe_openai::o200k_base().count(&block.text()) as u64 + 4;
+        row.messages += of_messages;
+        row.rendered += tokens(&block.text()) + 4;
     }
 
     pub(crate) fn print(&self) {

@@ -1,6 +1,6 @@
 //! Ranked messages.
 
-use std::{collections::HashSet, ops::Range};
+use std::{cmp::Ordering, collections::HashSet, ops::Range};
 
 use tower_chat_history_core::{Recorded, Seq};
 
@@ -10,6 +10,7 @@ use super::{
     scorer::{Scored, score, smooth},
 };
 use crate::{
+    fusion::fuse,
     gate::{Gate, Outcome},
     index::{LogIndex, Part},
     varint::DecodeError,
@@ -45,6 +46,30 @@ pub struct Ranking {
     pub gate: Outcome,
     /// The number of passages that were searched.
     pub documents: u32,
+}
+
+impl Hit {
+    /// Orders better hits first, and newer ones first if the scores are equal.
+    pub(crate) fn better_first(&self, other: &Self) -> Ordering {
+        let newer_first = || (other.seq, other.message).cmp(&(self.seq, self.message));
+        other.score.total_cmp(&self.score).then_with(newer_first)
+    }
+}
+
+impl Ranking {
+    /// Returns this ranking by words fused with one by meaning, best first, by [reciprocal rank](crate::fuse). At most
+    /// [`Search::LIMIT`] hits of each count. The gate stays as it is.
+    ///
+    /// Scores of the result say little: a [selection](crate::Selector::ratio) of it should use the ratio 0.
+    #[must_use]
+    pub fn fused_with(mut self, by_meaning: &[Hit]) -> Self {
+        let places = |hits: &[Hit]| -> Vec<(Seq, u32)> {
+            hits.iter().take(Search::LIMIT).map(|hit| (hit.seq, hit.message)).collect()
+        };
+        let fused = fuse(&places(&self.hits), &places(by_meaning));
+        self.hits = fused.into_iter().map(|((seq, message), score)| Hit { seq, message, score }).collect();
+        self
+    }
 }
 
 impl Search {

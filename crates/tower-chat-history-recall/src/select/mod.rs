@@ -25,8 +25,8 @@ pub struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// The default number of units that are tried.
-    pub const UNITS: usize = 64;
+    /// The most units that are tried by default.
+    pub const UNITS: usize = 256;
     /// The default of the least score, as a share of the best one.
     pub const RATIO: f64 = 0.1;
 
@@ -34,7 +34,8 @@ impl<'a> Selector<'a> {
     /// in tokens.
     #[must_use]
     pub const fn new(within: Range<Seq>, allowance: u64) -> Self {
-        Self { within, already: &[], allowance, ratio: Self::RATIO, units: Self::UNITS }
+        let units = if allowance / 32 < Self::UNITS as u64 { allowance as usize / 32 } else { Self::UNITS };
+        Self { within, already: &[], allowance, ratio: Self::RATIO, units: if units < 8 { 8 } else { units } }
     }
 
     /// Sets the messages that are shown already, by earlier selections. They are not selected again, but their scores
@@ -52,8 +53,8 @@ impl<'a> Selector<'a> {
         self
     }
 
-    /// Sets the number of units that are tried, which bounds what is [read](Self::needed). The default is
-    /// [`UNITS`](Self::UNITS).
+    /// Sets the number of units that are tried, which bounds the exchanges that are [read](Self::needed). The default is
+    /// one for each 32 tokens of the allowance, at least 8 and at most [`UNITS`](Self::UNITS).
     #[must_use]
     pub const fn units(mut self, units: usize) -> Self {
         self.units = units;
