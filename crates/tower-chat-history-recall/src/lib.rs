@@ -17,7 +17,7 @@ pub use self::{
     passage::{Passage, is_recallable},
     search::{Hit, Query, Ranking, Search},
     select::{Cite, Selector},
-    shown::{frame, render, render_alone},
+    shown::{render, render_exchange, render_frame, render_message},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

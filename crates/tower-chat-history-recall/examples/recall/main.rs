@@ -17,7 +17,9 @@ use std::{error::Error, fs, path::PathBuf, time::Instant};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use tower_chat_history_core::Seq;
-use tower_chat_history_recall::{Analyzer, Gate, LogIndex, Query, Search, Selector, frame, render, render_alone};
+use tower_chat_history_recall::{
+    Analyzer, Gate, LogIndex, Query, Search, Selector, render, render_exchange, render_frame, render_message,
+};
 
 use self::{conversation::Conversation, report::Report};
 
@@ -80,6 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             phrases::count(&search, &index, &conversation, &fs::read_to_string(phrases)?)?;
             continue;
         }
+        let of_exchange = conversation.log.last().map_or(0, |last| report::tokens(&render_exchange(last)));
         for question in &conversation.questions {
             let query = Query::new(&analyzer, &question.question);
             for &budget in &arguments.budgets {
@@ -90,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let window = conversation.window((budget as f64 * share) as u64);
                 let mut allowance = budget - conversation.cost(&window);
                 if arguments.rendered {
-                    allowance = allowance.saturating_sub(report::tokens(&frame()) + 4);
+                    allowance = allowance.saturating_sub(report::tokens(&render_frame()) + 4);
                 }
                 let within = Seq::FIRST..conversation.start_of(&window);
                 let mut search = Search::new(within.clone(), gate.clone());
@@ -103,9 +106,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let cites = match arguments.method {
                     Method::Recall => Selector::new(within, allowance)
                         .ratio(arguments.ratio)
+                        .exchange_cost(if arguments.rendered { of_exchange } else { 0 })
                         .units(arguments.units)
                         .select(&ranking, &conversation.log, |recorded, message| match arguments.rendered {
-                            true => report::tokens(&render_alone(recorded, message)),
+                            true => report::tokens(&render_message(&recorded.exchange.messages[message as usize])),
                             false => conversation.tokens(recorded, message),
                         }),
                     Method::Bm25 | Method::Plain => conversation.greedy(&ranking, allowance),

@@ -21,6 +21,9 @@ pub use self::{language::Language, term::Term};
 /// The version of the rules. It changes with every change of a term of any text.
 const VERSION: u32 = 1;
 
+/// The ends of words that are contracted with the one before them.
+const CONTRACTIONS: [&str; 6] = ["'d", "'ll", "'m", "'re", "'s", "'ve"];
+
 /// Words whose terms show a change of a stemmer, or of Unicode's rules in a dependency.
 const PROBE: &str = "connections generically happiness running easily interfered organization dying skis news proceed \
     andes häuser laufend continuellement généralement nacionalidades corriendo nazionale lichamelijk husene talossa \
@@ -140,13 +143,19 @@ impl Rules {
         let mut forms = Vec::with_capacity(self.stemmers.len());
         let _ = each_word(&text, |word| match word {
             Word::Gram(gram) => each(&[Term::of_chars(folded(gram))]),
-            Word::Plain(word) if self.stop_words.contains(word) => ControlFlow::Continue(()),
+            Word::Plain(word) if self.is_stop_word(word) => ControlFlow::Continue(()),
             Word::Plain(word) => {
                 forms.clear();
                 self.forms_of(word, &mut forms);
                 each(&forms)
             }
         });
+    }
+
+    /// Returns `true` for stop words, also before an English contraction: `how's` is `how`.
+    fn is_stop_word(&self, word: &str) -> bool {
+        let contracted = || CONTRACTIONS.iter().find_map(|end| word.strip_suffix(end));
+        self.stop_words.contains(word) || contracted().is_some_and(|word| self.stop_words.contains(word))
     }
 
     /// Adds the different forms of a word.
@@ -196,6 +205,7 @@ mod tests {
             ("ﬁles", "file"),
             ("Ｔｏｋｙｏ", "tokyo"),
             ("what's that?", ""),
+            ("How’s he? They'd be", ""),
         ] {
             assert!(same(&english, a, b), "{a} {b}");
         }

@@ -18,11 +18,10 @@ pub(super) const fn stop_words(language: Language) -> &'static str {
 
 const ENGLISH: &str = "
     a about after all also am an and any are aren't as at be because been before being but by can can't could couldn't
-    did didn't do does doesn't doing don't for from had has have haven't having he her here hers him his how i i'd
-    i'll i'm i've if in into is isn't it it's its just me more most my no nor not of on or our ours out own she should
-    so some such than that that's the their theirs them then there there's these they they're this those to too up us
-    very was wasn't we we're we've were what what's when where which while who whom why will with won't would you
-    you're you've your yours";
+    did didn't do does doesn't doing don't for from had has have haven't having he her here hers him his how i if in into
+    is isn't it its just let me more most my no nor not of on or our ours out own she should so some such than that the
+    their theirs them then there these they this those to too up us very was wasn't we were what when where which while
+    who whom why will with won't would you your yours";
 
 const GERMAN: &str = "
     aber als also am an auch auf aus bei bin bis bist da das dass dein dem den der des die dies diese dieser dir doch

@@ -2,13 +2,14 @@
 
 mod cite;
 mod messages;
+mod purse;
 
 use std::{collections::BTreeSet, ops::Range};
 
 use tower_chat_history_core::{Recorded, Seq};
 
 pub use self::cite::Cite;
-use self::messages::{Around, Place};
+use self::{messages::Around, purse::Purse};
 use crate::search::{Hit, Ranking};
 
 /// Selects messages of a ranking within an allowance.
@@ -20,6 +21,7 @@ pub struct Selector<'a> {
     within: Range<Seq>,
     already: &'a [Cite],
     allowance: u64,
+    exchange_cost: u64,
     ratio: f64,
     units: usize,
 }
@@ -35,7 +37,14 @@ impl<'a> Selector<'a> {
     #[must_use]
     pub const fn new(within: Range<Seq>, allowance: u64) -> Self {
         let units = if allowance / 32 < Self::UNITS as u64 { allowance as usize / 32 } else { Self::UNITS };
-        Self { within, already: &[], allowance, ratio: Self::RATIO, units: if units < 8 { 8 } else { units } }
+        Self {
+            within,
+            already: &[],
+            allowance,
+            exchange_cost: 0,
+            ratio: Self::RATIO,
+            units: if units < 8 { 8 } else { units },
+        }
     }
 
     /// Sets the messages that are shown already, by earlier selections. They are not selected again, but their scores
@@ -43,6 +52,13 @@ impl<'a> Selector<'a> {
     #[must_use]
     pub const fn already(mut self, already: &'a [Cite]) -> Self {
         self.already = already;
+        self
+    }
+
+    /// Sets the cost of each exchange of which messages are selected, in tokens. The default is 0.
+    #[must_use]
+    pub const fn exchange_cost(mut self, tokens: u64) -> Self {
+        self.exchange_cost = tokens;
         self
     }
 
@@ -81,34 +97,29 @@ impl<'a> Selector<'a> {
         &self,
         ranking: &Ranking,
         exchanges: &[Recorded],
-        mut cost: impl FnMut(&Recorded, u32) -> u64,
+        cost: impl FnMut(&Recorded, u32) -> u64,
     ) -> Vec<Cite> {
-        let mut taken: BTreeSet<Place> = Cite::places(self.already).collect();
-        let mut selected: BTreeSet<Place> = BTreeSet::new();
-        let mut left = self.allowance;
         let from = exchanges.partition_point(|recorded| recorded.seq < self.within.start);
         let to = exchanges.partition_point(|recorded| recorded.seq < self.within.end);
-        let exchanges = &exchanges[from..to.max(from)];
+        let mut purse = Purse {
+            exchanges: &exchanges[from..to.max(from)],
+            shown: Cite::places(self.already).collect(),
+            selected: BTreeSet::new(),
+            left: self.allowance,
+            exchange_cost: self.exchange_cost,
+            cost,
+        };
         for hit in self.candidates(ranking) {
-            let Some(around) = Around::of(exchanges, (hit.seq, hit.message)) else { continue };
-            if taken.contains(&(hit.seq, hit.message)) && !selected.contains(&(hit.seq, hit.message)) {
+            let place = (hit.seq, hit.message);
+            if purse.shown.contains(&place) {
                 continue;
             }
-            let mut take = |unit: Vec<Place>| {
-                let new: Vec<Place> = unit.into_iter().filter(|place| !taken.contains(place)).collect();
-                let costs = new.iter().map(|&(seq, message)| {
-                    let at = exchanges.partition_point(|recorded| recorded.seq < seq);
-                    exchanges.get(at).map_or(u64::MAX, |recorded| cost(recorded, message))
-                });
-                let Some(rest) = left.checked_sub(costs.fold(0, u64::saturating_add)) else { return false };
-                left = rest;
-                taken.extend(new.iter().copied());
-                selected.extend(new);
-                true
-            };
-            let _ = take(around.with_neighbors().collect()) || take(around.alone().collect());
+            let Some(around) = Around::of(purse.exchanges, place) else { continue };
+            if !purse.take(around.with_neighbors()) {
+                purse.take(around.alone());
+            }
         }
-        Cite::of_places(selected)
+        Cite::of_places(purse.selected)
     }
 
     fn candidates<'r>(&self, ranking: &'r Ranking) -> impl Iterator<Item = &'r Hit> + use<'r> {

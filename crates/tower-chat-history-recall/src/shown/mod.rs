@@ -80,20 +80,27 @@ pub fn render(exchanges: &[Recorded], cites: &[Cite]) -> Option<Message> {
     Some(Message::user(format!("{OPENING}\n{}\n{CLOSING}", lines.join("\n"))))
 }
 
-/// Returns the text that a block has for one message alone: a line of its own, with its line feed. Its tokens are an upper
-/// estimate of what the message adds to a block, for the costs of a [selection](crate::Selector::select). It is empty for
-/// messages that are never shown.
+/// Returns what a block has for one message, without the line that it is in. Its tokens are the
+/// [cost](crate::Selector::select) of the message. It is empty for messages that are never shown.
 #[must_use]
-pub fn render_alone(recorded: &Recorded, message: u32) -> String {
-    let cited = Cite::new(recorded.seq, message..message.saturating_add(1));
-    let messages: Vec<Shown<'_>> =
-        cited.messages_of(recorded).iter().filter(|message| is_recallable(message)).map(shown).collect();
-    if messages.is_empty() { String::new() } else { line(recorded, messages) + "\n" }
+pub fn render_message(message: &Message) -> String {
+    if !is_recallable(message) {
+        return String::new();
+    }
+    // Texts can always be written.
+    without_tags(&serde_json::to_string(&shown(message)).unwrap_or_default()) + ","
 }
 
-/// Returns the text of a block around its lines, for its tokens.
+/// Returns what a block has for an exchange, without the messages. Its tokens are the
+/// [cost of an exchange](crate::Selector::exchange_cost).
 #[must_use]
-pub fn frame() -> String {
+pub fn render_exchange(recorded: &Recorded) -> String {
+    line(recorded, Vec::new()) + "\n"
+}
+
+/// Returns what a block has around its lines. Its tokens are to be left out of the allowance.
+#[must_use]
+pub fn render_frame() -> String {
     format!("{OPENING}\n{CLOSING}")
 }
 

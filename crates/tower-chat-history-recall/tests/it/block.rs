@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_core::{Exchange, ExchangeId, Message, Recorded, Role, Seq, Timestamp};
-use tower_chat_history_recall::{Cite, frame, is_recallable, render, render_alone};
+use tower_chat_history_recall::{Cite, is_recallable, render, render_exchange, render_frame, render_message};
 
 use crate::logs::{log, of};
 
@@ -47,7 +47,7 @@ fn lines(block: &Message) -> Vec<Value> {
     let text = block.text().into_owned();
     let lines: Vec<&str> = text.split('\n').collect();
     let (first, last) = (lines.first().unwrap(), lines.last().unwrap());
-    assert_eq!(format!("{first}\n{last}"), frame());
+    assert_eq!(format!("{first}\n{last}"), render_frame());
     lines[1..lines.len() - 1].iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -116,12 +116,12 @@ proptest! {
 
     #[test]
     fn the_parts_of_a_block_are_no_shorter_than_it(log in log(1..30)) {
-        let parts: usize = log
-            .iter()
-            .flat_map(|recorded| (0..recorded.exchange.messages.len()).map(move |index| render_alone(recorded, u32::try_from(index).unwrap())))
-            .map(|part| part.len())
-            .sum();
+        let of_exchange = |recorded: &Recorded| -> usize {
+            let messages: usize = recorded.exchange.messages.iter().map(|message| render_message(message).len()).sum();
+            messages + if messages > 0 { render_exchange(recorded).len() } else { 0 }
+        };
+        let parts: usize = log.iter().map(of_exchange).sum();
         let block = render(&log, &all(&log));
-        prop_assert!(block.is_none_or(|block| block.text().len() <= parts + frame().len()));
+        prop_assert!(block.is_none_or(|block| block.text().len() <= parts + render_frame().len()));
     }
 }

@@ -1,5 +1,7 @@
 //! Selections are within the allowance and outside of what is shown.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::json;
 use tower_chat_history_core::{Message, Recorded, Role, Seq};
@@ -102,14 +104,16 @@ proptest! {
         before in 0..40_u64,
         allowance in 0..400_u64,
         (seen, of_seen) in (0..40_u64, 0..3_u32),
+        exchange_cost in 0..20_u64,
     ) {
         let within = Seq::FIRST..Seq::new(before);
         let ranking = rank(&log, &query, before);
         let already = [Cite::new(Seq::new(seen), 0..of_seen)];
-        let selector = Selector::new(within, allowance).already(&already);
+        let selector = Selector::new(within, allowance).already(&already).exchange_cost(exchange_cost);
         let cites = selector.select(&ranking, &log, cost);
         prop_assert!(cites.is_sorted_by_key(|cite| (cite.seq, cite.messages.start)));
-        let mut spent = 0;
+        let exchanges: BTreeSet<Seq> = cites.iter().map(|cite| cite.seq).collect();
+        let mut spent = exchange_cost * exchanges.len() as u64;
         for cite in &cites {
             prop_assert!(cite.seq.get() < before);
             let recorded = &log[usize::try_from(cite.seq.get()).unwrap()];
