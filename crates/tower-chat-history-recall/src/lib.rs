@@ -13,7 +13,7 @@ pub use self::{
     analyzer::{Analyzer, Language, Term},
     fusion::fuse,
     gate::{Gate, Outcome},
-    index::{LogIndex, Part, RecordName},
+    index::{IndexPart, LogIndex, RecordName},
     passage::{Passage, is_recallable},
     search::{Hit, Query, Ranking, Search},
     select::{Cite, Selector},

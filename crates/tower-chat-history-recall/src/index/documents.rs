@@ -51,7 +51,7 @@ impl Documents {
     pub(super) fn append(&mut self, more: &Self) {
         self.skip_to(more.first());
         let base = self.len();
-        self.starts.extend(more.starts.iter().skip(1).map(|start| base + start));
+        self.starts.extend(more.starts.iter().skip(1).map(|start| base.saturating_add(*start)));
         self.list.extend_from_slice(&more.list);
         self.tokens += more.tokens;
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tower_chat_history_core::{Recorded, Seq};
 
-use super::Part;
+use super::IndexPart;
 use crate::{analyzer::Analyzer, varint::DecodeError};
 
 /// The index of a log: blocks of 64 exchanges and segments of 4,096, in order.
@@ -26,7 +26,7 @@ use crate::{analyzer::Analyzer, varint::DecodeError};
 #[derive(Clone, Debug)]
 pub struct LogIndex {
     analyzer: Analyzer,
-    parts: Vec<Part>,
+    parts: Vec<IndexPart>,
 }
 
 impl LogIndex {
@@ -39,10 +39,10 @@ impl LogIndex {
     /// Creates the index of parts that were stored, in any order. Parts that overlap a longer one are left out: these are
     /// the blocks of a segment that were not removed yet.
     #[must_use]
-    pub fn from_parts(analyzer: Analyzer, parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn from_parts(analyzer: Analyzer, parts: impl IntoIterator<Item = IndexPart>) -> Self {
         let mut index = Self::new(analyzer);
-        let mut found: Vec<Part> = parts.into_iter().collect();
-        let len = |part: &Part| part.range().end.get() - part.range().start.get();
+        let mut found: Vec<IndexPart> = parts.into_iter().collect();
+        let len = |part: &IndexPart| part.range().end.get() - part.range().start.get();
         found.sort_by_key(|part| (std::cmp::Reverse(len(part)), part.range().start));
         for part in found {
             index.insert(part);
@@ -51,7 +51,7 @@ impl LogIndex {
     }
 
     /// Adds a part, unless it has no positions or overlaps another one.
-    fn insert(&mut self, part: Part) {
+    fn insert(&mut self, part: IndexPart) {
         let Range { start, end } = part.range();
         let at = self.parts.partition_point(|other| other.range().end <= start);
         if start < end && self.parts.get(at).is_none_or(|next| end <= next.range().start) {
@@ -67,14 +67,14 @@ impl LogIndex {
 
     /// Returns the parts, in order.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[IndexPart] {
         &self.parts
     }
 
     /// Returns an estimate of the memory in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.parts.iter().map(Part::memory).sum()
+        self.parts.iter().map(IndexPart::memory).sum()
     }
 
     /// Returns the positions of this range that are in no part, in order.
@@ -108,14 +108,14 @@ impl LogIndex {
     /// Returns an error if a block that was [stored](Self::from_parts) is damaged.
     pub fn cover(&mut self, first: Seq, exchanges: &[Recorded]) -> Result<(), DecodeError> {
         let (Some(from), Some(last)) = (exchanges.first(), exchanges.last()) else { return Ok(()) };
-        let from = if from.seq <= first { 0 } else { from.seq.get().div_ceil(Part::BLOCK) };
-        for block in from.max(first.get() / Part::BLOCK)..last.seq.next().get() / Part::BLOCK {
-            let range = Seq::new(block * Part::BLOCK)..Seq::new((block + 1) * Part::BLOCK);
+        let from = if from.seq <= first { 0 } else { from.seq.get().div_ceil(IndexPart::BLOCK) };
+        for block in from.max(first.get() / IndexPart::BLOCK)..last.seq.next().get() / IndexPart::BLOCK {
+            let range = Seq::new(block * IndexPart::BLOCK)..Seq::new((block + 1) * IndexPart::BLOCK);
             if self.missing(range.clone()) == [range.clone()] {
                 let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
                 let exchanges = &exchanges[at(range.start)..at(range.end)];
-                self.insert(Part::index(&self.analyzer, range, exchanges));
-                self.merge(block * Part::BLOCK / Part::SEGMENT)?;
+                self.insert(IndexPart::index(&self.analyzer, range, exchanges));
+                self.merge(block * IndexPart::BLOCK / IndexPart::SEGMENT)?;
             }
         }
         Ok(())
@@ -123,11 +123,11 @@ impl LogIndex {
 
     /// Merges the blocks of a segment if there are all of them.
     fn merge(&mut self, segment: u64) -> Result<(), DecodeError> {
-        let (start, end) = (Seq::new(segment * Part::SEGMENT), Seq::new((segment + 1) * Part::SEGMENT));
+        let (start, end) = (Seq::new(segment * IndexPart::SEGMENT), Seq::new((segment + 1) * IndexPart::SEGMENT));
         let from = self.parts.partition_point(|part| part.range().start < start);
         let to = self.parts.partition_point(|part| part.range().start < end);
-        if (to - from) as u64 == Part::SEGMENT / Part::BLOCK {
-            let merged = Part::merge(&self.parts[from..to].iter().collect::<Vec<_>>())?;
+        if (to - from) as u64 == IndexPart::SEGMENT / IndexPart::BLOCK {
+            let merged = IndexPart::merge(&self.parts[from..to].iter().collect::<Vec<_>>())?;
             self.parts.splice(from..to, [merged]);
         }
         Ok(())

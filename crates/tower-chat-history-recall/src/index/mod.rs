@@ -6,5 +6,8 @@ mod part;
 mod postings;
 mod record;
 
-pub(crate) use self::documents::Documents;
-pub use self::{log_index::LogIndex, part::Part, record::RecordName};
+pub(crate) use self::{
+    documents::Documents,
+    postings::{Posting, Postings},
+};
+pub use self::{log_index::LogIndex, part::IndexPart, record::RecordName};

@@ -6,7 +6,7 @@ use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
     documents::{Document, Documents},
-    postings::{Posting, Postings, TableWriter, Terms},
+    postings::{Posting, Postings, Terms, sort, table},
     record::{FORMAT, RecordName},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 ///
 /// `Debug` shows positions and sizes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct IndexPart {
     documents: Documents,
     tables: Tables,
 }
@@ -34,7 +34,7 @@ enum Tables {
     Segment(BTreeMap<u8, Vec<u8>>),
 }
 
-impl Part {
+impl IndexPart {
     /// The number of exchanges of a block.
     pub const BLOCK: u64 = 64;
     /// The number of exchanges of a segment.
@@ -47,7 +47,7 @@ impl Part {
     #[must_use]
     pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
         let mut documents = Documents::new(range.start);
-        let mut terms: BTreeMap<Term, Vec<Posting>> = BTreeMap::new();
+        let mut postings: Vec<(Term, Posting)> = Vec::new();
         for Recorded { seq, exchange, .. } in exchanges {
             if *seq < documents.end() || *seq >= range.end {
                 continue;
@@ -61,17 +61,14 @@ impl Part {
                 found.sort_unstable();
                 for same in found.chunk_by(Term::eq) {
                     let posting = Posting { document, frequency: u32::try_from(same.len()).unwrap_or(u32::MAX) };
-                    terms.entry(same[0]).or_default().push(posting);
+                    postings.push((same[0], posting));
                 }
                 Document { message: passage.message, length }
             }));
         }
         documents.skip_to(range.end);
-        let mut table = TableWriter::default();
-        for (term, postings) in terms {
-            table.push(term, postings);
-        }
-        Self { documents, tables: Tables::Block(table.finish()) }
+        sort(&mut postings);
+        Self { documents, tables: Tables::Block(table(&postings)) }
     }
 
     /// Returns the positions of the exchanges.
@@ -101,39 +98,30 @@ impl Part {
     ///
     /// Returns an error if a block is damaged.
     pub fn merge(blocks: &[&Self]) -> Result<Self, DecodeError> {
-        let buckets: Result<_, _> =
-            (0..Term::BUCKETS).map(|bucket| Ok((bucket, Self::merge_bucket(blocks, bucket)?))).collect();
-        Ok(Self { documents: Self::merge_documents(blocks), tables: Tables::Segment(buckets?) })
-    }
-
-    fn merge_documents(blocks: &[&Self]) -> Documents {
         let mut documents = Documents::new(blocks.first().map_or(Seq::FIRST, |block| block.range().start));
-        blocks.iter().for_each(|block| documents.append(&block.documents));
-        documents
-    }
-
-    fn merge_bucket(blocks: &[&Self], bucket: u8) -> Result<Vec<u8>, DecodeError> {
-        let mut merged: BTreeMap<Term, Vec<Posting>> = BTreeMap::new();
-        let mut base = 0_u32;
+        let mut postings: Vec<(Term, Posting)> = Vec::new();
         for block in blocks {
-            for found in block.terms(bucket)? {
-                let (term, postings) = found?;
-                if term.bucket() != bucket {
-                    continue;
-                }
-                let merged = merged.entry(term).or_default();
-                for posting in postings.read(&block.documents) {
-                    let Posting { document, frequency } = posting?;
-                    merged.push(Posting { document: base + document, frequency });
+            let base = documents.len();
+            documents.append(&block.documents);
+            for bucket in block.buckets() {
+                for found in block.terms(bucket)? {
+                    let (term, of_term) = found?;
+                    for posting in of_term.read(&block.documents) {
+                        let Posting { document, frequency } = posting?;
+                        postings.push((term, Posting { document: base.saturating_add(document), frequency }));
+                    }
                 }
             }
-            base = base.saturating_add(block.documents());
         }
-        let mut table = TableWriter::default();
-        for (term, postings) in merged {
-            table.push(term, postings);
+        sort(&mut postings);
+        let mut rest = postings.as_slice();
+        let mut tables = BTreeMap::new();
+        for bucket in 0..Term::BUCKETS {
+            let (of_bucket, after) = rest.split_at(rest.partition_point(|(term, _)| term.bucket() <= bucket));
+            tables.insert(bucket, table(of_bucket));
+            rest = after;
         }
-        Ok(table.finish())
+        Ok(Self { documents, tables: Tables::Segment(tables) })
     }
 
     /// Returns the records that this part is stored as.
@@ -218,6 +206,14 @@ impl Part {
         &self.documents
     }
 
+    /// Returns the buckets of the tables. A block's only table has the bucket 0.
+    fn buckets(&self) -> Vec<u8> {
+        match &self.tables {
+            Tables::Block(_) => vec![0],
+            Tables::Segment(tables) => tables.keys().copied().collect(),
+        }
+    }
+
     fn terms(&self, bucket: u8) -> Result<Terms<'_>, DecodeError> {
         Terms::of(match &self.tables {
             Tables::Block(table) => table,
@@ -237,10 +233,10 @@ fn read_documents<'a>(analyzer: &Analyzer, record: &'a [u8]) -> Result<Option<(D
     Ok(Some((Documents::decode(&mut reader)?, reader)))
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for IndexPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { start, end } = self.range();
-        f.debug_struct("Part")
+        f.debug_struct("IndexPart")
             .field("first", &start.get())
             .field("end", &end.get())
             .field("documents", &self.documents())

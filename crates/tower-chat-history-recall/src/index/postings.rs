@@ -48,9 +48,23 @@ impl<'a> Postings<'a> {
     }
 }
 
+/// Sorts postings by term, then by document.
+pub(super) fn sort(postings: &mut [(Term, Posting)]) {
+    postings.sort_unstable_by_key(|(term, posting)| (*term, posting.document));
+}
+
+/// Returns the table of [sorted](sort) postings.
+pub(super) fn table(postings: &[(Term, Posting)]) -> Vec<u8> {
+    let mut table = TableWriter::default();
+    for of_term in postings.chunk_by(|(a, _), (b, _)| a == b) {
+        table.push(of_term[0].0, of_term.iter().map(|(_, posting)| *posting));
+    }
+    table.finish()
+}
+
 /// Writes a table.
 #[derive(Debug, Default)]
-pub(crate) struct TableWriter {
+struct TableWriter {
     terms: u64,
     last: u64,
     directory: Writer,
@@ -59,7 +73,7 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Adds the next term, which must be greater than the one before it, with its postings in order.
-    pub(crate) fn push(&mut self, term: Term, postings: impl IntoIterator<Item = Posting>) {
+    fn push(&mut self, term: Term, postings: impl IntoIterator<Item = Posting>) {
         let (from, mut count, mut next) = (self.postings.len(), 0, 0);
         for Posting { document, frequency } in postings {
             let distance = u64::from(document - next) << 1;
@@ -79,7 +93,7 @@ impl TableWriter {
         self.terms += 1;
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    fn finish(self) -> Vec<u8> {
         let mut out = Writer::default();
         out.number(self.terms);
         out.section(&self.directory.finish());

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use tower_chat_history_core::{Exchange, Message};
 
 pub use self::text::is_recallable;
-pub(crate) use self::text::text_of;
-use self::text::{ends, is_result, without_escapes};
+pub(crate) use self::text::{ends, text_of};
+use self::text::{is_result, without_escapes};
 use crate::analyzer::{Analyzer, Term};
 
 /// The most passages of a message, from each of its ends.

@@ -53,7 +53,7 @@ fn escaped_units(text: &str) -> Vec<u16> {
 
 /// Returns the beginning and the end of a text, each of at most this many bytes. The end is empty if the beginning is
 /// all of it.
-pub(super) fn ends(text: &str, bytes: usize) -> (&str, &str) {
+pub(crate) fn ends(text: &str, bytes: usize) -> (&str, &str) {
     if text.len() <= bytes.saturating_mul(2) {
         return (text, "");
     }

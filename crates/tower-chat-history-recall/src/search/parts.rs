@@ -6,7 +6,7 @@ use tower_chat_history_core::Seq;
 
 use crate::{
     analyzer::Term,
-    index::{Documents, Part},
+    index::{Documents, IndexPart, Posting, Postings},
     varint::DecodeError,
 };
 
@@ -20,7 +20,7 @@ pub(super) struct Parts<'a> {
 
 #[derive(Debug)]
 struct Numbered<'a> {
-    part: &'a Part,
+    part: &'a IndexPart,
     /// The documents that are in the range, by their numbers in the part.
     inside: Range<u32>,
     /// The number of the first of these over all parts.
@@ -37,7 +37,7 @@ pub(super) struct Occurrence {
 
 impl<'a> Parts<'a> {
     /// Creates the list. The parts must be in order and must not overlap.
-    pub(super) fn new(parts: impl IntoIterator<Item = &'a Part>, within: &Range<Seq>) -> Self {
+    pub(super) fn new(parts: impl IntoIterator<Item = &'a IndexPart>, within: &Range<Seq>) -> Self {
         let mut all = Self { parts: Vec::new(), documents: 0, tokens: 0 };
         for part in parts {
             let inside = part.document_list().numbers(within);
@@ -51,47 +51,10 @@ impl<'a> Parts<'a> {
         all
     }
 
-    /// Returns the number of documents that have each of these terms, which must ascend.
-    pub(super) fn frequencies(&self, terms: &[Term]) -> Result<Vec<u32>, DecodeError> {
-        let mut frequencies = vec![0_u32; terms.len()];
-        for numbered in &self.parts {
-            let Numbered { part, inside, .. } = numbered;
-            let whole = *inside == (0..part.documents());
-            for (sum, found) in frequencies.iter_mut().zip(part.find(terms)?) {
-                let Some(postings) = found else { continue };
-                *sum += if whole {
-                    postings.count()
-                } else {
-                    let mut count = 0;
-                    for posting in postings.read(part.document_list()) {
-                        count += u32::from(inside.contains(&posting?.document));
-                    }
-                    count
-                };
-            }
-        }
-        Ok(frequencies)
-    }
-
-    /// Passes on each document that has one of these terms, which must ascend: by part, then by term, then by document.
-    pub(super) fn each(&self, terms: &[Term], mut each: impl FnMut(usize, Occurrence)) -> Result<(), DecodeError> {
-        for Numbered { part, inside, base } in &self.parts {
-            let list: &Documents = part.document_list();
-            for (index, found) in part.find(terms)?.into_iter().enumerate() {
-                for posting in found.into_iter().flat_map(|postings| postings.read(list)) {
-                    let posting = posting?;
-                    let Some(document) = list.get(posting.document) else { continue };
-                    if inside.contains(&posting.document) {
-                        let number = base + (posting.document - inside.start);
-                        each(
-                            index,
-                            Occurrence { document: number, length: document.length, frequency: posting.frequency },
-                        );
-                    }
-                }
-            }
-        }
-        Ok(())
+    /// Looks up terms, which must ascend.
+    pub(super) fn find(&self, terms: &[Term]) -> Result<Found<'_>, DecodeError> {
+        let found = self.parts.iter().map(|numbered| Ok((numbered, numbered.part.find(terms)?)));
+        Ok(Found(found.collect::<Result<_, _>>()?))
     }
 
     /// Returns the exchange and the message of a document.
@@ -100,5 +63,43 @@ impl<'a> Parts<'a> {
         let Numbered { part, inside, base } = self.parts.get(after.checked_sub(1)?)?;
         let number = inside.start + (document - base);
         Some((part.document_list().exchange_of(number), part.document_list().get(number)?.message))
+    }
+}
+
+/// The postings of terms in each part, not read yet.
+#[derive(Debug)]
+pub(super) struct Found<'a>(Vec<(&'a Numbered<'a>, Vec<Option<Postings<'a>>>)>);
+
+impl Found<'_> {
+    /// Returns the number of documents that have a term, given by its place among those that were looked up.
+    pub(super) fn frequency(&self, term: usize) -> Result<u32, DecodeError> {
+        let mut frequency = 0_u32;
+        for (Numbered { part, inside, .. }, postings) in &self.0 {
+            let Some(postings) = postings.get(term).copied().flatten() else { continue };
+            if *inside == (0..part.documents()) {
+                frequency = frequency.saturating_add(postings.count());
+                continue;
+            }
+            for posting in postings.read(part.document_list()) {
+                frequency = frequency.saturating_add(u32::from(inside.contains(&posting?.document)));
+            }
+        }
+        Ok(frequency)
+    }
+
+    /// Passes on each document that has a term, in order.
+    pub(super) fn each(&self, term: usize, mut each: impl FnMut(Occurrence)) -> Result<(), DecodeError> {
+        for (Numbered { part, inside, base }, postings) in &self.0 {
+            let Some(postings) = postings.get(term).copied().flatten() else { continue };
+            let list: &Documents = part.document_list();
+            for posting in postings.read(list) {
+                let Posting { document, frequency } = posting?;
+                let Some(length) = list.get(document).map(|document| document.length) else { continue };
+                if inside.contains(&document) {
+                    each(Occurrence { document: base + (document - inside.start), length, frequency });
+                }
+            }
+        }
+        Ok(())
     }
 }

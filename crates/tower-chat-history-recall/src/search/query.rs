@@ -7,8 +7,11 @@ use tower_chat_history_core::{Message, Role};
 use crate::{
     analyzer::{Analyzer, Term},
     gate::asks,
-    passage::text_of,
+    passage::{ends, text_of},
 };
+
+/// The most bytes that are read of a text, from each of its ends.
+const MAX_BYTES: usize = 32 << 10;
 
 /// The terms of an input, and whether it asks something.
 ///
@@ -41,7 +44,10 @@ impl Query {
     }
 
     fn of_texts(analyzer: &Analyzer, texts: &[impl AsRef<str>]) -> Self {
-        let texts = texts.iter().map(AsRef::as_ref);
+        let texts = texts.iter().flat_map(|text| {
+            let (head, tail) = ends(text.as_ref(), MAX_BYTES);
+            [head, tail]
+        });
         let mut words: Vec<Vec<Term>> = texts.clone().flat_map(|text| analyzer.words(text)).collect();
         let mut seen = HashSet::new();
         words.retain(|forms| seen.insert(forms.clone()));

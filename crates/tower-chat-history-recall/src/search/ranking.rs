@@ -12,7 +12,7 @@ use super::{
 use crate::{
     fusion::fuse,
     gate::{Gate, Outcome},
-    index::{LogIndex, Part},
+    index::{IndexPart, LogIndex},
     varint::DecodeError,
 };
 
@@ -110,10 +110,10 @@ impl Search {
         let missing = index.missing(self.within.clone()).into_iter().map(|range| {
             let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
             let (from, to) = (at(range.start), at(range.end));
-            Part::index(index.analyzer(), range, &exchanges[from..to])
+            IndexPart::index(index.analyzer(), range, &exchanges[from..to])
         });
-        let missing: Vec<Part> = missing.collect();
-        let mut parts: Vec<&Part> = index.parts().iter().chain(&missing).collect();
+        let missing: Vec<IndexPart> = missing.collect();
+        let mut parts: Vec<&IndexPart> = index.parts().iter().chain(&missing).collect();
         parts.sort_by_key(|part| part.range().start);
         self.run_parts(parts, query)
     }
@@ -125,7 +125,7 @@ impl Search {
     /// Returns an error if a part is damaged, or lacks a bucket of the query.
     pub fn run_parts<'a>(
         &self,
-        parts: impl IntoIterator<Item = &'a Part>,
+        parts: impl IntoIterator<Item = &'a IndexPart>,
         query: &Query,
     ) -> Result<Ranking, DecodeError> {
         let parts = Parts::new(parts, &self.within);

@@ -4,7 +4,7 @@
 //! scores, to the last bit, whatever parts their index has.
 
 use super::{
-    parts::{Occurrence, Parts},
+    parts::{Found, Occurrence, Parts},
     query::Query,
 };
 use crate::{analyzer::Term, gate::Evidence, varint::DecodeError};
@@ -18,11 +18,10 @@ const MAX_TERMS: usize = 32;
 /// The most postings that are read for a query, those of the rarest terms first.
 const MAX_POSTINGS: u32 = 65_536;
 
-/// A term that is scored.
+/// A term that is scored, by its place in the query.
 #[derive(Clone, Copy, Debug)]
-struct Weighted {
-    term: Term,
-    word: usize,
+struct Chosen {
+    place: usize,
     frequency: u32,
 }
 
@@ -42,24 +41,29 @@ pub(super) struct Scores {
 
 /// Scores the documents. `counts` says if a term counts as evidence.
 pub(super) fn score(parts: &Parts<'_>, query: &Query, counts: impl Fn(Term) -> bool) -> Result<Scores, DecodeError> {
-    let chosen = choose(query, &parts.frequencies(query.terms())?);
+    let found = parts.find(query.terms())?;
     let documents = f64::from(parts.documents);
     let mean = if parts.documents == 0 { 0.0 } else { parts.tokens as f64 / documents };
-    let terms: Vec<Term> = chosen.iter().map(|weighted| weighted.term).collect();
-    let weights: Vec<Weight> = chosen.iter().map(|weighted| Weight::of(weighted, documents, &counts)).collect();
+    let weights: Vec<Weight> =
+        choose(query, &found)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &counts)).collect();
 
-    let mut found: Vec<(usize, Occurrence)> = Vec::new();
-    parts.each(&terms, |index, occurrence| found.push((index, occurrence)))?;
-    // By document, then by term.
-    found.sort_by_key(|(_, occurrence)| occurrence.document);
+    let mut hits: Vec<TermScore> = Vec::new();
+    for (weight, term) in weights.iter().zip(0_u8..) {
+        found.each(weight.place, |occurrence| {
+            hits.push(TermScore {
+                document: occurrence.document,
+                term,
+                score: weight.idf * saturated(&occurrence, mean),
+            });
+        })?;
+    }
+    // The sort is stable, so the scores of a document stay in the order of terms.
+    hits.sort_by_key(|hit| hit.document);
     let mut scores = Scores::default();
     let mut evident: Vec<(usize, f64)> = Vec::new();
-    for same in found.chunk_by(|(_, a), (_, b)| a.document == b.document) {
-        let mut score = 0.0;
+    for same in hits.chunk_by(|a, b| a.document == b.document) {
         evident.clear();
-        for (index, occurrence) in same {
-            let Some(weight) = weights.get(*index) else { continue };
-            score += weight.idf * saturated(occurrence, mean);
+        for weight in same.iter().filter_map(|hit| weights.get(usize::from(hit.term))) {
             let Some(bits) = weight.bits else { continue };
             // Forms of one word are evidence once.
             match evident.iter_mut().find(|(word, _)| *word == weight.word) {
@@ -67,34 +71,47 @@ pub(super) fn score(parts: &Parts<'_>, query: &Query, counts: impl Fn(Term) -> b
                 None => evident.push((weight.word, bits)),
             }
         }
-        scores.documents.push(Scored { document: same[0].1.document, score });
-        scores.evidence.add(evident.iter().map(|(_, bits)| bits).sum(), evident.len());
+        let score = same.iter().fold(0.0, |sum, hit| sum + hit.score);
+        scores.documents.push(Scored { document: same[0].document, score });
+        scores.evidence.add(evident.iter().fold(0.0, |sum, (_, bits)| sum + bits), evident.len());
     }
     Ok(scores)
 }
 
+/// The score of a document by one term.
+#[derive(Clone, Copy, Debug)]
+struct TermScore {
+    document: u32,
+    term: u8,
+    score: f64,
+}
+
 /// Returns the rarest of the terms, in ascending order of the terms.
-fn choose(query: &Query, frequencies: &[u32]) -> Vec<Weighted> {
-    let all = query.terms().iter().zip(query.words()).zip(frequencies);
-    let all = all.map(|((&term, &word), &frequency)| Weighted { term, word, frequency });
-    let mut found: Vec<Weighted> = all.filter(|weighted| weighted.frequency > 0).collect();
-    found.sort_unstable_by_key(|weighted| (weighted.frequency, weighted.term));
-    found.truncate(MAX_TERMS);
+fn choose(query: &Query, found: &Found<'_>) -> Result<Vec<Chosen>, DecodeError> {
+    let mut all = Vec::with_capacity(query.terms().len());
+    for place in 0..query.terms().len() {
+        all.push(Chosen { place, frequency: found.frequency(place)? });
+    }
+    all.retain(|chosen| chosen.frequency > 0);
+    all.sort_unstable_by_key(|chosen| (chosen.frequency, chosen.place));
+    all.truncate(MAX_TERMS);
     let mut left = MAX_POSTINGS;
-    let read = found.iter().take_while(|weighted| match left.checked_sub(weighted.frequency) {
+    let fits = all.iter().take_while(|chosen| match left.checked_sub(chosen.frequency) {
         Some(rest) => {
             left = rest;
             true
         }
         None => false,
     });
-    let mut chosen: Vec<Weighted> = read.copied().collect();
-    chosen.sort_unstable_by_key(|weighted| weighted.term);
-    chosen
+    let fitting = fits.count();
+    all.truncate(fitting);
+    all.sort_unstable_by_key(|chosen| chosen.place);
+    Ok(all)
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Weight {
+    place: usize,
     word: usize,
     idf: f64,
     /// The information of a term that counts as evidence.
@@ -102,12 +119,14 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(weighted: &Weighted, documents: f64, counts: &impl Fn(Term) -> bool) -> Self {
-        let frequency = f64::from(weighted.frequency);
+    fn of(chosen: Chosen, query: &Query, documents: f64, counts: &impl Fn(Term) -> bool) -> Self {
+        let Chosen { place, frequency } = chosen;
+        let frequency = f64::from(frequency);
         Self {
-            word: weighted.word,
+            place,
+            word: query.words()[place],
             idf: ((documents - frequency + 0.5) / (frequency + 0.5)).ln_1p(),
-            bits: counts(weighted.term).then(|| (documents / frequency).log2()),
+            bits: counts(query.terms()[place]).then(|| (documents / frequency).log2()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tower_chat_history_core::{Message, Recorded, Seq};
-use tower_chat_history_recall::{Analyzer, Gate, Language, LogIndex, Part, Query, Ranking, Search};
+use tower_chat_history_recall::{Analyzer, Gate, IndexPart, Language, LogIndex, Query, Ranking, Search};
 
 use crate::logs::{log, repeated, words};
 
@@ -25,11 +25,11 @@ fn stored(index: &LogIndex, query: &str) -> LogIndex {
         let mut records = part.records(index.analyzer());
         let (_, last) = records.pop().unwrap();
         if !part.is_segment() {
-            return Part::block(index.analyzer(), &last).unwrap().unwrap();
+            return IndexPart::block(index.analyzer(), &last).unwrap().unwrap();
         }
         let needed = (0..).zip(records).filter(|(bucket, _)| buckets.contains(bucket));
         let needed = needed.map(|(bucket, (_, table))| (bucket, table));
-        Part::segment(index.analyzer(), &last, needed).unwrap().unwrap()
+        IndexPart::segment(index.analyzer(), &last, needed).unwrap().unwrap()
     });
     LogIndex::from_parts(index.analyzer().clone(), parts.collect::<Vec<_>>().into_iter().rev())
 }
@@ -58,16 +58,16 @@ fn of_equal_messages_the_newer_comes_first() {
 fn segments_and_the_blocks_they_are_merged_from_are_one() {
     let short =
         Recorded::log((0..70).flat_map(|n| [Message::user(format!("dog {n}")), Message::assistant("walks")]).collect());
-    let log = repeated(&short, Part::SEGMENT + 200);
+    let log = repeated(&short, IndexPart::SEGMENT + 200);
     let index = indexed(&log);
-    let segments: Vec<bool> = index.parts().iter().map(Part::is_segment).collect();
+    let segments: Vec<bool> = index.parts().iter().map(IndexPart::is_segment).collect();
     assert_eq!(segments, [true, false, false, false]);
     let fresh = LogIndex::new(index.analyzer().clone());
     for query in ["dog 7", "walks", "Which dog walks in 33?"] {
-        let expected = search(&fresh, &log, query, (5, Part::SEGMENT + 130));
+        let expected = search(&fresh, &log, query, (5, IndexPart::SEGMENT + 130));
         assert!(!expected.hits.is_empty());
-        assert_eq!(search(&index, &log, query, (5, Part::SEGMENT + 130)), expected);
-        assert_eq!(search(&stored(&index, query), &log, query, (5, Part::SEGMENT + 130)), expected);
+        assert_eq!(search(&index, &log, query, (5, IndexPart::SEGMENT + 130)), expected);
+        assert_eq!(search(&stored(&index, query), &log, query, (5, IndexPart::SEGMENT + 130)), expected);
     }
     // Blocks that were not removed yet count once.
     let mut early = LogIndex::new(index.analyzer().clone());

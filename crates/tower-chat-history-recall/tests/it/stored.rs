@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use tower_chat_history_core::{Recorded, Seq};
-use tower_chat_history_recall::{Analyzer, Gate, Language, LogIndex, Part, Query, RecordName, Search};
+use tower_chat_history_recall::{Analyzer, Gate, IndexPart, Language, LogIndex, Query, RecordName, Search};
 
 use crate::logs::log;
 
-fn block(analyzer: &Analyzer, log: &[Recorded]) -> Part {
-    Part::index(analyzer, Seq::FIRST..Seq::new(log.len() as u64), log)
+fn block(analyzer: &Analyzer, log: &[Recorded]) -> IndexPart {
+    IndexPart::index(analyzer, Seq::FIRST..Seq::new(log.len() as u64), log)
 }
 
 #[test]
@@ -20,16 +20,17 @@ fn names_are_short_ascii() {
 fn records_of_other_rules_count_as_absent() {
     let (english, german) = (Analyzer::default(), Analyzer::new([Language::German]));
     let records = block(&english, &[]).records(&english);
-    assert_eq!(Part::block(&german, &records[0].1), Ok(None));
+    assert_eq!(IndexPart::block(&german, &records[0].1), Ok(None));
 }
 
 #[test]
 fn a_missing_bucket_is_an_error() {
     let analyzer = Analyzer::default();
     let segment =
-        Part::merge(&[&block(&analyzer, &Recorded::log(vec![tower_chat_history_core::Message::user("dog")]))]).unwrap();
+        IndexPart::merge(&[&block(&analyzer, &Recorded::log(vec![tower_chat_history_core::Message::user("dog")]))])
+            .unwrap();
     let (_, documents) = segment.records(&analyzer).pop().unwrap();
-    let part = Part::segment(&analyzer, &documents, []).unwrap().unwrap();
+    let part = IndexPart::segment(&analyzer, &documents, []).unwrap().unwrap();
     let index = LogIndex::from_parts(analyzer.clone(), [part]);
     let search = Search::new(Seq::FIRST..Seq::new(9), Gate::new(&analyzer));
     let error = search.run(&index, &[], &Query::new(&analyzer, "dog")).unwrap_err();
@@ -45,7 +46,7 @@ proptest! {
         let block = block(&analyzer, &log);
         let records = block.records(&analyzer);
         prop_assert_eq!(records.len(), 1);
-        prop_assert_eq!(Part::block(&analyzer, &records[0].1), Ok(Some(block)));
+        prop_assert_eq!(IndexPart::block(&analyzer, &records[0].1), Ok(Some(block)));
     }
 
     #[test]
@@ -53,9 +54,9 @@ proptest! {
         let analyzer = Analyzer::default();
         let whole = block(&analyzer, &log);
         let (end, at) = (Seq::new(log.len() as u64), Seq::new(at.index(log.len()) as u64));
-        let halves = [Part::index(&analyzer, Seq::FIRST..at, &log), Part::index(&analyzer, at..end, &log)];
-        let merged = Part::merge(&halves.iter().collect::<Vec<_>>()).unwrap();
-        prop_assert_eq!(merged.records(&analyzer), Part::merge(&[&whole]).unwrap().records(&analyzer));
+        let halves = [IndexPart::index(&analyzer, Seq::FIRST..at, &log), IndexPart::index(&analyzer, at..end, &log)];
+        let merged = IndexPart::merge(&halves.iter().collect::<Vec<_>>()).unwrap();
+        prop_assert_eq!(merged.records(&analyzer), IndexPart::merge(&[&whole]).unwrap().records(&analyzer));
     }
 
     #[test]
@@ -73,9 +74,9 @@ proptest! {
         let search = Search::new(Seq::FIRST..Seq::new(u64::MAX), Gate::always_open());
         let query = Query::new(&analyzer, "dog Rex walks blue Tokyo 42");
         for bytes in [&bytes[..], &bytes[..cut.index(bytes.len())]] {
-            if let Ok(Some(part)) = Part::block(&analyzer, bytes) {
+            if let Ok(Some(part)) = IndexPart::block(&analyzer, bytes) {
                 let _ = search.run_parts([&part], &query);
-                let _ = Part::merge(&[&part]);
+                let _ = IndexPart::merge(&[&part]);
             }
         }
     }
