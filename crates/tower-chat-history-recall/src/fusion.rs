@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 /// The constant of reciprocal rank fusion.
 const K: f64 = 60.0;
 
-/// Fuses two ranked lists, best first, by reciprocal rank: an item's score is the sum of `1 / (60 + rank)` over the lists
-/// that have it. Ranks begin at 1.
+/// Fuses two ranked lists, best first, by reciprocal rank: an item's score is the sum of `1 / (60 + rank)` over the
+/// lists that have it. Ranks begin at 1.
 ///
-/// Returns the items with their scores, best first. Of equal scores, the greater item comes first: of positions in a log,
-/// the newer one. An item counts once in a list, at its best rank.
+/// Returns the items with their scores, best first. Of equal scores, the greater item comes first: of positions in a
+/// log, the newer one. An item counts once in a list, at its best rank.
 ///
 /// ```
 /// use tower_chat_history_recall::fuse;

@@ -4,9 +4,10 @@
 //! cargo run --release -p tower-chat-history-recall --example recall -- --budgets 1000,2000 --window 0.25 FILE...
 //! ```
 //!
-//! A file is a conversation: `{"id","messages":[{"id","role","name"?,"content","tokens"}],"questions":[{"id","question"}]}`.
-//! Standard output has a line of JSON for each question and budget: `{"conversation","question","budget","selected"}`, with
-//! the ids of the selected messages. Standard error has the sizes.
+//! A file is a conversation:
+//! `{"id","messages":[{"id","role","name"?,"content","tokens"}],"questions":[{"id","question"}]}`. Standard output
+//! has a line of JSON for each question and budget: `{"conversation","question","budget","selected"}`, with the ids
+//! of the selected messages. Standard error has the sizes.
 
 mod conversation;
 mod phrases;
@@ -32,7 +33,7 @@ struct Arguments {
     /// The share of a budget that the newest messages get. The rest is recalled.
     #[arg(long, default_value_t = 0.25)]
     window: f64,
-    /// How messages are selected.
+    /// The way messages are selected.
     #[arg(long, value_enum, default_value_t = Method::Recall)]
     method: Method,
     /// The least score of a unit, as a share of the best one.
@@ -98,8 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let within = Seq::FIRST..conversation.start_of(&window);
                 let mut search = Search::new(within.clone(), gate.clone());
                 if matches!(arguments.method, Method::Bm25 | Method::Plain) {
-                    search =
-                        Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX >> 3);
+                    search = Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX);
                 }
                 let start = Instant::now();
                 let ranking = search.run(&index, &conversation.log, &query)?;

@@ -1,4 +1,4 @@
-//! Folding of diacritics, so that `café` finds `cafe`.
+//! Folding of diacritics, so that `Zoë` finds `Zoe`.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn accents_are_dropped_and_vowel_signs_stay() {
         for (word, plain) in [
-            ("café", "cafe"),
+            ("zoë", "zoe"),
             ("straße", "strasse"),
             ("ñandú", "nandu"),
             ("łódź", "lodz"),

@@ -11,17 +11,8 @@ pub(super) const SMALL_TALK: &str = "
     tonight totally true try understand understood wait want way weekend well welcome whatever wonderful wow yeah yep
     yes yesterday";
 
-/// Words that questions begin with, in several languages.
-const QUESTION_WORDS: &str = "
-    am are can could did do does had has have how is may might shall should was were what what's whats when when's
-    where where's wheres which who who's whom whose why will would
-    bin bist hast hat hatte kann kannst wann warum was welche welchem welchen welcher welches wem wen wer weshalb wessen
-    weißt wie wieso wieviel wo woher wohin womit
-    combien comment lequel laquelle est-ce où pourquoi quand quel quelle quelles quels qui quoi
-    cómo cuál cuáles cuándo cuánto cuántos dónde quién quiénes qué
-    chi come cosa dove perché quale quali quando quanto quanti
-    como onde porque quais qual quando quanto quantos quem
-    hoe hoeveel waar waarom wanneer wat welk welke wie";
+/// Words that questions begin with, in several languages, as a list in JSON.
+const QUESTION_WORDS: &str = include_str!("question_words.json");
 
 /// Returns `true` if a text asks something: it has a question mark of any script, or begins with a question word.
 pub(crate) fn asks(text: &str) -> bool {
@@ -38,7 +29,8 @@ fn begins_with_question_word(text: &str) -> bool {
         return false;
     }
     let first = first.to_lowercase().replace('’', "'");
-    QUESTION_WORDS.split_whitespace().any(|word| word == first)
+    // In the list, each word is between quotation marks.
+    !first.contains('"') && QUESTION_WORDS.contains(&format!("\"{first}\""))
 }
 
 #[cfg(test)]

@@ -102,8 +102,8 @@ impl Documents {
         Seq::new(self.first + (after as u64).saturating_sub(1))
     }
 
-    /// Writes, for each exchange, the number of its documents, and for each of these the distance of its message to that
-    /// of the one before it, and its length.
+    /// Writes, for each exchange, the number of its documents, and for each of these the distance of its message to
+    /// that of the one before it, and its length.
     pub(super) fn encode(&self, out: &mut Writer) {
         out.number(self.first);
         out.number(self.starts.len() as u64 - 1);

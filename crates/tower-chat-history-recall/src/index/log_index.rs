@@ -9,8 +9,8 @@ use crate::{analyzer::Analyzer, varint::DecodeError};
 
 /// The index of a log: blocks of 64 exchanges and segments of 4,096, in order.
 ///
-/// Exchanges that are in no part, such as those at the end of the log, are indexed at each search. So a search finds the
-/// same whatever is indexed already.
+/// Exchanges that are in no part, such as those at the end of the log, are indexed at each search. So a search finds
+/// the same whatever is indexed already.
 ///
 /// ```
 /// use tower_chat_history_core::{Message, Recorded, Seq};
@@ -36,8 +36,8 @@ impl LogIndex {
         Self { analyzer, parts: Vec::new() }
     }
 
-    /// Creates the index of parts that were stored, in any order. Parts that overlap a longer one are left out: these are
-    /// the blocks of a segment that were not removed yet.
+    /// Creates the index of parts that were stored, in any order. Parts that overlap a longer one are left out:
+    /// these are the blocks of a segment that were not removed yet.
     #[must_use]
     pub fn from_parts(analyzer: Analyzer, parts: impl IntoIterator<Item = IndexPart>) -> Self {
         let mut index = Self::new(analyzer);
@@ -100,8 +100,8 @@ impl LogIndex {
 
     /// Indexes all whole blocks of these exchanges that are in no part yet, and merges blocks that make up a segment.
     ///
-    /// The exchanges must be neighbors in the log, in order. `first` is the position of the log's first exchange, which is
-    /// not 0 if the log was pruned: a block of which only the positions before it are missing is whole.
+    /// The exchanges must be neighbors in the log, in order. `first` is the position of the log's first exchange,
+    /// which is not 0 if the log was pruned: a block of which only the positions before it are missing is whole.
     ///
     /// # Errors
     ///

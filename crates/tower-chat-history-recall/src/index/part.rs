@@ -17,8 +17,8 @@ use crate::{
 
 /// The index of a range of exchanges: a *block*, or a *segment* that is merged from blocks.
 ///
-/// A block has one table of terms. A segment has [64](Term::BUCKETS) of them, by the upper bits of the terms, so that a
-/// search reads only the tables of its terms. Both have a list of documents. Neither has text.
+/// A block has one table of terms. A segment has [64](Term::BUCKETS) of them, by the upper bits of the terms, so
+/// that a search reads only the tables of its terms. Both have a list of documents. Neither has text.
 ///
 /// `Debug` shows positions and sizes.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl IndexPart {
 
     /// Indexes the exchanges of a range, which must be in the order of the log, as one block. Others are ignored.
     ///
-    /// A block that is stored has the [64](Self::BLOCK) positions from a multiple of 64 on. Positions without an exchange
-    /// have no documents.
+    /// A block that is stored has the [64](Self::BLOCK) positions from a multiple of 64 on. Positions without an
+    /// exchange have no documents.
     #[must_use]
     pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
         let mut documents = Documents::new(range.start);
@@ -91,8 +91,8 @@ impl IndexPart {
 
     /// Merges blocks, which must be in the order of the log, to a segment.
     ///
-    /// The records of the result depend only on the blocks' content, so two processes that merge the same blocks store
-    /// the same bytes.
+    /// The records of the result depend only on the blocks' content, so two processes that merge the same blocks
+    /// store the same bytes.
     ///
     /// # Errors
     ///
@@ -126,9 +126,9 @@ impl IndexPart {
 
     /// Returns the records that this part is stored as.
     ///
-    /// A block is one record. A segment is one record for each bucket, and [`Documents`](RecordName::Documents) as the
-    /// last one: a segment counts only if that record exists. So store the buckets first, in steps of any size, and the
-    /// last record in the step that removes the blocks.
+    /// A block is one record. A segment is one record for each bucket, and [`Documents`](RecordName::Documents) as
+    /// the last one: a segment counts only if that record exists. So store the buckets first, in steps of any size,
+    /// and the last record in the step that removes the blocks.
     #[must_use]
     pub fn records(&self, analyzer: &Analyzer) -> Vec<(RecordName, Vec<u8>)> {
         let mut out = Writer::default();
@@ -160,8 +160,8 @@ impl IndexPart {
     }
 
     /// Reads a segment of its record [`Documents`](RecordName::Documents) and those buckets that a search
-    /// [needs](crate::Query::buckets). Returns `None` if it was made by other rules than this analyzer's: then it counts
-    /// as absent.
+    /// [needs](crate::Query::buckets). Returns `None` if it was made by other rules than this analyzer's: then it
+    /// counts as absent.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Tables of terms with their postings, in bytes.
 //!
-//! A table is the number of terms, then for each term, in ascending order, the distance to the term before it, the number
-//! of its postings and the size of these in bytes; then the postings. So a search reads only the postings of its terms. A
-//! posting is the distance to the document before it, doubled, plus one if a frequency follows; without it, the frequency
-//! is 1.
+//! A table is the number of terms, then for each term, in ascending order, the distance to the term before it, the
+//! number of its postings and the size of these in bytes; then the postings. So a search reads only the postings of
+//! its terms. A posting is the distance to the document before it, doubled, plus one if a frequency follows; without
+//! it, the frequency is 1.
 
 use super::documents::Documents;
 use crate::{

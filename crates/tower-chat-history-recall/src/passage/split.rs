@@ -9,8 +9,8 @@ const SENTENCE: usize = WORDS / 2;
 /// This many characters count as a word, so that text without spaces is split too.
 const WORD_CHARS: usize = 16;
 
-/// Splits a text into passages of at most 300 words, at the end of a sentence if there is one in the second half, else
-/// between words. Passages join to the text.
+/// Splits a text into passages of at most 300 words, at the end of a sentence if there is one in the second half,
+/// else between words. Passages join to the text.
 pub(super) fn passages(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

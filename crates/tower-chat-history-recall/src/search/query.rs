@@ -1,4 +1,4 @@
-//! What is searched for.
+//! The subject of a search.
 
 use std::collections::HashSet;
 

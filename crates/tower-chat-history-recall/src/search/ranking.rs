@@ -42,7 +42,7 @@ pub struct Hit {
 pub struct Ranking {
     /// The messages.
     pub hits: Vec<Hit>,
-    /// What the gate decided. If it is shut, the hits are not to be shown.
+    /// The decision of the gate. If it is shut, the hits are not to be shown.
     pub gate: Outcome,
     /// The number of passages that were searched.
     pub documents: u32,
@@ -57,8 +57,8 @@ impl Hit {
 }
 
 impl Ranking {
-    /// Returns this ranking by words fused with one by meaning, best first, by [reciprocal rank](crate::fuse). At most
-    /// [`Search::LIMIT`] hits of each count. The gate stays as it is.
+    /// Returns this ranking by words fused with one by meaning, best first, by [reciprocal rank](crate::fuse). At
+    /// most [`Search::LIMIT`] hits of each count. The gate stays as it is.
     ///
     /// Scores of the result say little: a [selection](crate::Selector::ratio) of it should use the ratio 0.
     #[must_use]
@@ -76,9 +76,9 @@ impl Search {
     /// The default number of messages that are ranked.
     pub const LIMIT: usize = 256;
 
-    /// Creates a search of this range: from the log's first position to the start of the window that is sent, because what
-    /// the window shows is never recalled. Everything that is counted, such as the frequency of a word, is counted in this
-    /// range.
+    /// Creates a search of this range: from the log's first position to the start of the window that is sent,
+    /// because what the window shows is never recalled. Everything that is counted, such as the frequency of a word,
+    /// is counted in this range.
     #[must_use]
     pub const fn new(within: Range<Seq>, gate: Gate) -> Self {
         Self { within, gate, smoothed: true, limit: Self::LIMIT }
@@ -98,8 +98,8 @@ impl Search {
         self
     }
 
-    /// Searches a log. `exchanges` has the exchanges of the range that are in no part of the index, in order, and may have
-    /// others.
+    /// Searches a log. `exchanges` has the exchanges of the range that are in no part of the index, in order, and
+    /// may have others.
     ///
     /// The result depends on the log and the range, not on the parts.
     ///

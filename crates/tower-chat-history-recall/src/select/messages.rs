@@ -1,7 +1,5 @@
 //! The messages around a hit.
 
-use std::ops::Range;
-
 use tower_chat_history_core::{Message, Recorded, Role, Seq};
 
 use crate::passage::is_recallable;
@@ -9,64 +7,106 @@ use crate::passage::is_recallable;
 /// A message's place in the log.
 pub(super) type Place = (Seq, u32);
 
-/// The recallable messages of the exchange of a hit and of both its neighbors.
-#[derive(Debug)]
+/// The most messages of a round of calls, and the most that are passed over to find a neighbor. A longer round is not
+/// selected.
+const MAX_STEPS: usize = 256;
+
+/// The recallable messages around a hit, in its exchange and in the two next to it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
-    messages: Vec<(Place, &'a Message)>,
-    hit: usize,
+    exchanges: &'a [Recorded],
+    hit: Place,
 }
 
 impl<'a> Around<'a> {
     /// Returns the messages around a place, if its exchange is among these, which are in order.
-    pub(super) fn of(exchanges: &'a [Recorded], (seq, message): Place) -> Option<Self> {
-        let from = Seq::new(seq.get().saturating_sub(1));
-        let mut messages = Vec::new();
-        let start = exchanges.partition_point(|recorded| recorded.seq < from);
-        for Recorded { seq, exchange, .. } in
-            exchanges[start..].iter().take_while(|recorded| recorded.seq <= seq.next())
-        {
-            let all = exchange.messages.iter().zip(0_u32..);
-            messages.extend(all.filter(|(message, _)| is_recallable(message)).map(|(m, index)| ((*seq, index), m)));
-        }
-        let hit = messages.iter().position(|(place, _)| *place == (seq, message))?;
-        Some(Self { messages, hit })
+    pub(super) fn of(exchanges: &'a [Recorded], hit: Place) -> Option<Self> {
+        let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
+        let from = at(Seq::new(hit.0.get().saturating_sub(1)));
+        let around = Self { exchanges: &exchanges[from..at(hit.0.next().next()).max(from)], hit };
+        around.message(hit).is_some().then_some(around)
     }
 
-    /// Returns the hit with both of its neighbors. A call is there with its results.
-    pub(super) fn with_neighbors(&self) -> impl Iterator<Item = Place> + use<'_> {
-        let alone = self.unit(self.hit);
+    /// Returns the hit with both of its neighbors. A call is there with its results. Returns `None` if that is too much.
+    pub(super) fn with_neighbors(&self) -> Option<Vec<Place>> {
+        let alone = self.alone()?;
         if alone.len() > 1 {
-            return self.places(alone);
+            return Some(alone);
         }
-        let before = alone.start.checked_sub(1).map_or(alone.start, |before| self.unit(before).start);
-        let after = if alone.end < self.messages.len() { self.unit(alone.end).end } else { alone.end };
-        self.places(before..after)
+        let unit = |neighbor: Option<Place>| neighbor.map_or(Some(Vec::new()), |neighbor| self.unit(neighbor));
+        Some(
+            [unit(self.neighbor(self.hit, Self::before))?, alone, unit(self.neighbor(self.hit, Self::after))?].concat(),
+        )
     }
 
-    /// Returns the hit alone. A call is there with its results.
-    pub(super) fn alone(&self) -> impl Iterator<Item = Place> + use<'_> {
-        self.places(self.unit(self.hit))
+    /// Returns the hit alone. A call is there with its results. Returns `None` if that is too much.
+    pub(super) fn alone(&self) -> Option<Vec<Place>> {
+        self.unit(self.hit)
     }
 
-    fn places(&self, range: Range<usize>) -> impl Iterator<Item = Place> + use<'_> {
-        self.messages[range].iter().map(|(place, _)| *place)
-    }
-
-    /// Returns the message itself, or the whole round that it is part of: the message with the calls and the results that
-    /// directly follow it.
-    fn unit(&self, at: usize) -> Range<usize> {
-        let is_result = |at: &usize| matches!(self.messages[*at].1.role(), Role::Tool | Role::Function);
-        let calls = |at: usize| !self.messages[at].1.tool_calls().is_empty();
-        let start = if is_result(&at) {
-            let before = (0..at).rev().find(|at| !is_result(at));
-            before.filter(|&before| calls(before)).unwrap_or(at)
-        } else {
-            at
-        };
-        if !calls(start) {
-            return at..at + 1;
+    /// Returns the message itself, or the whole round that it is part of: the message with the calls and the results
+    /// that directly follow it.
+    fn unit(&self, place: Place) -> Option<Vec<Place>> {
+        let mut start = place;
+        let mut steps = 0..MAX_STEPS;
+        while self.is_result(start) {
+            steps.next()?;
+            let Some(before) = self.neighbor(start, Self::before) else { break };
+            start = before;
         }
-        let results = (start + 1..self.messages.len()).take_while(is_result).count();
-        start..start + 1 + results
+        if self.message(start).is_none_or(|message| message.tool_calls().is_empty()) {
+            return Some(vec![place]);
+        }
+        let mut round = vec![start];
+        let mut last = start;
+        while let Some(next) = self.neighbor(last, Self::after).filter(|next| self.is_result(*next)) {
+            if round.len() == MAX_STEPS {
+                return None;
+            }
+            round.push(next);
+            last = next;
+        }
+        Some(round)
+    }
+
+    fn is_result(&self, place: Place) -> bool {
+        self.message(place).is_some_and(|message| matches!(message.role(), Role::Tool | Role::Function))
+    }
+
+    /// Returns the nearest recallable message in one direction.
+    fn neighbor(&self, of: Place, step: impl Fn(&Self, Place) -> Option<Place>) -> Option<Place> {
+        let mut place = of;
+        for _ in 0..MAX_STEPS {
+            place = step(self, place)?;
+            if self.message(place).is_some_and(is_recallable) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    fn before(&self, (seq, message): Place) -> Option<Place> {
+        if let Some(before) = message.checked_sub(1) {
+            return Some((seq, before));
+        }
+        let at = self.exchanges.partition_point(|recorded| recorded.seq < seq);
+        let nonempty = |recorded: &&Recorded| !recorded.exchange.messages.is_empty();
+        let before = self.exchanges.get(..at)?.iter().rfind(nonempty)?;
+        Some((before.seq, u32::try_from(before.exchange.messages.len() - 1).ok()?))
+    }
+
+    fn after(&self, (seq, message): Place) -> Option<Place> {
+        let next = (seq, message.checked_add(1)?);
+        if self.message(next).is_some() {
+            return Some(next);
+        }
+        let at = self.exchanges.partition_point(|recorded| recorded.seq <= seq);
+        let after = self.exchanges.get(at..)?.iter().find(|recorded| !recorded.exchange.messages.is_empty())?;
+        Some((after.seq, 0))
+    }
+
+    fn message(&self, (seq, message): Place) -> Option<&'a Message> {
+        let at = self.exchanges.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
+        self.exchanges[at].exchange.messages.get(usize::try_from(message).ok()?)
     }
 }

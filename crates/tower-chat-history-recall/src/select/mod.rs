@@ -9,7 +9,10 @@ use std::{collections::BTreeSet, ops::Range};
 use tower_chat_history_core::{Recorded, Seq};
 
 pub use self::cite::Cite;
-use self::{messages::Around, purse::Purse};
+use self::{
+    messages::{Around, Place},
+    purse::Purse,
+};
 use crate::search::{Hit, Ranking};
 
 /// Selects messages of a ranking within an allowance.
@@ -32,8 +35,8 @@ impl<'a> Selector<'a> {
     /// The default of the least score, as a share of the best one.
     pub const RATIO: f64 = 0.1;
 
-    /// Creates a selector for this range of the log, which ends where the window that is sent starts, and this allowance
-    /// in tokens.
+    /// Creates a selector for this range of the log, which ends where the window that is sent starts, and this
+    /// allowance in tokens.
     #[must_use]
     pub const fn new(within: Range<Seq>, allowance: u64) -> Self {
         let units = if allowance / 32 < Self::UNITS as u64 { allowance as usize / 32 } else { Self::UNITS };
@@ -69,16 +72,16 @@ impl<'a> Selector<'a> {
         self
     }
 
-    /// Sets the number of units that are tried, which bounds the exchanges that are [read](Self::needed). The default is
-    /// one for each 32 tokens of the allowance, at least 8 and at most [`UNITS`](Self::UNITS).
+    /// Sets the number of units that are tried, which bounds the exchanges that are [read](Self::needed). The
+    /// default is one for each 32 tokens of the allowance, at least 8 and at most [`UNITS`](Self::UNITS).
     #[must_use]
     pub const fn units(mut self, units: usize) -> Self {
         self.units = units;
         self
     }
 
-    /// Returns the positions of the exchanges that [`select`](Self::select) reads, in order: those of the best hits and
-    /// their neighbors. It is empty if the gate is shut.
+    /// Returns the positions of the exchanges that [`select`](Self::select) reads, in order: those of the best hits
+    /// and their neighbors. It is empty if the gate is shut.
     #[must_use]
     pub fn needed(&self, ranking: &Ranking) -> Vec<Seq> {
         let mut needed = BTreeSet::new();
@@ -89,8 +92,8 @@ impl<'a> Selector<'a> {
         needed.into_iter().collect()
     }
 
-    /// Selects messages, in the order of the log. `exchanges` has those that are [needed](Self::needed), in order, and may
-    /// have others. `cost` returns the cost of a message in tokens, given its exchange and its place there.
+    /// Selects messages, in the order of the log. `exchanges` has those that are [needed](Self::needed), in order,
+    /// and may have others. `cost` returns the cost of a message in tokens, given its exchange and its place there.
     ///
     /// Nothing is selected if the gate is shut.
     pub fn select(
@@ -115,8 +118,9 @@ impl<'a> Selector<'a> {
                 continue;
             }
             let Some(around) = Around::of(purse.exchanges, place) else { continue };
-            if !purse.take(around.with_neighbors()) {
-                purse.take(around.alone());
+            let mut take = |unit: Option<Vec<Place>>| unit.is_some_and(|unit| purse.take(unit));
+            if !take(around.with_neighbors()) {
+                take(around.alone());
             }
         }
         Cite::of_places(purse.selected)

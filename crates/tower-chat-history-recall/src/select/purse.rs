@@ -20,12 +20,11 @@ pub(super) struct Purse<'a, C> {
 
 impl<C: FnMut(&Recorded, u32) -> u64> Purse<'_, C> {
     /// Selects the messages of a unit that are new, if they fit. Returns `false` if they do not.
-    pub(super) fn take(&mut self, unit: impl Iterator<Item = Place>) -> bool {
-        let new: Vec<Place> =
-            unit.filter(|place| !self.shown.contains(place) && !self.selected.contains(place)).collect();
-        let Some(left) = self.cost_of(&new).and_then(|cost| self.left.checked_sub(cost)) else { return false };
+    pub(super) fn take(&mut self, mut unit: Vec<Place>) -> bool {
+        unit.retain(|place| !self.shown.contains(place) && !self.selected.contains(place));
+        let Some(left) = self.cost_of(&unit).and_then(|cost| self.left.checked_sub(cost)) else { return false };
         self.left = left;
-        self.selected.extend(new);
+        self.selected.extend(unit);
         true
     }
 

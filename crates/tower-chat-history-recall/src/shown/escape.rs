@@ -2,8 +2,8 @@
 
 use super::TAG;
 
-/// Escapes JSON so that no tag can begin or end in it: `</` is written `<\/`, and the `<` of an opening tag as `\u003c`,
-/// in any case of letters.
+/// Escapes JSON so that no tag can begin or end in it: `</` is written `<\/`, and the `<` of an opening tag as
+/// `\u003c`, in any case of letters.
 ///
 /// `<` is only in strings, where JSON allows both. A string that ends with `<` is followed by a quotation mark.
 pub(super) fn without_tags(json: &str) -> String {

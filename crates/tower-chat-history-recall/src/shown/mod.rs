@@ -47,12 +47,12 @@ struct Call<'a> {
     arguments: &'a str,
 }
 
-/// Renders the cited messages as one user message: delimited reference data, with position and time. Returns `None` if
-/// nothing is cited.
+/// Renders the cited messages as one user message: delimited reference data, with position and time. Returns `None`
+/// if nothing is cited.
 ///
-/// `exchanges` has the cited ones, and may have others. The text is one tag around a line of JSON for each exchange. No
-/// text of a message can close the tag or open another one, because such text is escaped. The JSON of the lines still
-/// decodes to the messages' text.
+/// `exchanges` has the cited ones, in order, and may have others. The text is one tag around a line of JSON for each exchange.
+/// No text of a message can close the tag or open another one, because such text is escaped. The JSON of the lines
+/// still decodes to the messages' text.
 ///
 /// Instructions and messages without text and calls are left out, and so is everything but text and calls.
 ///
@@ -67,7 +67,9 @@ struct Call<'a> {
 #[must_use]
 pub fn render(exchanges: &[Recorded], cites: &[Cite]) -> Option<Message> {
     let mut lines = Vec::new();
-    for recorded in exchanges {
+    for cites in cites.chunk_by(|a, b| a.seq == b.seq) {
+        let Ok(at) = exchanges.binary_search_by_key(&cites[0].seq, |recorded| recorded.seq) else { continue };
+        let recorded = &exchanges[at];
         let cited = cites.iter().flat_map(|cite| cite.messages_of(recorded));
         let messages: Vec<Shown<'_>> = cited.filter(|message| is_recallable(message)).map(shown).collect();
         if !messages.is_empty() {

@@ -29,8 +29,8 @@ impl VectorBlock {
         Self { dimension, entries: Vec::new() }
     }
 
-    /// Adds the vector of a passage of a message, given by its place in its exchange. The vectors must be added in the
-    /// order of the log. Returns `false`, and adds nothing, if the dimension or the order is wrong.
+    /// Adds the vector of a passage of a message, given by its place in its exchange. The vectors must be added in
+    /// the order of the log. Returns `false`, and adds nothing, if the dimension or the order is wrong.
     pub fn push(&mut self, seq: Seq, message: u32, vector: Vector) -> bool {
         let in_order = self.entries.last().is_none_or(|(last, other, _)| (*last, *other) <= (seq, message));
         let fits = in_order && vector.dimension() == self.dimension;
@@ -98,9 +98,9 @@ impl VectorBlock {
         Ok(block)
     }
 
-    /// Returns the messages of a range that are nearest to a vector, nearest first, at most `limit`. The score of a message
-    /// is the best cosine of its passages. Of equal scores, the newer message comes first. Blocks of another dimension are
-    /// ignored.
+    /// Returns the messages of a range that are nearest to a vector, nearest first, at most `limit`. The score of a
+    /// message is the best cosine of its passages. Of equal scores, the newer message comes first. Blocks of another
+    /// dimension are ignored.
     ///
     /// It compares with every vector.
     #[must_use]

@@ -1,5 +1,7 @@
 //! Logs for tests.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_core::{Message, Recorded, Seq};
@@ -8,7 +10,7 @@ use tower_chat_history_core::{Message, Recorded, Seq};
 pub(crate) fn words(count: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(vec!["dog", "Rex", "walks", "walking", "blue", "the", "and", "Tokyo", "42"]),
-        1 => prop::sample::select(vec!["今天", "공원에서", "café", "naïve", "rare", "x"]),
+        1 => prop::sample::select(vec!["今天", "공원에서", "Zoë", "naïve", "rare", "x"]),
     ];
     prop::collection::vec(word, count).prop_map(|words| words.join(" "))
 }
@@ -41,6 +43,6 @@ pub(crate) fn log(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Reco
 pub(crate) fn repeated(log: &[Recorded], len: u64) -> Vec<Recorded> {
     (0..len)
         .zip(log.iter().cycle())
-        .map(|(seq, recorded)| Recorded::new(Seq::new(seq), recorded.exchange.clone()))
+        .map(|(seq, recorded)| Recorded::new(Seq::new(seq), Arc::clone(&recorded.exchange)))
         .collect()
 }

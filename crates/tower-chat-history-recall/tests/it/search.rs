@@ -1,5 +1,7 @@
 //! A search finds the same whatever is indexed already.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use tower_chat_history_core::{Message, Recorded, Seq};
 use tower_chat_history_recall::{Analyzer, Gate, IndexPart, Language, LogIndex, Query, Ranking, Search};
@@ -113,7 +115,7 @@ proptest! {
         let kept = kept.min(len);
         log.truncate(usize::try_from(kept).unwrap());
         index.truncate(Seq::new(kept));
-        log.extend((kept..).zip(&more).map(|(seq, recorded)| Recorded::new(Seq::new(seq), recorded.exchange.clone())));
+        log.extend((kept..).zip(&more).map(|(seq, recorded)| Recorded::new(Seq::new(seq), Arc::clone(&recorded.exchange))));
         log.retain(|recorded| recorded.seq.get() >= first);
         index.prune(Seq::new(first));
         if covers {
