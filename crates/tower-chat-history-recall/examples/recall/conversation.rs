@@ -87,6 +87,7 @@ impl Conversation {
                 taken.push(place);
             }
         }
+        taken.sort_unstable();
         taken.into_iter().map(|(seq, message)| Cite::new(seq, message..message + 1)).collect()
     }
 

@@ -92,7 +92,7 @@ impl Analyzer {
 
     /// Returns the terms of a text, in order and with repetitions, at most [`MAX_TERMS`](Self::MAX_TERMS).
     ///
-    /// It reads all of the text to normalize it. Callers bound the text.
+    /// It normalizes the whole text first, so pass texts of bounded length.
     #[must_use]
     pub fn terms(&self, text: &str) -> Vec<Term> {
         self.0.terms(text, Self::MAX_TERMS)

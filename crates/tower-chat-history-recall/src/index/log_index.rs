@@ -50,13 +50,15 @@ impl LogIndex {
         index
     }
 
-    /// Adds a part, unless it has no positions or overlaps another one.
-    fn insert(&mut self, part: IndexPart) {
+    /// Adds a part. Returns `false`, and adds nothing, if the part has no positions or overlaps another one.
+    pub fn insert(&mut self, part: IndexPart) -> bool {
         let Range { start, end } = part.range();
         let at = self.parts.partition_point(|other| other.range().end <= start);
-        if start < end && self.parts.get(at).is_none_or(|next| end <= next.range().start) {
+        let fits = start < end && self.parts.get(at).is_none_or(|next| end <= next.range().start);
+        if fits {
             self.parts.insert(at, part);
         }
+        fits
     }
 
     /// Returns the analyzer.
@@ -98,25 +100,34 @@ impl LogIndex {
         missing
     }
 
-    /// Indexes all whole blocks of these exchanges that are in no part yet, and merges blocks that make up a segment.
+    /// Returns the blocks of a range that are in no part, in order: whole ones only, from multiples of 64 on.
+    #[must_use]
+    pub fn due(&self, within: Range<Seq>) -> Vec<Range<Seq>> {
+        let blocks = |gap: Range<Seq>| {
+            let blocks = gap.start.get().div_ceil(IndexPart::BLOCK)..gap.end.get() / IndexPart::BLOCK;
+            blocks.map(|block| Seq::new(block * IndexPart::BLOCK)..Seq::new((block + 1) * IndexPart::BLOCK))
+        };
+        self.missing(within).into_iter().flat_map(blocks).collect()
+    }
+
+    /// Indexes all blocks that are [due](Self::due) in these exchanges, and merges blocks that make up a segment.
     ///
     /// The exchanges must be neighbors in the log, in order. `first` is the position of the log's first exchange,
-    /// which is not 0 if the log was pruned: a block of which only the positions before it are missing is whole.
+    /// which is not 0 if the log was pruned: a block of which only positions before it are missing is whole.
     ///
     /// # Errors
     ///
     /// Returns an error if a block that was [stored](Self::from_parts) is damaged.
     pub fn cover(&mut self, first: Seq, exchanges: &[Recorded]) -> Result<(), DecodeError> {
         let (Some(from), Some(last)) = (exchanges.first(), exchanges.last()) else { return Ok(()) };
-        let from = if from.seq <= first { 0 } else { from.seq.get().div_ceil(IndexPart::BLOCK) };
-        for block in from.max(first.get() / IndexPart::BLOCK)..last.seq.next().get() / IndexPart::BLOCK {
-            let range = Seq::new(block * IndexPart::BLOCK)..Seq::new((block + 1) * IndexPart::BLOCK);
-            if self.missing(range.clone()) == [range.clone()] {
-                let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
-                let exchanges = &exchanges[at(range.start)..at(range.end)];
-                self.insert(IndexPart::index(&self.analyzer, range, exchanges));
-                self.merge(block * IndexPart::BLOCK / IndexPart::SEGMENT)?;
-            }
+        let begins_log = from.seq <= first;
+        let start = if begins_log { first.get() / IndexPart::BLOCK * IndexPart::BLOCK } else { from.seq.get() };
+        for range in self.due(Seq::new(start)..last.seq.next()) {
+            let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
+            let exchanges = &exchanges[at(range.start)..at(range.end)];
+            let segment = range.start.get() / IndexPart::SEGMENT;
+            self.insert(IndexPart::index(&self.analyzer, range, exchanges));
+            self.merge(segment)?;
         }
         Ok(())
     }

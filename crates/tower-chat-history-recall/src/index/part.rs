@@ -43,9 +43,11 @@ impl IndexPart {
     /// Indexes the exchanges of a range, which must be in the order of the log, as one block. Others are ignored.
     ///
     /// A block that is stored has the [64](Self::BLOCK) positions from a multiple of 64 on. Positions without an
-    /// exchange have no documents.
+    /// exchange have no documents. A range ends after 4,096 more positions than there are exchanges.
     #[must_use]
     pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
+        let longest = Self::SEGMENT.saturating_add(exchanges.len() as u64);
+        let range = range.start..range.end.min(Seq::new(range.start.get().saturating_add(longest)));
         let mut documents = Documents::new(range.start);
         let mut postings: Vec<(Term, Posting)> = Vec::new();
         for Recorded { seq, exchange, .. } in exchanges {
@@ -89,18 +91,23 @@ impl IndexPart {
         matches!(self.tables, Tables::Segment(_))
     }
 
-    /// Merges blocks, which must be in the order of the log, to a segment.
+    /// Merges blocks, which must be in the order of the log and within [4,096](Self::SEGMENT) positions, to a
+    /// segment.
     ///
     /// The records of the result depend only on the blocks' content, so two processes that merge the same blocks
     /// store the same bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if a block is damaged.
+    /// Returns an error if a block is damaged, or if the blocks are not in order or too far apart.
     pub fn merge(blocks: &[&Self]) -> Result<Self, DecodeError> {
         let mut documents = Documents::new(blocks.first().map_or(Seq::FIRST, |block| block.range().start));
         let mut postings: Vec<(Term, Posting)> = Vec::new();
+        let longest = Seq::new(documents.first().get().saturating_add(Self::SEGMENT));
         for block in blocks {
+            if block.range().start < documents.end() || block.range().end > longest {
+                return Err(Reader::new(&[]).error("blocks that make up no segment"));
+            }
             let base = documents.len();
             documents.append(&block.documents);
             for bucket in block.buckets() {

@@ -107,10 +107,11 @@ impl Search {
     ///
     /// Returns an error if a part is damaged, or lacks a bucket of the query.
     pub fn run(&self, index: &LogIndex, exchanges: &[Recorded], query: &Query) -> Result<Ranking, DecodeError> {
-        let missing = index.missing(self.within.clone()).into_iter().map(|range| {
+        let missing = index.missing(self.within.clone()).into_iter().filter_map(|range| {
             let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
-            let (from, to) = (at(range.start), at(range.end));
-            IndexPart::index(index.analyzer(), range, &exchanges[from..to])
+            let exchanges = &exchanges[at(range.start)..at(range.end)];
+            let range = exchanges.first()?.seq..exchanges.last()?.seq.next();
+            Some(IndexPart::index(index.analyzer(), range, exchanges))
         });
         let missing: Vec<IndexPart> = missing.collect();
         let mut parts: Vec<&IndexPart> = index.parts().iter().chain(&missing).collect();

@@ -27,7 +27,8 @@ impl<'a> Around<'a> {
         around.message(hit).is_some().then_some(around)
     }
 
-    /// Returns the hit with both of its neighbors. A call is there with its results. Returns `None` if that is too much.
+    /// Returns the hit with both of its neighbors. A call is there with its results. Returns `None` if that is too
+    /// much.
     pub(super) fn with_neighbors(&self) -> Option<Vec<Place>> {
         let alone = self.alone()?;
         if alone.len() > 1 {

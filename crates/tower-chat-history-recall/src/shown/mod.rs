@@ -50,9 +50,9 @@ struct Call<'a> {
 /// Renders the cited messages as one user message: delimited reference data, with position and time. Returns `None`
 /// if nothing is cited.
 ///
-/// `exchanges` has the cited ones, in order, and may have others. The text is one tag around a line of JSON for each exchange.
-/// No text of a message can close the tag or open another one, because such text is escaped. The JSON of the lines
-/// still decodes to the messages' text.
+/// `exchanges` has the cited ones, and may have others. Both lists are in the order of the log. The text is one tag
+/// around a line of JSON for each exchange. No text of a message can close the tag or open another one, because such
+/// text is escaped. The JSON of the lines still decodes to the messages' text.
 ///
 /// Instructions and messages without text and calls are left out, and so is everything but text and calls.
 ///

@@ -49,6 +49,23 @@ fn a_fact_is_found_by_another_form_of_its_words() {
 }
 
 #[test]
+fn facts_are_found_in_scripts_without_spaces() {
+    for (filler, fact, question) in [
+        ("今天天气很好，我们去散步吧。", "我的狗叫小黑，它喜欢吃鱼。", "我的狗叫什么名字？"),
+        ("今日は天気がいいですね。", "妹はリスボンでパン屋を開きました。", "パン屋はどこにありますか？"),
+        ("오늘은 날씨가 좋아요.", "여동생이 부산에서 빵집을 열었어요.", "빵집은 어디에 있나요?"),
+        ("วันนี้อากาศดีมาก", "น้องสาวเปิดร้านขนมปังที่เชียงใหม่", "ร้านขนมปังอยู่ที่ไหน?"),
+    ] {
+        let mut messages = vec![Message::user(filler); 100];
+        messages[40] = Message::user(fact);
+        let log = Recorded::log(messages.into_iter().flat_map(|m| [m, Message::assistant(filler)]).collect());
+        let ranking = search(&indexed(&log), &log, question, (0, 95));
+        assert!(ranking.gate.open, "{question}");
+        assert_eq!((ranking.hits[0].seq, ranking.hits[0].message), (Seq::new(40), 0), "{question}");
+    }
+}
+
+#[test]
 fn of_equal_messages_the_newer_comes_first() {
     let log = Recorded::log((0..9).flat_map(|_| [Message::user("a dog"), Message::assistant("so")]).collect());
     let ranking = search(&indexed(&log), &log, "dog", (0, 9));
@@ -76,6 +93,23 @@ fn segments_and_the_blocks_they_are_merged_from_are_one() {
     early.cover(Seq::FIRST, &log[..4000]).unwrap();
     let both = index.parts().iter().chain(early.parts()).cloned();
     assert_eq!(LogIndex::from_parts(index.analyzer().clone(), both).parts(), index.parts());
+}
+
+#[test]
+fn a_truncation_at_any_position_leaves_the_index_of_the_shorter_log() {
+    let turns = (0..192).flat_map(|n| [Message::user(format!("dog {}", n % 7)), Message::assistant("walks")]);
+    let log = Recorded::log(turns.collect());
+    let whole = indexed(&log);
+    let fresh = LogIndex::new(whole.analyzer().clone());
+    for len in 0..=192 {
+        let mut index = whole.clone();
+        index.truncate(Seq::new(len));
+        let log = &log[..usize::try_from(len).unwrap()];
+        assert_eq!(index.parts().len() as u64, len / IndexPart::BLOCK);
+        assert_eq!(search(&index, log, "dog 3", (0, len)), search(&fresh, log, "dog 3", (0, len)));
+        index.cover(Seq::FIRST, log).unwrap();
+        assert_eq!(index.due(Seq::FIRST..Seq::new(len)), []);
+    }
 }
 
 proptest! {

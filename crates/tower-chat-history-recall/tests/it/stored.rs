@@ -77,6 +77,8 @@ proptest! {
             if let Ok(Some(part)) = IndexPart::block(&analyzer, bytes) {
                 let _ = search.run_parts([&part], &query);
                 let _ = IndexPart::merge(&[&part]);
+                let mut index = LogIndex::from_parts(analyzer.clone(), [part]);
+                let _ = index.cover(Seq::FIRST, &log).and_then(|()| search.run(&index, &log, &query).map(drop));
             }
         }
     }
