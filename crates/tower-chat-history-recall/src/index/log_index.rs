@@ -137,8 +137,9 @@ impl LogIndex {
         let (start, end) = (Seq::new(segment * IndexPart::SEGMENT), Seq::new((segment + 1) * IndexPart::SEGMENT));
         let from = self.parts.partition_point(|part| part.range().start < start);
         let to = self.parts.partition_point(|part| part.range().start < end);
-        if (to - from) as u64 == IndexPart::SEGMENT / IndexPart::BLOCK {
-            let merged = IndexPart::merge(&self.parts[from..to].iter().collect::<Vec<_>>())?;
+        let blocks: Vec<&IndexPart> = self.parts[from..to].iter().collect();
+        if blocks.len() > 1 && self.missing(start..end).is_empty() {
+            let merged = IndexPart::merge(&blocks)?;
             self.parts.splice(from..to, [merged]);
         }
         Ok(())

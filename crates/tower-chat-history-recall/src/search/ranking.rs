@@ -58,7 +58,9 @@ impl Hit {
 
 impl Ranking {
     /// Returns this ranking by words fused with one by meaning, best first, by [reciprocal rank](crate::fuse). At
-    /// most [`Search::LIMIT`] hits of each count. The gate stays as it is.
+    /// most [`Search::LIMIT`] hits of each count.
+    ///
+    /// The gate stays as the words decided it. A caller who trusts the best cosine more can set `gate.open`.
     ///
     /// Scores of the result say little: a [selection](crate::Selector::ratio) of it should use the ratio 0.
     #[must_use]

@@ -4,6 +4,7 @@
 mod block;
 mod gate;
 mod logs;
+mod meaning;
 mod search;
 mod select;
 mod stored;
