@@ -12,7 +12,7 @@ const BY_CHANCE: f64 = 50.0;
 
 /// Decides if an input recalls anything. Small talk should not.
 ///
-/// The words of the input that are neither stop words nor in a list of 135 words of small talk are evidence.
+/// The words of the input that are neither stop words nor in a list of about 200 words of small talk are evidence.
 /// The *information* of a passage, in bits, is the sum of `log2(passages / passages with the word)` over its
 /// evidence. The need is 5.6 bits: words that chance puts into one of 50 passages. In a log of fewer than 50
 /// passages, it is the information of a word that only one of them has.

@@ -2,14 +2,19 @@
 
 /// Words that say little about a subject, in lower case: an input of only these recalls nothing.
 pub(super) const SMALL_TALK: &str = "
-    again agree agreed ah alright amazing anyway apologies appreciate awesome back bit brilliant bye care cheers chat
-    clear come continue cool course correct day done enjoy evening everything exactly excellent fair fantastic fine first
-    forget forward funny get glad go good goodbye gotcha got great guess haha happy hello help helpful hey hi hmm hold
-    hope idea interesting keep know later let's let like look lol lot love lovely luck make makes maybe minute moment
-    morning much need never new next nice night now ok okay one oops perfect please point quick ready really right say
-    see sense set sleep soon sorry sounds start still sure take talk tell thank thanks thing think time today tomorrow
-    tonight totally true try understand understood wait want way weekend well welcome whatever wonderful wow yeah yep
-    yes yesterday";
+    absolutely actually again agree agreed ah already alright always amazing anything anyway apologies
+    appreciate ask awesome back believe bet better bit bored boring brilliant bye care chance chat cheers clear
+    come continue cool correct course day definitely done easy else enjoy enough evening ever everything exactly
+    excellent exciting explain fair fantastic finally fine first forget forward funny get glad go gonna good
+    goodbye got gotcha gotta great guess guys haha happy hello help helpful hey hi hmm hold honest honestly hope
+    hurry idea impressive interesting joke joking keep kidding kind know later laugh least let let's like little
+    lol look lot love lovely luck make makes matter maybe mention minute mistake moment morning much need never
+    new next nice night nothing now obviously often ok okay one oops perfect perhaps please pleasure point
+    pretty probably question quick quite rather ready really right same say see seem sense seriously set silly
+    sleep somehow something sometimes soon sorry sounds start still stuff stupid suppose sure surprise take talk
+    tell terrible thank thanks thing think time tired today tomorrow tonight totally true trust try understand
+    understood usually wait wanna want way weekend welcome well whatever wonder wonderful worry worth wow wrong
+    yeah yep yes yesterday";
 
 /// Words that questions begin with, in several languages, as a list in JSON.
 const QUESTION_WORDS: &str = include_str!("question_words.json");

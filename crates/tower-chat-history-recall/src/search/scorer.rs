@@ -3,6 +3,8 @@
 //! All sums are made in a fixed order, the terms of a document in ascending order, in `f64`. So equal logs have equal
 //! scores, to the last bit, whatever parts their index has.
 
+use std::collections::HashSet;
+
 use super::{
     parts::{Found, Occurrence, Parts},
     query::Query,
@@ -44,8 +46,11 @@ pub(super) fn score(parts: &Parts<'_>, query: &Query, counts: impl Fn(Term) -> b
     let found = parts.find(query.terms())?;
     let documents = f64::from(parts.documents);
     let mean = if parts.documents == 0 { 0.0 } else { parts.tokens as f64 / documents };
+    // If one form of a word is no evidence, the word is none.
+    let forms = query.terms().iter().zip(query.words());
+    let idle: HashSet<usize> = forms.filter(|(term, _)| !counts(**term)).map(|(_, word)| *word).collect();
     let weights: Vec<Weight> =
-        choose(query, &found)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &counts)).collect();
+        choose(query, &found)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &idle)).collect();
 
     let mut hits: Vec<TermScore> = Vec::new();
     for (weight, term) in weights.iter().zip(0_u8..) {
@@ -119,14 +124,14 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(chosen: Chosen, query: &Query, documents: f64, counts: &impl Fn(Term) -> bool) -> Self {
+    fn of(chosen: Chosen, query: &Query, documents: f64, idle: &HashSet<usize>) -> Self {
         let Chosen { place, frequency } = chosen;
-        let frequency = f64::from(frequency);
+        let (word, frequency) = (query.words()[place], f64::from(frequency));
         Self {
             place,
-            word: query.words()[place],
+            word,
             idf: ((documents - frequency + 0.5) / (frequency + 0.5)).ln_1p(),
-            bits: counts(query.terms()[place]).then(|| (documents / frequency).log2()),
+            bits: (!idle.contains(&word)).then(|| (documents / frequency).log2()),
         }
     }
 }
