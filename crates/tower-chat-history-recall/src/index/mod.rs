@@ -1,0 +1,13 @@
+//! The index of a log: which passages have which terms, in bytes.
+
+mod documents;
+mod log_index;
+mod part;
+mod postings;
+mod record;
+
+pub(crate) use self::{
+    documents::Documents,
+    postings::{Posting, Postings},
+};
+pub use self::{log_index::LogIndex, part::IndexPart, record::RecordName};

@@ -1,0 +1,253 @@
+//! Parts of the index: blocks and segments.
+
+use std::{collections::BTreeMap, fmt, ops::Range};
+
+use tower_chat_history_core::{Recorded, Seq};
+
+use super::{
+    documents::{Document, Documents},
+    postings::{Posting, Postings, Terms, sort, table},
+    record::{FORMAT, RecordName},
+};
+use crate::{
+    analyzer::{Analyzer, Term},
+    passage::Passage,
+    varint::{DecodeError, Reader, Writer},
+};
+
+/// The index of a range of exchanges: a *block*, or a *segment* that is merged from blocks.
+///
+/// A block has one table of terms. A segment has [64](Term::BUCKETS) of them, by the upper bits of the terms, so
+/// that a search reads only the tables of its terms. Both have a list of documents. Neither has text.
+///
+/// `Debug` shows positions and sizes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IndexPart {
+    documents: Documents,
+    tables: Tables,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Tables {
+    Block(Vec<u8>),
+    /// The tables that were read, or all of them.
+    Segment(BTreeMap<u8, Vec<u8>>),
+}
+
+impl IndexPart {
+    /// The number of exchanges of a block.
+    pub const BLOCK: u64 = 64;
+    /// The number of exchanges of a segment.
+    pub const SEGMENT: u64 = 4096;
+
+    /// Indexes the exchanges of a range, which must be in the order of the log, as one block. Others are ignored.
+    ///
+    /// A block that is stored has the [64](Self::BLOCK) positions from a multiple of 64 on. Positions without an
+    /// exchange have no documents. A range ends after 4,096 more positions than there are exchanges.
+    #[must_use]
+    pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
+        let longest = Self::SEGMENT.saturating_add(exchanges.len() as u64);
+        let range = range.start..range.end.min(Seq::new(range.start.get().saturating_add(longest)));
+        let mut documents = Documents::new(range.start);
+        let mut postings: Vec<(Term, Posting)> = Vec::new();
+        for Recorded { seq, exchange, .. } in exchanges {
+            if *seq < documents.end() || *seq >= range.end {
+                continue;
+            }
+            documents.skip_to(*seq);
+            let base = documents.len();
+            let passages = Passage::of(exchange);
+            documents.push(passages.iter().zip(base..).map(|(passage, document)| {
+                let mut found = passage.terms(exchange, analyzer);
+                let length = u32::try_from(found.len()).unwrap_or(u32::MAX);
+                found.sort_unstable();
+                for same in found.chunk_by(Term::eq) {
+                    let posting = Posting { document, frequency: u32::try_from(same.len()).unwrap_or(u32::MAX) };
+                    postings.push((same[0], posting));
+                }
+                Document { message: passage.message, length }
+            }));
+        }
+        documents.skip_to(range.end);
+        sort(&mut postings);
+        Self { documents, tables: Tables::Block(table(&postings)) }
+    }
+
+    /// Returns the positions of the exchanges.
+    #[must_use]
+    pub fn range(&self) -> Range<Seq> {
+        self.documents.first()..self.documents.end()
+    }
+
+    /// Returns the number of documents, which are passages of messages.
+    #[must_use]
+    pub fn documents(&self) -> u32 {
+        self.documents.len()
+    }
+
+    /// Returns `true` for a segment.
+    #[must_use]
+    pub const fn is_segment(&self) -> bool {
+        matches!(self.tables, Tables::Segment(_))
+    }
+
+    /// Merges blocks, which must be in the order of the log and within [4,096](Self::SEGMENT) positions, to a
+    /// segment.
+    ///
+    /// The records of the result depend only on the blocks' content, so two processes that merge the same blocks
+    /// store the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a block is damaged, or if the blocks are not in order or too far apart.
+    pub fn merge(blocks: &[&Self]) -> Result<Self, DecodeError> {
+        let mut documents = Documents::new(blocks.first().map_or(Seq::FIRST, |block| block.range().start));
+        let mut postings: Vec<(Term, Posting)> = Vec::new();
+        let longest = Seq::new(documents.first().get().saturating_add(Self::SEGMENT));
+        for block in blocks {
+            if block.range().start < documents.end() || block.range().end > longest {
+                return Err(Reader::new(&[]).error("blocks that make up no segment"));
+            }
+            let base = documents.len();
+            documents.append(&block.documents);
+            for bucket in block.buckets() {
+                for found in block.terms(bucket)? {
+                    let (term, of_term) = found?;
+                    for posting in of_term.read(&block.documents) {
+                        let Posting { document, frequency } = posting?;
+                        postings.push((term, Posting { document: base.saturating_add(document), frequency }));
+                    }
+                }
+            }
+        }
+        sort(&mut postings);
+        let mut rest = postings.as_slice();
+        let mut tables = BTreeMap::new();
+        for bucket in 0..Term::BUCKETS {
+            let (of_bucket, after) = rest.split_at(rest.partition_point(|(term, _)| term.bucket() <= bucket));
+            tables.insert(bucket, table(of_bucket));
+            rest = after;
+        }
+        Ok(Self { documents, tables: Tables::Segment(tables) })
+    }
+
+    /// Returns the records that this part is stored as.
+    ///
+    /// A block is one record. A segment is one record for each bucket, and [`Documents`](RecordName::Documents) as
+    /// the last one: a segment counts only if that record exists. So store the buckets first, in steps of any size,
+    /// and the last record in the step that removes the blocks.
+    #[must_use]
+    pub fn records(&self, analyzer: &Analyzer) -> Vec<(RecordName, Vec<u8>)> {
+        let mut out = Writer::default();
+        out.byte(FORMAT);
+        out.section(analyzer.id().as_bytes());
+        self.documents.encode(&mut out);
+        match &self.tables {
+            Tables::Block(table) => {
+                out.bytes(table);
+                vec![(RecordName::Block, out.finish())]
+            }
+            Tables::Segment(tables) => {
+                let buckets = tables.iter().map(|(&bucket, table)| (RecordName::Bucket(bucket), table.clone()));
+                buckets.chain([(RecordName::Documents, out.finish())]).collect()
+            }
+        }
+    }
+
+    /// Reads a block. Returns `None` if it was made by other rules than this analyzer's: then it counts as absent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bytes are not a block, or one of another format.
+    pub fn block(analyzer: &Analyzer, record: &[u8]) -> Result<Option<Self>, DecodeError> {
+        let Some((documents, mut rest)) = read_documents(analyzer, record)? else { return Ok(None) };
+        let table = rest.rest().to_vec();
+        Terms::of(&table)?;
+        Ok(Some(Self { documents, tables: Tables::Block(table) }))
+    }
+
+    /// Reads a segment of its record [`Documents`](RecordName::Documents) and those buckets that a search
+    /// [needs](crate::Query::buckets). Returns `None` if it was made by other rules than this analyzer's: then it
+    /// counts as absent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bytes are not a segment, or one of another format.
+    pub fn segment(
+        analyzer: &Analyzer,
+        documents: &[u8],
+        buckets: impl IntoIterator<Item = (u8, Vec<u8>)>,
+    ) -> Result<Option<Self>, DecodeError> {
+        let Some((documents, rest)) = read_documents(analyzer, documents)? else { return Ok(None) };
+        rest.end()?;
+        Ok(Some(Self { documents, tables: Tables::Segment(buckets.into_iter().collect()) }))
+    }
+
+    /// Returns an estimate of the memory in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let tables: usize = match &self.tables {
+            Tables::Block(table) => table.len(),
+            Tables::Segment(tables) => tables.values().map(|table| table.len() + size_of::<Vec<u8>>()).sum(),
+        };
+        self.documents.memory() + tables
+    }
+
+    /// Looks up terms, which must ascend.
+    pub(crate) fn find(&self, terms: &[Term]) -> Result<Vec<Option<Postings<'_>>>, DecodeError> {
+        let mut found = Vec::with_capacity(terms.len());
+        let mut table: Option<(u8, Terms<'_>)> = None;
+        for &term in terms {
+            let bucket = if self.is_segment() { term.bucket() } else { 0 };
+            let mut here = match table.take() {
+                Some((of, table)) if of == bucket => table,
+                _ => self.terms(bucket)?,
+            };
+            found.push(here.find(term)?);
+            table = Some((bucket, here));
+        }
+        Ok(found)
+    }
+
+    pub(crate) const fn document_list(&self) -> &Documents {
+        &self.documents
+    }
+
+    /// Returns the buckets of the tables. A block's only table has the bucket 0.
+    fn buckets(&self) -> Vec<u8> {
+        match &self.tables {
+            Tables::Block(_) => vec![0],
+            Tables::Segment(tables) => tables.keys().copied().collect(),
+        }
+    }
+
+    fn terms(&self, bucket: u8) -> Result<Terms<'_>, DecodeError> {
+        Terms::of(match &self.tables {
+            Tables::Block(table) => table,
+            Tables::Segment(tables) => {
+                tables.get(&bucket).ok_or(Reader::new(&[]).error("a bucket of the segment is missing"))?
+            }
+        })
+    }
+}
+
+fn read_documents<'a>(analyzer: &Analyzer, record: &'a [u8]) -> Result<Option<(Documents, Reader<'a>)>, DecodeError> {
+    let mut reader = Reader::new(record);
+    reader.version(FORMAT)?;
+    if reader.section()? != analyzer.id().as_bytes() {
+        return Ok(None);
+    }
+    Ok(Some((Documents::decode(&mut reader)?, reader)))
+}
+
+impl fmt::Debug for IndexPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.range();
+        f.debug_struct("IndexPart")
+            .field("first", &start.get())
+            .field("end", &end.get())
+            .field("documents", &self.documents())
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
+    }
+}

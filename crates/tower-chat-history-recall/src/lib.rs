@@ -1,0 +1,90 @@
+//! Finds the messages of a long conversation that matter again, and renders them for the model.
+//!
+//! A model's window shows the newest part of a conversation. This crate is the pure part of *recall*: it indexes the
+//! log, searches what is before the window for the words of the next input, selects messages within an allowance of
+//! tokens, and renders them as delimited reference data. It has no I/O, no runtime and no model.
+//!
+//! ```
+//! use tower_chat_history_core::{Message, Recorded, Seq};
+//! use tower_chat_history_recall::{Analyzer, Gate, LogIndex, Query, Search, Selector, render};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
+//! messages.extend((0..100).map(|n| Message::user(format!("Then there was chapter {n}."))));
+//! let log = Recorded::log(messages);
+//! let before_window = Seq::FIRST..Seq::new(1);
+//!
+//! let analyzer = Analyzer::default();
+//! let mut index = LogIndex::new(analyzer.clone());
+//! index.cover(Seq::FIRST, &log)?;
+//!
+//! let search = Search::new(before_window.clone(), Gate::new(&analyzer));
+//! let ranking = search.run(&index, &log, &Query::new(&analyzer, "What is my dog's name?"))?;
+//! let cites = Selector::new(before_window, 500)
+//!     .select(&ranking, &log, |recorded, message| recorded.exchange.messages[message as usize].bytes() as u64 / 4);
+//! let block = render(&log, &cites).ok_or("nothing was found")?;
+//! assert!(block.text().contains("My dog is called Rex."));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Steps
+//!
+//! | Step | Types |
+//! | --- | --- |
+//! | text to terms: normalized, stemmed and hashed words | [`Analyzer`], [`Language`], [`Term`] |
+//! | messages to passages of about 160 terms | [`Passage`] |
+//! | index in blocks and segments, as bytes | [`LogIndex`], [`IndexPart`], [`RecordName`] |
+//! | search by words, smoothed over neighbors | [`Query`], [`Search`], [`Ranking`] |
+//! | decision if anything is recalled | [`Gate`], [`Outcome`] |
+//! | search by meaning, fused with words | [`Vector`], [`VectorBlock`], [`fuse`] |
+//! | selection within an allowance | [`Selector`], [`Cite`] |
+//! | text for the model | [`render`] |
+//!
+//! # Guarantees
+//!
+//! - **Same result everywhere.** A search depends on the log and its range, not on what is indexed already, in which
+//!   store, or in which parts. Scores are equal to the last bit on one machine. Machines whose `ln` and `log2`
+//!   differ in the last bit can order nearly equal scores differently.
+//! - **Bounded work.** A text has at most 128 passages of at most 1,024 terms, a word 64 characters. A query has
+//!   at most 256 words, of which the 32 rarest are scored, and reads at most 65,536 postings. Nothing recurses over
+//!   input.
+//! - **Damaged records are errors.** Any bytes can be decoded without a panic, within memory in proportion to the
+//!   bytes.
+//! - **Nothing breaks out.** A rendered block has exactly one opening and one closing tag, whatever the messages say.
+//!
+//! # Stemmers
+//!
+//! Stems are those of [Snowball](https://snowballstem.org), by the crate `frostem` (BSD-3-Clause, no dependencies,
+//! no `unsafe`). It is generated from Snowball's sources after each of their changes, and tantivy uses it.
+//! `rust-stemmers` had its last release in 2019 and panics for some Greek words. `tantivy-stemmers` depends on
+//! tantivy's tokenizer API, and `snowball_stemmers_rs` on serde's macros, without features for single languages. The
+//! [analyzer's id](Analyzer::id) contains a checksum of sample stems, because a later version may stem differently.
+
+mod analyzer;
+mod fusion;
+mod gate;
+mod index;
+mod passage;
+mod search;
+mod select;
+mod shown;
+mod varint;
+mod vectors;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+pub use self::{
+    analyzer::{Analyzer, Language, Term},
+    fusion::fuse,
+    gate::{Gate, Outcome},
+    index::{IndexPart, LogIndex, RecordName},
+    passage::{Passage, is_recallable},
+    search::{Hit, Query, Ranking, Search},
+    select::{Cite, Selector},
+    shown::{render, render_exchange, render_frame, render_message},
+    varint::DecodeError,
+    vectors::{Vector, VectorBlock},
+};

@@ -1,0 +1,10 @@
+//! Tests of recall: the same result whatever is indexed, blocks that nothing breaks out of, and the gate.
+#![allow(clippy::unwrap_used)] // A test may.
+
+mod block;
+mod gate;
+mod logs;
+mod meaning;
+mod search;
+mod select;
+mod stored;
