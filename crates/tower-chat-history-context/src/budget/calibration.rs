@@ -75,7 +75,7 @@ impl Calibration {
         self.ratios.insert(key, Ratios { sum: sum * DECAY + ratio, weights: weights * DECAY + 1.0 });
     }
 
-    /// Removes the entry, because the conversation begins anew.
+    /// Removes the entry. Call it when the conversation begins anew.
     pub fn forget(&self, key: CalibrationKey) {
         self.ratios.remove(&key);
     }
