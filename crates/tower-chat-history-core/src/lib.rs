@@ -19,7 +19,7 @@
 //! async fn import(store: &dyn HistoryStore) -> Result<(), Box<dyn std::error::Error>> {
 //!     let id = ConversationId::new(["acme", "user-42", "support-7"])?;
 //!     let conversation = store.conversation(&id);
-//!     conversation.import([Message::user("Hey there! I'm Nemo."), Message::assistant("Hello!")]).await?;
+//!     conversation.import([Message::user("Hi! I'm Nemo."), Message::assistant("Hello!")]).await?;
 //!     for message in conversation.messages().await? {
 //!         println!("{}: {}", message.role(), message.text());
 //!     }

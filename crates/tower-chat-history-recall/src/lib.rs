@@ -9,7 +9,7 @@
 //! use tower_chat_history_recall::{Analyzer, Gate, LogIndex, Query, Search, Selector, render};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
+//! let mut messages = vec![Message::user("My dog is called Rex.")];
 //! messages.extend((0..100).map(|n| Message::user(format!("Then there was chapter {n}."))));
 //! let log = Recorded::log(messages);
 //! let before_window = Seq::FIRST..Seq::new(1);
@@ -20,8 +20,10 @@
 //!
 //! let search = Search::new(before_window.clone(), Gate::new(&analyzer));
 //! let ranking = search.run(&index, &log, &Query::new(&analyzer, "What is my dog's name?"))?;
-//! let cites = Selector::new(before_window, 500)
-//!     .select(&ranking, &log, |recorded, message| recorded.exchange.messages[message as usize].bytes() as u64 / 4);
+//! let tokens = |recorded: &Recorded, message: u32| {
+//!     recorded.exchange.messages[message as usize].bytes() as u64 / 4
+//! };
+//! let cites = Selector::new(before_window, 500).select(&ranking, &log, tokens);
 //! let block = render(&log, &cites).ok_or("nothing was found")?;
 //! assert!(block.text().contains("My dog is called Rex."));
 //! # Ok(())

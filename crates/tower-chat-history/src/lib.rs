@@ -7,7 +7,8 @@
 //! ```
 //! use serde_json::{Value, json};
 //! use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
-//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore, adapt::Json};
+//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
+//! use tower_chat_history::adapt::Json;
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), BoxError> {
