@@ -159,7 +159,7 @@ async fn postgres() -> Opened {
         return None;
     }
     let url = postgres::shared().database().await;
-    let options = PostgresOptions::new().wait(PATIENCE);
+    let options = PostgresOptions::new().pool_timeout(PATIENCE);
     Some((Arc::new(options.connect(&url).await.unwrap()), None))
 }
 

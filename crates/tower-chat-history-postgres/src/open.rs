@@ -100,8 +100,8 @@ impl PostgresOptions {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = Pool::builder(Manager::from_config(self.with_defaults(config), tls, recycling))
             .max_size(self.connections)
-            .wait_timeout(Some(self.wait))
-            .create_timeout(Some(self.wait))
+            .wait_timeout(Some(self.pool_timeout))
+            .create_timeout(Some(self.pool_timeout))
             .runtime(Runtime::Tokio1)
             .build();
         let connections = self.connections;
@@ -111,7 +111,7 @@ impl PostgresOptions {
 
     /// Uses an existing pool, and creates the tables if they do not exist.
     ///
-    /// The pool's own size and timeouts apply. [`connections`](Self::connections) and [`wait`](Self::wait) do not.
+    /// The pool's own size and timeouts apply. [`connections`](Self::connections) and [`pool_timeout`](Self::pool_timeout) do not.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl PostgresOptions {
             config.application_name("tower-chat-history");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(self.wait);
+            config.connect_timeout(self.pool_timeout);
         }
         // The system's default is two hours. A server that vanished would block calls for that long.
         if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {

@@ -18,7 +18,7 @@ pub struct PostgresOptions {
     pub(crate) schema: String,
     pub(crate) schema_owner: Option<String>,
     pub(crate) connections: usize,
-    pub(crate) wait: Duration,
+    pub(crate) pool_timeout: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) prepare: bool,
 }
@@ -34,7 +34,7 @@ impl PostgresOptions {
             schema: "chat_history".into(),
             schema_owner: None,
             connections: 10,
-            wait: Duration::from_secs(5),
+            pool_timeout: Duration::from_secs(5),
             retry_for: Duration::from_secs(1),
             prepare: true,
         }
@@ -82,8 +82,8 @@ impl PostgresOptions {
     ///
     /// After that time the call fails with [`Unavailable`](tower_chat_history_core::StoreError::Unavailable).
     #[must_use]
-    pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
+    pub const fn pool_timeout(mut self, timeout: Duration) -> Self {
+        self.pool_timeout = timeout;
         self
     }
 

@@ -74,7 +74,6 @@
 //! |---|---|
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
-//! | `testing` | the conformance suite for stores (`testing`) |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -110,8 +109,6 @@ pub use tower_chat_history_context::{ContextBudget, budget, tokens, trim, view};
 pub use tower_chat_history_core::{
     Conversation, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, Message, Role, StoreError,
 };
-#[cfg(feature = "testing")]
-pub use tower_chat_history_core::{conformance_tests, testing};
 
 #[doc(inline)]
 pub use self::{

@@ -178,7 +178,7 @@ async fn the_heap_stays_within_the_limit_for_windows_of_any_size() {
         eprintln!("{name}: {:.2} of the limit, {:.2} used", share(most as f64), share(cache.used() as f64));
         assert!(most <= LIMIT, "{name}: {most} bytes for a limit of {LIMIT}");
         assert!(most >= LIMIT / 4, "{name}: {most} bytes, and the cache says that {} are used", cache.used());
-        assert!(cache.used() <= LIMIT as u64, "{name}");
+        assert!(cache.used() <= LIMIT, "{name}");
         cache.clear();
         assert_eq!(cache.used(), 0, "{name}");
     }

@@ -1,6 +1,7 @@
 //! Properties of every window that was made to fit.
 
 use proptest::prelude::*;
+use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
 };
@@ -186,14 +187,8 @@ fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
     plan.fit.window.iter().chain(input).cloned().collect()
 }
 
-/// Runs this number of cases, or the number in `PROPTEST_CASES`.
-pub(super) fn cases(cases: u32) -> ProptestConfig {
-    let stated = std::env::var_os("PROPTEST_CASES").is_some();
-    if stated { ProptestConfig::default() } else { ProptestConfig::with_cases(cases) }
-}
-
 proptest! {
-    #![proptest_config(cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(10_000)))]
 
     /// Invariants 2 and 3: the prompt obeys the chat rules and fits, for any log, input and policy.
     #[test]
@@ -267,7 +262,7 @@ proptest! {
 
 proptest! {
     // Each case tries all pairs of cutoffs.
-    #![proptest_config(cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(2_000)))]
 
     /// Of all pairs of cutoffs that fit, the planner uses the pair that keeps the most tokens.
     #[test]

@@ -1,6 +1,7 @@
 //! Properties of the successive prompts of one conversation.
 
 use proptest::{prelude::*, sample::Index};
+use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq,
     Window,
@@ -9,7 +10,7 @@ use tower_chat_history_core::{
 
 use super::{
     FitError,
-    fit_tests::{Policy, Rule, any_policy, any_turn, cases, text},
+    fit_tests::{Policy, Rule, any_policy, any_turn, text},
 };
 use crate::view::{
     View,
@@ -246,7 +247,7 @@ impl Conversation {
 }
 
 proptest! {
-    #![proptest_config(cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(3_000)))]
 
     /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages, calls
     /// that fail, replies that break off, calls that are repeated, results that are stored one by one, and a log whose

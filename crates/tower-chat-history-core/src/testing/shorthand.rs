@@ -21,6 +21,13 @@ use crate::{
     store::{Append, Appended, Expect, HistoryStore, Load, Loaded, Window},
 };
 
+/// Returns the number of cases of a property test: the value of the environment variable `PROPTEST_CASES` if it is set,
+/// and `default` otherwise. (`proptest` itself reads the variable only if a test states no number.)
+#[must_use]
+pub fn cases(default: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(default)
+}
+
 /// Returns the id of the conversation `test/NAME`.
 #[must_use]
 pub fn conversation(name: &str) -> ConversationId {

@@ -6,6 +6,7 @@ use proptest::{
     sample::select,
 };
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
+use tower_chat_history_core::testing::shorthand::cases;
 
 use super::pieces::{is_boundary, pieces};
 
@@ -47,7 +48,7 @@ fn is_split_at_boundaries(pieces: &[&str]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(4_000)))]
 
     #[test]
     fn no_token_extends_across_a_boundary(text in text(0..40)) {

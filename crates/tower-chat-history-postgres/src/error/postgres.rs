@@ -51,7 +51,7 @@ pub enum PostgresError {
     #[error("the call took longer than a minute")]
     NoAnswer,
     /// No connection of the pool became free, or could be made, in time.
-    #[error("timed out waiting for a pool connection (see `PostgresOptions::connections` and `wait`)")]
+    #[error("timed out waiting for a pool connection (see `PostgresOptions::connections` and `pool_timeout`)")]
     PoolTimeout,
     /// The pool was closed.
     #[error("the connection pool is closed")]

@@ -26,7 +26,7 @@ impl Database {
     }
 
     async fn store(&self) -> PostgresStore {
-        let options = PostgresOptions::new().connections(4).wait(Duration::from_secs(60));
+        let options = PostgresOptions::new().connections(4).pool_timeout(Duration::from_secs(60));
         options.connect(&self.url).await.unwrap()
     }
 }

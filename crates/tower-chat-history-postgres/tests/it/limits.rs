@@ -139,7 +139,7 @@ async fn a_frozen_migration_blocks_other_replicas_for_seconds_only() {
 
 async fn a_full_pool_is_unavailable() {
     let url = database().await;
-    let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(500));
+    let options = PostgresOptions::new().connections(1).pool_timeout(Duration::from_millis(500));
     let store = options.connect(&url).await.unwrap();
     let _held = store.pool().get().await.unwrap();
     let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();

@@ -1,6 +1,7 @@
 //! Search by meaning, with an embedder that is a table of synonyms.
 
 use proptest::prelude::*;
+use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{Message, Recorded, Seq};
 use tower_chat_history_recall::{
     Analyzer, Gate, LogIndex, Passage, Query, Ranking, Search, Selector, Vector, VectorBlock,
@@ -61,7 +62,7 @@ fn without_vectors_the_ranking_by_words_stays() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(cases(32)))]
 
     #[test]
     fn a_fused_ranking_has_the_messages_of_both(log in log(1..40), query in words(1..6)) {

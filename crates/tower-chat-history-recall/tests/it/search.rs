@@ -1,6 +1,7 @@
 //! A search finds the same whatever is indexed already.
 
 use std::sync::Arc;
+use tower_chat_history_core::testing::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history_core::{Message, Recorded, Seq};
@@ -113,7 +114,7 @@ fn a_truncation_at_any_position_leaves_the_index_of_the_shorter_log() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(cases(48)))]
 
     #[test]
     fn the_result_does_not_depend_on_the_index(

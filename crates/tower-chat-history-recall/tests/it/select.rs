@@ -1,6 +1,7 @@
 //! Selections are within the allowance and outside of what is shown.
 
 use std::collections::BTreeSet;
+use tower_chat_history_core::testing::shorthand::cases;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -95,7 +96,7 @@ fn a_shut_gate_selects_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(cases(128)))]
 
     #[test]
     fn selections_fit_and_are_new(

@@ -1,6 +1,7 @@
 //! Records are read as they were written, or refused.
 
 use proptest::prelude::*;
+use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{Recorded, Seq};
 use tower_chat_history_recall::{Analyzer, Gate, IndexPart, Language, LogIndex, Query, RecordName, Search};
 
@@ -38,7 +39,7 @@ fn a_missing_bucket_is_an_error() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
 
     #[test]
     fn blocks_are_read_as_written(log in log(0..60)) {

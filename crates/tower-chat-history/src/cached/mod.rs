@@ -118,8 +118,8 @@ impl<S> CachedStore<S> {
 
     /// Returns the estimated size of the cached windows, in bytes.
     #[must_use]
-    pub fn used(&self) -> u64 {
-        self.windows.weight()
+    pub fn used(&self) -> usize {
+        usize::try_from(self.windows.weight()).unwrap_or(usize::MAX)
     }
 
     /// Removes all windows from the cache. The store does not change.

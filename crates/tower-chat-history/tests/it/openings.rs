@@ -7,6 +7,7 @@ use tower_chat_history::{
     store::{LoadLimit, Seq},
     view::View,
 };
+use tower_chat_history_core::testing::shorthand::cases;
 
 use crate::support::{calls, id, texts};
 
@@ -59,9 +60,7 @@ fn any_imported() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(
-        if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { 400 }
-    ))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
     /// After any import in any number of pieces, and after any truncation, the open calls of the whole log can
     /// be answered, and a call without input continues if only the reply is missing.

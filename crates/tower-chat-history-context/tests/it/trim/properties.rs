@@ -1,6 +1,7 @@
 //! Properties of every list, all options and every additive counter.
 
 use std::collections::BTreeSet;
+use tower_chat_history_core::testing::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history_context::{Content, Message, trim::Speaker, view::OpenCalls};
@@ -95,7 +96,7 @@ fn unpaired(messages: &[Message]) -> (BTreeSet<usize>, BTreeSet<usize>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(cases(512)))]
 
     #[test]
     fn kept_messages_are_a_part_of_the_list_in_order_with_at_most_one_partial_message(messages in any_list(), options in any_options()) {

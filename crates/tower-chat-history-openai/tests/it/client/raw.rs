@@ -1,6 +1,7 @@
 //! The bytes of requests and responses, over a transport that the test implements.
 
 use std::sync::{Arc, Mutex};
+use tower_chat_history_core::testing::shorthand::cases;
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use bytes::Bytes;
@@ -146,7 +147,7 @@ fn events(pieces: &[String], end: &str, tail: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
 
     #[test]
     fn a_stream_is_passed_on_byte_for_byte(

@@ -63,7 +63,7 @@ async fn large_appends_go_alone() {
 fn a_batched_call_waits_no_longer_than_a_single_one() {
     const WAIT: Duration = Duration::from_secs(5);
     one_thread().block_on(async {
-        let store = PostgresOptions::new().connections(1).wait(WAIT).connect(&database().await).await.unwrap();
+        let store = PostgresOptions::new().connections(1).pool_timeout(WAIT).connect(&database().await).await.unwrap();
         let ids = conversations(20);
         let held = store.pool().get().await.unwrap();
         time::pause();
@@ -117,7 +117,7 @@ fn a_waiting_call_does_not_depend_on_an_idle_runtime() {
     let (idle, second) = (one_thread(), runtime::Builder::new_multi_thread().enable_all().build().unwrap());
     let ids = conversations(2);
     let store = second.block_on(async {
-        let options = PostgresOptions::new().connections(1).wait(Duration::from_millis(300));
+        let options = PostgresOptions::new().connections(1).pool_timeout(Duration::from_millis(300));
         options.connect(&database().await).await.unwrap()
     });
     let held = second.block_on(store.pool().get()).unwrap();

@@ -1,6 +1,7 @@
 //! Properties of all prompts also hold with summaries.
 
 use std::time::Duration;
+use tower_chat_history_core::testing::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history::{
@@ -71,7 +72,7 @@ async fn call(engine: &Engine, context: u32, input: Vec<Message>, reply: Message
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(cases(256)))]
 
     #[test]
     fn prompts_are_valid_and_fit_and_coverage_only_grows(

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use reqwest::{Method, Request, header::HeaderName};
 use tower::{ServiceBuilder, ServiceExt as _};
 use tower_chat_history::{HistoryStoreExt as _, MemoryStore, Message};
+use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_openai::client::{
     CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory, STATELESS, openai_error,
 };
@@ -138,7 +139,7 @@ async fn check_calls(log: Vec<Logged>, calls: Vec<Call>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(cases(128)))]
 
     #[test]
     fn only_bytes_of_the_messages_change_and_none_of_the_response(
