@@ -100,8 +100,8 @@ impl Exchange {
         self.messages.iter().map(Message::bytes).sum()
     }
 
-    /// Returns the number of messages that this exchange counts as in a [load limit](crate::LoadLimit): its number of
-    /// messages, but at least 1. A store that keeps sums of message counts must add up these numbers.
+    /// Returns the number by which this exchange counts against the messages of a [load limit](crate::LoadLimit): the
+    /// number of its messages, but at least 1. A store that keeps sums of message counts must add up these numbers.
     #[must_use]
     pub fn counted_messages(&self) -> usize {
         self.messages.len().max(1)

@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a budget and its compactions. Two models with different context windows use two profiles of one
-/// conversation.
+/// The name under which compactions are stored and loaded. A conversation has at most one compaction per profile.
+/// Models with different context windows use different profiles of one conversation.
 ///
 /// A name has 1 to 64 bytes of visible ASCII. The default is `default`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::seq::Seq;
 
-/// One life of a conversation. It is drawn at random by the first append, and ends with a deletion, a
+/// One life of a conversation, as a random id. It begins with the first append, and ends with a deletion, a
 /// [truncation](crate::Truncate) or an [erasing prune](crate::Derived::Erase). A truncation and an erasing prune begin
 /// the next incarnation at once.
 ///

@@ -19,7 +19,7 @@ pub struct Converted {
 /// Converts messages of a log to async-openai's types.
 ///
 /// The conversion never fails. Parts that the types cannot carry are left out, and [`Converted::downgraded`] is the
-/// number of their messages.
+/// number of messages that have such parts.
 ///
 /// ```
 /// use tower_chat_history::Message;

@@ -62,7 +62,8 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the time after its last append at which the server removes a conversation. The default is `None`: never.
+    /// Sets the time after which the server removes a conversation, counted from the conversation's last append. The
+    /// default is `None`: never.
     ///
     /// The time is in [`EXPIRE_AFTER`](Self::EXPIRE_AFTER), in whole milliseconds. The conversation is removed as a
     /// whole, and its incarnation has ended, as after a deletion.

@@ -9,8 +9,8 @@ use crate::reply::Reply;
 ///
 /// It takes the user's name from any user message ("my name is X", "I'm X", "I am X" or "call me X"; the last one
 /// counts). It answers "what is my name?" and "who am I?" with the name, or says that it does not know it. It answers
-/// "how many messages" with the number of messages received, and returns greetings. To any other text, it answers with
-/// the text, cut to 60 characters, and the number of messages received.
+/// "how many messages" with the number of messages received, and greetings with a greeting. To any other text, it
+/// answers with the text, cut to 60 characters, and the number of messages received.
 ///
 /// ```
 /// use tower_chat_history_core::Message;

@@ -8,8 +8,8 @@ use std::{
 use super::{ContextBudget, ContextWindow, ModelLimits};
 use crate::request::RequestInfo;
 
-/// The reply reserve, in tokens, if neither the request nor the budget sets one. If the model's longest reply, or a
-/// quarter of its context window, is smaller, the reserve is that size.
+/// The default reply reserve, in tokens. It applies if neither the request nor the budget sets a reserve. If the
+/// model's longest reply or a quarter of its context window is smaller, the smallest of the three numbers applies.
 pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 
 /// The source of a call's context window.
@@ -57,7 +57,7 @@ impl WindowSource {
 pub struct Limits {
     /// The context window.
     pub context: u64,
-    /// The largest prompt that the model accepts, even with a small reply.
+    /// The largest prompt that the model accepts, however short the reply is.
     pub prompt: u64,
     /// The tokens that are reserved for the reply.
     pub reserve: u64,

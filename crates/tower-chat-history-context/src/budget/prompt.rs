@@ -52,8 +52,9 @@ pub struct DoesNotFit {
     /// The sizes of the parts that have to be sent. If the input answers tool calls, the required part of the window is
     /// their round and the beginning of its turn, without earlier rounds. Otherwise no part of the window is required.
     pub parts: PromptTokens,
-    /// The context window, in tokens of the provider. If the model also has a limit for prompts alone (the field
-    /// `input` of its [limits](super::ModelLimits)), and this limit plus the reply reserve is smaller, it is this sum.
+    /// The context window, in tokens of the provider. Some models also have a limit for prompts alone (the field
+    /// `input` of their [limits](super::ModelLimits)). If that limit plus the reply reserve is smaller than the context
+    /// window, this field has the sum.
     pub context_window: u64,
     /// The reply reserve, in tokens of the provider. If it may shrink, this is its smallest size.
     pub reply_reserve: u64,

@@ -63,8 +63,8 @@ impl Watermarks {
         Self { high: Watermark::Turns(turns), low: Watermark::Turns(three_quarters(turns)) }
     }
 
-    /// Compacts the window only if the prompt exceeds its limit, down to this number of the newest messages, at least
-    /// one.
+    /// Compacts the window only if the prompt exceeds its limit. A compaction then reduces the window to this many of
+    /// the newest messages. 0 means 1.
     #[must_use]
     pub const fn keep_recent(messages: usize) -> Self {
         Self { high: Watermark::Percent(100), low: Watermark::Messages(at_least_one(messages)) }

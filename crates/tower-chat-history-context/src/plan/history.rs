@@ -80,8 +80,8 @@ impl<'a> History<'a> {
         cut.window_start > first_uncovered(cut, window)
     }
 
-    /// Returns the expectation of the append. With `rejects_others`, the append fails if another exchange was stored
-    /// after the load.
+    /// Returns the condition under which the exchange is appended. With `rejects_others`, the append fails if another
+    /// exchange was stored after the load.
     #[must_use]
     pub const fn expect(self, rejects_others: bool) -> Expect {
         match self {

@@ -38,12 +38,12 @@ use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
 /// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The messages of the log to send, which are valid together with the input after them, and how they were made to
-    /// fit.
+    /// The messages of the log to send, and the account of how they were made to fit. Followed by the input, the
+    /// messages obey the chat rules.
     pub fit: Fit,
     /// The exchange whose calls the input answers.
     pub continues: Option<Seq>,
-    /// The number of open calls that the input closed without results, by a new question.
+    /// The number of open calls that a new question in the input closed without results.
     pub superseded: usize,
     /// The budget that the prompt fits, if there is one.
     pub budget: Option<CallBudget>,

@@ -15,9 +15,9 @@ use crate::{
 /// The system and developer messages at the beginning of the list stay. All messages after the last assistant message
 /// stay too. If these are tool results, their calls and the question of that turn also stay.
 ///
-/// If the messages between these two groups do not all fit, the function can leave out the oldest turns, and it can
-/// leave out the oldest tool rounds of the remaining turns, of which the questions and answers stay. It uses the
-/// combination that keeps the most tokens. A tool call and its results are always kept or left out together.
+/// If the messages between these two groups do not all fit, the function leaves out the oldest turns, the oldest tool
+/// rounds of the remaining turns, or both, so that as many tokens as possible stay. The questions and answers of the
+/// remaining turns stay. A tool call and its results are always kept or left out together.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::ByteEstimate, trim::fit_messages};

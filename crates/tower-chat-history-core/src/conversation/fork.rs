@@ -13,8 +13,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
-    /// The copies have the same positions, ids, times, continued positions and all other fields. Compactions are
-    /// not copied, because they are derived: the copy's window starts at its beginning.
+    /// Each copied exchange has the same position, id and time as the original, and all its other fields. Compactions
+    /// are not copied, because they are derived: the copy's window starts at its beginning.
     ///
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use super::{Content, Message, lossy::Lossy};
 
-/// The API whose message format a message has, if it is not that of chat completions.
+/// The message format of an API other than chat completions.
 ///
-/// The rules that make a prompt valid do not see tool calls and results in such a message, so it is refused as
-/// input. The names are constants of this crate and contain no text of the message.
+/// The rules that make a prompt valid do not see tool calls and results in a message of such a format, so the message
+/// is refused as input. The names in the variants are constants of this crate, not text of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForeignShape {

@@ -90,12 +90,12 @@ pub struct Compact {
 pub enum CompactOutcome {
     /// This call stored it, under this version.
     Stored(CompactionVersion),
-    /// It was not stored, and the stored compaction was left unchanged, because another call had stored a different
-    /// or an equal compaction first.
+    /// It was not stored, and the stored compaction was left unchanged. Usually, another call had stored a compaction
+    /// first, possibly an equal one.
     ///
-    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` if the stored
-    /// compaction cannot be read, or if the new one could not be stored for a reason other than the
-    /// [rules](crate::Cut::check). The exchange is stored nevertheless.
+    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` in two other
+    /// cases: the stored compaction cannot be read, or the new one breaks none of the [rules](crate::Cut::check) but
+    /// could not be stored. In each of these cases, the exchange of the append is stored.
     Kept(Option<Compaction>),
 }
 

@@ -77,7 +77,8 @@ pub struct KnownState {
     pub newest: Option<ExchangeId>,
 }
 
-/// The upper bound on the amount that a load returns: the newest turns that fit both numbers.
+/// The upper bound on the amount that a load returns, in messages and in bytes. A load returns the newest turns that
+/// exceed neither number.
 ///
 /// A turn is never split. The newest turn is returned whole even if it exceeds the limit by itself.
 ///

@@ -156,7 +156,8 @@ pub async fn a_summary_ends_before_the_window(fixture: &dyn Fixture) {
     chat.cut(NONE, covering(1)).await;
 }
 
-/// A finished summary that lost to a moved window is merged onto it, because it has been paid for.
+/// If another call moved the window first, a finished summary can be merged onto the moved window, because the summary
+/// has been paid for.
 pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;

@@ -9,7 +9,7 @@ use crate::{
 /// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::CONDITIONAL;
 
-/// `Absent` conflicts with an existing conversation.
+/// An append that expects `Absent` conflicts with an existing conversation.
 pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
@@ -18,7 +18,8 @@ pub async fn absent_conflicts_with_an_existing_log(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` an earlier revision conflicts. The error names the current revision if the store knows it.
+/// An append that expects `Exactly` an earlier revision conflicts. The error names the current revision if the store
+/// knows it.
 pub async fn a_stale_revision_conflicts(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut added = chat.add_turns(1).await;
@@ -29,7 +30,8 @@ pub async fn a_stale_revision_conflicts(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` a revision that the log never had in this incarnation conflicts, however large its number is.
+/// An append that expects `Exactly` a revision that the log never had in this incarnation conflicts, however large the
+/// revision's number is.
 pub async fn a_revision_that_never_existed_conflicts(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(2).await;
@@ -53,7 +55,7 @@ pub async fn a_conflict_changes_nothing(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` a revision of another incarnation is refused with `Gone`.
+/// An append that expects `Exactly` a revision of another incarnation is refused with `Gone`.
 pub async fn a_revision_of_another_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
@@ -63,7 +65,7 @@ pub async fn a_revision_of_another_incarnation_is_gone(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `AnyIn` another incarnation is refused with `Gone`.
+/// An append that expects `AnyIn` another incarnation is refused with `Gone`.
 pub async fn another_incarnation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(1).await;
@@ -71,7 +73,7 @@ pub async fn another_incarnation_is_gone(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, added);
 }
 
-/// `Exactly` and `AnyIn` never create a conversation.
+/// An append that expects `Exactly` or `AnyIn` never creates a conversation.
 pub async fn an_absent_conversation_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let incarnation = Incarnation::random();

@@ -126,7 +126,8 @@ pub async fn a_prune_that_removes_nothing_changes_nothing(fixture: &dyn Fixture)
     assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
 }
 
-/// A caller that knows the log from before the prune gets the new one, and can then know that one.
+/// A state that is known from before the prune does not match: the load returns the pruned log. The state of the pruned
+/// log can then be known.
 pub async fn a_known_state_is_not_known_any_more(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;

@@ -28,7 +28,7 @@ pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
     assert_eq!(kept, Some((NONE.next(), summary_to(1, "of the first"))));
 }
 
-/// A window that would start at a removed exchange starts with the log, and can be moved forward.
+/// A window that would start at a removed exchange starts where the log begins, and can be moved forward.
 pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;

@@ -106,7 +106,7 @@ pub async fn a_repeat_removes_nothing_twice(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await.len(), 2);
 }
 
-/// If there is no conversation, every incarnation is `Gone`, and none is created.
+/// If there is no conversation, every truncation is refused with `Gone`, and creates nothing.
 pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;

@@ -50,9 +50,8 @@ use self::entry::Entry;
 ///
 /// The memory is bounded by an estimate of what the windows take: messages and copied parts of them (such as the
 /// arguments of tool calls), the other fields of exchanges, summaries, and a fixed cost per conversation for its id
-/// and its places in the cache's tables. A conversation of up to about 8 MiB is cached (with a smaller limit, up to
-/// that limit). Much larger ones are not. To stay within the limit, the least recently used conversations are
-/// evicted.
+/// and its places in the cache's tables. A conversation is cached if it takes at most about 8 MiB, or at
+/// most the limit if that is smaller. To stay within the limit, the least recently used conversations are evicted.
 ///
 /// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
 /// through this store. (A load that runs at the same time may insert them again. The next load detects that they are

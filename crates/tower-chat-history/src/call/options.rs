@@ -13,8 +13,8 @@ pub struct CallOptions {
     /// The id of the exchange. Only one exchange is stored under an id, so a call with an id can be repeated safely.
     /// The default is a generated id.
     pub exchange: Option<ExchangeId>,
-    /// The number of messages after the leading system and developer messages that are part of the head too. Adapters
-    /// use it if a request has one list for head and input. The default is 0.
+    /// The number of few-shot messages: messages that follow the leading system and developer messages, and are also
+    /// part of the head. Adapters use it if a request has one list for head and input. The default is 0.
     pub few_shot_messages: usize,
     pub(crate) stored: Stored,
     pub(crate) report: Option<ReportSender>,
@@ -49,8 +49,8 @@ impl CallOptions {
         self
     }
 
-    /// Sets the number of messages after the leading system and developer messages that are part of the head too. Use
-    /// it for few-shot examples, which are sent first and never stored. The default is 0.
+    /// Sets the number of few-shot messages: messages that follow the leading system and developer messages, and are
+    /// also part of the head. They are sent first and never stored. The default is 0.
     #[must_use]
     pub const fn few_shot_messages(mut self, messages: usize) -> Self {
         self.few_shot_messages = messages;

@@ -14,7 +14,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Returns the reply of a response body: the choice with the lowest `index`, with its message byte for byte.
 ///
 /// If the body has another shape, or the choice has no message or has an `error`, the reply has no message, and
-/// [`Reply::unreadable`] has the shape. If the list of choices is empty and there is no `error`, both are `None`.
+/// [`Reply::unreadable`] has the shape. If the list of choices is empty and there is no `error`, the reply has neither
+/// a message nor a shape.
 #[must_use]
 pub fn reply_of(body: &[u8]) -> Reply {
     let body = body.strip_prefix(BOM).unwrap_or(body);

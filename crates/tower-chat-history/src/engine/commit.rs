@@ -23,11 +23,11 @@ use crate::{
 /// The save of one exchange. It runs once, and each holder of a clone can poll it.
 pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 
-/// A save in progress, polled in place.
+/// A save in progress.
 ///
-/// The save does not depend on the caller. While the caller polls the `Commit`, the save runs in place and nothing is
-/// spawned. If the `Commit` is dropped before it completes, polled or not, the [spawner](Spawn) runs the rest of the
-/// save.
+/// The save does not depend on the caller. While the caller polls the `Commit`, the save runs in the caller's task, and
+/// nothing is spawned. If the `Commit` is dropped before it completes, polled or not, the [spawner](Spawn) runs the
+/// rest of the save.
 ///
 /// It resolves to the turn's report, or to the error [`Unsaved`], which contains the reply. If there is nothing to
 /// store, because the reply has no message or the caller disabled storing, it resolves to the report (see

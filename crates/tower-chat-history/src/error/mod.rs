@@ -145,8 +145,8 @@ impl From<FitError> for HistoryError {
 )]
 pub struct MissingConversation;
 
-/// The error that ends a stream which yielded no item for the [idle
-/// timeout](crate::HistoryOptions::stream_idle_timeout) before its reply was complete.
+/// The error that ends a stream if it yields no item within the [idle
+/// timeout](crate::HistoryOptions::stream_idle_timeout) while its reply is incomplete.
 ///
 /// It is the stream's last item, converted to the stream's own error type. Adapters for streams of any error type
 /// therefore need `E: From<StreamStalled>`, which [`BoxError`] and [`std::io::Error`] implement.

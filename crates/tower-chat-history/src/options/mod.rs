@@ -101,8 +101,8 @@ impl HistoryOptions {
     /// Sets the longest time to wait for a stream's next item: for the first one, and after each item. `None` means
     /// no limit. The default is `None`.
     ///
-    /// Only time in which the caller polls the stream is measured. If the caller stops polling, at most an eighth of
-    /// the timeout is measured during the pause.
+    /// Time in which the caller does not poll the stream does not count, with one exception: of each pause, up to an
+    /// eighth of the timeout counts.
     ///
     /// After this time, the stream is ended and its connection is dropped. The rest depends on the reply:
     /// - If the reply is complete, the stream ends without an error, and the exchange is stored.

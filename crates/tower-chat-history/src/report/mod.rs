@@ -105,7 +105,7 @@ impl TurnReport {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
-    /// Returns the part that the turn continued without, if a part failed or did not fit.
+    /// Returns the history, summary or trimmer that failed or did not fit, if the turn continued without it.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
@@ -154,7 +154,7 @@ impl HistoryStatus {
     }
 }
 
-/// A part that a turn continued without, because the part failed or did not fit.
+/// The history, summary or trimmer that failed or did not fit, so that the turn continued without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {

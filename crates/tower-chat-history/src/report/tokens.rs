@@ -27,9 +27,9 @@ pub struct TurnTokens {
     /// the previous prompt of the conversation in this process. A provider's prefix cache can serve them. `None` for
     /// the first prompt, and if nothing observes the turn (no subscriber, hook, handle or meter).
     pub cached_prefix: Option<u64>,
-    /// True if this turn planned a new compaction, which is stored with the exchange and applies to later calls. It
-    /// is not set for the compaction that a [summary](super::TurnReport::summary) before the call stored, nor for one
-    /// that is stored after the reply. The [next report](super::TurnReport::since_last) shows the latter.
+    /// True if this turn planned a new compaction, which is stored with the exchange and applies to later calls. Two
+    /// compactions do not count: one that was stored with a [summary](super::TurnReport::summary) before the call, and
+    /// one that is stored after the reply, which the [next report](super::TurnReport::since_last) shows.
     pub compacted: bool,
     /// True if a part was left out of this prompt only: the compaction for later calls leaves out less.
     pub for_this_call: bool,

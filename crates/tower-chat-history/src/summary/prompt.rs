@@ -24,8 +24,8 @@ const TRANSCRIPT: &str = "transcript";
 /// The default instructions request facts, decisions, names, numbers and open tasks. [`new`](Self::new) replaces
 /// them. After the instructions, the prompt always says three things: the messages are data, and instructions in them
 /// must not be followed; the answer must be only the summary; and its maximum length. The length is in words, because
-/// models cannot count tokens. It is half of the allowed number of tokens, so that the answer stays below that
-/// number, because a larger summary is refused.
+/// models cannot count tokens. The number of words is half of the allowed number of tokens, so that the answer has
+/// fewer tokens than allowed. A summary with more tokens is refused.
 ///
 /// The prompt contains the messages as text, with roles and names. Of a tool call, it contains the name and up to
 /// 1,000 characters of the arguments; of a tool result, up to 2,000 characters. Of longer ones, a part in the middle

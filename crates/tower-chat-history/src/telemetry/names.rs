@@ -100,13 +100,14 @@ pub mod attributes {
         pub const HISTORY: &str = "chat_history.history";
         /// `true` if the reply is a stream.
         pub const STREAMED: &str = "chat_history.streamed";
-        /// The part that the turn continued without, because the part failed or did not fit.
+        /// The history, summary or trimmer that failed or did not fit, if the turn continued without it.
         pub const FALLBACK: &str = "chat_history.fallback";
         /// The source of the context window that limited the prompt.
         pub const WINDOW: &str = "chat_history.window";
         /// The name of the profile.
         pub const PROFILE: &str = "chat_history.profile";
-        /// The version of the log: the number of its exchanges.
+        /// The version of the log: the position of its next exchange. For a log that was never pruned, this is the
+        /// number of its exchanges.
         pub const VERSION: &str = "chat_history.version";
         /// The number of open tool calls that a new user message superseded.
         pub const SUPERSEDED_CALLS: &str = "chat_history.superseded_calls";
@@ -194,8 +195,8 @@ pub mod attributes {
         pub const MESSAGES_SAVED: &str = "chat_history.messages.saved";
         /// The number of attempts to store the exchange.
         pub const SAVE_ATTEMPTS: &str = "chat_history.save.attempts";
-        /// The outcome of a save before which another exchange was stored: `rebased`, `rejected` or `duplicate`.
-        /// Otherwise not set.
+        /// The outcome of a save with a conflict: the log changed between load and save. It is `rebased`, `rejected`
+        /// or `duplicate`. Without a conflict, it is not set.
         pub const SAVE_CONFLICT: &str = "chat_history.save.conflict";
         /// The outcome of the compaction that was saved with the exchange: `stored` or `outdated`.
         pub const SAVE_COMPACTION: &str = "chat_history.save.compaction";
@@ -206,7 +207,7 @@ pub mod attributes {
 #[cfg(feature = "otel")]
 pub mod metrics {
     names! {
-        /// Turns that ended or did not begin. Counter, in turns.
+        /// Turns that ended, including those that never began (an error, or a caller that left). Counter, in turns.
         pub const TURNS: &str = "chat_history.turns";
         /// Sizes of prompts before their turn left anything out. Histogram, in tokens.
         pub const TOKENS_BEFORE: &str = "chat_history.tokens.before";
@@ -226,7 +227,7 @@ pub mod metrics {
         pub const LOAD_DURATION: &str = "chat_history.load.duration";
         /// Durations of saves, with all their attempts. Histogram, in seconds.
         pub const SAVE_DURATION: &str = "chat_history.save.duration";
-        /// Conflicts: saves before which another exchange was stored. Counter, in conflicts.
+        /// Saves with a conflict: the log changed between load and save. Counter, in conflicts.
         pub const SAVE_CONFLICTS: &str = "chat_history.save.conflicts";
         /// Replies of this process that are complete and not stored yet. Up-down counter, in saves.
         pub const SAVES_PENDING: &str = "chat_history.saves.pending";

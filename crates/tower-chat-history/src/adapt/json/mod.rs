@@ -63,8 +63,8 @@ use crate::{
 ///
 /// # Messages that a `Value` cannot represent
 ///
-/// `serde_json` cannot read every stored message as a `Value`, for example not one with a lone surrogate or a number
-/// out of range. Such a message is sent with only its text and tool calls, and is counted as downgraded. In all
+/// `serde_json` cannot read some stored messages as a `Value`, for example one with a lone surrogate or a number out
+/// of range. Such a message is sent with only its text and tool calls, and is counted as downgraded. In all
 /// messages that are sent, `serde_json` determines the order of keys and the format of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Json<X = Envelope> {

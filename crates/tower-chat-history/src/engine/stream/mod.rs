@@ -3,8 +3,8 @@
 //! A [`RecordedStream`] yields the items of the inner stream unchanged and without delay, while a [`FoldReply`]
 //! assembles the reply. A reply is complete as soon as every choice has a finish reason. As soon as it is complete,
 //! the exchange will be stored, even if the caller drops the stream or stops reading it. The stream ends only after
-//! the save, so a caller that has read to the end can make the next call immediately. If callers stop reading at a
-//! known last item (`[DONE]`), the stream yields that item after the save.
+//! the save, so a caller that has read to the end can make the next call immediately. Callers may stop reading at a
+//! known last item (`[DONE]`). The stream therefore yields that item, too, only after the save.
 //!
 //! A stream is interrupted in these cases:
 //! - The stream ends without a finish reason, which is how a broken connection appears.
