@@ -36,7 +36,7 @@ pub enum InputError {
         position: usize,
     },
     /// A message has the format of another API than chat completions.
-    #[error("message {position} is not in the chat completions format: {shape}")]
+    #[error("message {position} is not in the chat-completions format: {shape}")]
     Foreign {
         /// The index of the message, counted from the first message after the head, or in the messages of
         /// `store_instead`.
@@ -65,7 +65,7 @@ pub enum InputError {
         call_ids: Vec<String>,
     },
     /// The input answers the open calls and the messages of `store_instead` do not, or the other way around.
-    #[error("`store_instead` and the input must either both answer the open tool calls, or neither")]
+    #[error("either both the input and `store_instead` answer the open tool calls, or neither does")]
     InsteadDiffers,
     /// The conversation waits for tool results, and the policy allows no new question.
     #[error("{calls} tool calls are open: send their results first")]
@@ -80,7 +80,7 @@ pub enum InputError {
 /// Send only new messages, or import the messages that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("message {position} after the head (counted from 0) {}", match .seq {
+#[error("message {position} (counted from 0 after the head) {}", match .seq {
     Some(seq) => format!("differs from the stored message of exchange {seq}"),
     None => "precedes all stored messages".to_owned(),
 })]

@@ -60,7 +60,7 @@ pub enum OpenError {
     /// [`PostgresOptions::schema_owner`](crate::PostgresOptions::schema_owner).
     #[error(
         "{} schema {schema} belongs to the role {owner}, which is neither the current role nor one that it is a member of \
-         (if it is to be trusted, name it by PostgresOptions::schema_owner)",
+         (if you trust this role, set PostgresOptions::schema_owner to it)",
         Object(object.as_deref())
     )]
     Owner {

@@ -41,7 +41,7 @@ pub(crate) struct Panicked;
 
 /// A trigger of the database's owner prevented that a row was written, without an error.
 #[derive(Debug, thiserror::Error)]
-#[error("the database did not write a row: it has a trigger that this store does not create")]
+#[error("the database did not write a row: it has a trigger that this store did not create")]
 pub(crate) struct NotWritten;
 
 impl NotWritten {
