@@ -41,7 +41,7 @@
 //! | [durability](guide::durability) | settings that decide if an acknowledged append can be lost |
 //! | [failures](guide::failures) | repetitions, time limits, late requests, damaged rows, errors |
 //! | [schema](guide::schema) | tables, migrations, rolling upgrades |
-//! | [rights](guide::rights) | grants for the application's role, and the trust in the schema's owner |
+//! | [rights](guide::rights) | grants for the application's role, and why the schema's owner must be trusted |
 //! | [settings](guide::settings) | server settings that matter, and PgBouncer |
 //! | [costs](guide::costs) | statements and round trips of each call, batching |
 //! | [tls](guide::tls) | rustls and other TLS libraries |

@@ -1,8 +1,8 @@
 //! Finds the messages of a long conversation that matter again, and renders them for the model.
 //!
 //! A model's window shows the newest part of a conversation. This crate is the pure part of *recall*: it indexes the
-//! log, searches what is before the window for the words of the next input, selects messages within an allowance of
-//! tokens, and renders them as delimited reference data. It has no I/O, no runtime and no model.
+//! log, searches the part of the log before the window for the words of the next input, selects messages within an
+//! allowance of tokens, and renders them as delimited reference data. It has no I/O, no runtime and no model.
 //!
 //! ```
 //! use tower_chat_history_core::{Message, Recorded, Seq};
@@ -45,20 +45,21 @@
 //!
 //! # Guarantees
 //!
-//! - **Same result everywhere.** A search depends on the log and its range, not on what is indexed already, in which
-//!   store, or in which parts. Scores are equal to the last bit on one machine. Machines whose `ln` and `log2`
-//!   differ in the last bit can order nearly equal scores differently.
-//! - **Bounded work.** A text has at most 128 passages of at most 1,024 terms, a word 64 characters. A query has
-//!   at most 256 words, of which the 32 rarest are scored, and reads at most 65,536 postings. Nothing recurses over
-//!   input.
-//! - **Damaged records are errors.** Any bytes can be decoded without a panic, within memory in proportion to the
-//!   bytes.
+//! - **Same result everywhere.** The result of a search depends only on the log and on the range. It does not depend on
+//!   the part of the log that is indexed already, on the store, or on the division of the index into parts. Scores are
+//!   equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order nearly equal
+//!   scores differently.
+//! - **Bounded work.** A text has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
+//!   characters. The rest is not indexed. A query has at most 256 words, of which the 32 rarest are scored, and reads
+//!   at most 65,536 postings. Nothing recurses over input.
+//! - **Damaged records are errors.** Decoding never panics, whatever the bytes are. The memory that it needs is
+//!   proportional to their number.
 //! - **Nothing breaks out.** A rendered block has exactly one opening and one closing tag, whatever the messages say.
 //!
 //! # Stemmers
 //!
-//! Stems are those of [Snowball](https://snowballstem.org), by the crate `frostem` (BSD-3-Clause, no dependencies,
-//! no `unsafe`). It is generated from Snowball's sources after each of their changes, and tantivy uses it.
+//! Stems are those of [Snowball](https://snowballstem.org), by the crate `frostem` (BSD-3-Clause, no dependencies, no
+//! `unsafe`). `frostem` is generated anew from Snowball's sources after each of their changes, and tantivy uses it.
 //! `rust-stemmers` had its last release in 2019 and panics for some Greek words. `tantivy-stemmers` depends on
 //! tantivy's tokenizer API, and `snowball_stemmers_rs` on serde's macros, without features for single languages. The
 //! [analyzer's id](Analyzer::id) contains a checksum of sample stems, because a later version may stem differently.

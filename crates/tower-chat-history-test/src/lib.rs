@@ -37,9 +37,9 @@
 //!
 //! # Time
 //!
-//! Delays use tokio's timer, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. It
-//! needs tokio's feature `test-util`, which this crate does not enable: run `cargo add --dev tokio --features
-//! macros,rt,test-util`.
+//! Delays use tokio's timer, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. The
+//! paused clock needs tokio's feature `test-util`, which this crate does not enable: run `cargo add --dev tokio
+//! --features macros,rt,test-util`.
 //!
 //! # Features
 //!
