@@ -10,7 +10,7 @@
 //! - A tool result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left
 //!   out.
 //! - Any other message first closes the open calls. Each gets a constant result which says that it was abandoned.
-//! - A blank reply is left out.
+//! - A blank reply is left out. It closes no calls.
 //! - An entry of `tool_calls` that no result can answer (it has no id, or is not an object) is left out. If no entry
 //!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
 //!

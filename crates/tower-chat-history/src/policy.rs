@@ -97,7 +97,8 @@ pub enum OnSaveFailure {
     #[default]
     Fail,
     /// Returns the response. Only the [report](crate::TurnReport), which the hook and the caller's handle receive,
-    /// contains the error.
+    /// contains the error. This policy applies to the layer: [`Turn::commit`](crate::Turn::commit) always returns the
+    /// error.
     Report,
 }
 

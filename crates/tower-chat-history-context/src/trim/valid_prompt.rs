@@ -37,7 +37,8 @@ use crate::{
 ///
 /// Returns [`FitError::DoesNotFit`] if the messages that have to stay are larger than `max_tokens`. Returns
 /// [`FitError::Input`] if the list has no message after its system and developer messages, if it ends with an assistant
-/// message, or if it ends with tool results that do not answer exactly the calls before them.
+/// message, or if the tool results of its input (the messages after the last assistant message) do not answer exactly
+/// the calls before them.
 pub fn fit_messages<C>(messages: &[Message], max_tokens: u64, counter: &C) -> Result<Vec<Message>, FitError>
 where
     C: TokenCounter + ?Sized,
