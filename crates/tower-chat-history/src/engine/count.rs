@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tower_chat_history_context::{
     RequestInfo,
     budget::PromptTokens,
-    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, tokens_of},
+    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter},
 };
 use tower_chat_history_core::{Message, TokenCounts};
 
@@ -134,13 +134,23 @@ impl Counting {
         let takes_long =
             unknown.map(Message::bytes).sum::<usize>() >= BLOCKING_THRESHOLD_BYTES || !self.counter.is_ready();
         let counts = match runtime.filter(|_| takes_long) {
-            None => caught(&self.counter, messages),
+            None => self.counts(messages),
             Some(runtime) => {
-                let (counter, messages) = (Arc::clone(&self.counter), messages.to_vec());
-                runtime.spawn_blocking(move || caught(&counter, &messages)).await.ok().flatten()
+                let (counting, messages) = (self.clone(), messages.to_vec());
+                runtime.spawn_blocking(move || counting.counts(&messages)).await.ok().flatten()
             }
         };
         Some(TokenCounts { counter: name.to_string(), counts: counts? })
+    }
+
+    /// Returns the cached or new counts of messages, or `None` if the counter panics.
+    fn counts(&self, messages: &[Message]) -> Option<Vec<u32>> {
+        let count = || messages.iter().map(|message| self.cache.tokens_of(&self.counter, message)).collect();
+        let counts = catch_unwind(AssertUnwindSafe(count)).ok();
+        if counts.is_none() {
+            tracing::error!("the token counter panicked; the exchange is stored without counts");
+        }
+        counts
     }
 }
 
@@ -169,15 +179,6 @@ impl fmt::Debug for Counting {
     }
 }
 
-fn caught(counter: &Arc<Guarded>, messages: &[Message]) -> Option<Vec<u32>> {
-    let count = || messages.iter().map(|message| tokens_of(counter, message)).collect();
-    let counts = catch_unwind(AssertUnwindSafe(count)).ok();
-    if counts.is_none() {
-        tracing::error!("the token counter panicked; the exchange is stored without counts");
-    }
-    counts
-}
-
 /// Returns the result of a call of the counter, or the fallback if the counter panics.
 fn without_panic<T>(call: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
@@ -188,7 +189,10 @@ fn without_panic<T>(call: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T
 
 #[cfg(test)]
 mod tests {
-    use std::thread::{self, ThreadId};
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        thread::{self, ThreadId},
+    };
 
     use super::*;
 
@@ -272,5 +276,27 @@ mod tests {
         assert_eq!(counting(false).exchange(&messages, None).await, None);
         let parts = counting(false).prompt(&RequestInfo::new(), &[], &messages, None).await;
         assert_eq!(parts.input, u64::from(ByteEstimate::new().count_message(&messages[0])));
+    }
+
+    #[tokio::test]
+    async fn equal_messages_of_two_exchanges_are_counted_once() {
+        /// Counts its calls.
+        #[derive(Debug)]
+        struct CountsCalls(Arc<str>, AtomicU32);
+
+        impl TokenCounter for CountsCalls {
+            fn name(&self) -> Option<&Arc<str>> {
+                Some(&self.0)
+            }
+
+            fn count_text(&self, _: &str) -> u32 {
+                self.1.fetch_add(1, Ordering::Relaxed) + 1
+            }
+        }
+
+        let counting = Counting::new(&Arc::default(), Arc::new(CountsCalls("counts_calls".into(), AtomicU32::new(0))));
+        let first = counting.exchange(&[Message::assistant("ok")], None).await.unwrap();
+        let second = counting.exchange(&[Message::assistant("ok")], None).await.unwrap();
+        assert_eq!(first.counts, second.counts, "a second count would be higher");
     }
 }
