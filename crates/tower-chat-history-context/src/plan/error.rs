@@ -1,5 +1,7 @@
 //! The errors of calls that cannot be sent.
 
+use std::fmt;
+
 use tower_chat_history_core::{ForeignShape, Seq};
 
 use crate::budget::DoesNotFit;
@@ -51,7 +53,7 @@ pub enum InputError {
         position: usize,
     },
     /// A tool result answers no open call: it is late, repeated, or belongs to another conversation.
-    #[error("message {position} is a result for tool call {call_id:?}, which is not open")]
+    #[error("message {position} is a result for tool call {}, which is not open", Ids(&[call_id]))]
     UnexpectedResult {
         /// The index of the message in the input.
         position: usize,
@@ -59,7 +61,7 @@ pub enum InputError {
         call_id: String,
     },
     /// Tool calls have no result.
-    #[error("tool calls without a result: {}", call_ids.join(", "))]
+    #[error("tool calls without a result: {}", Ids(call_ids))]
     Unanswered {
         /// The ids of the calls.
         call_ids: Vec<String>,
@@ -73,6 +75,27 @@ pub enum InputError {
         /// The number of open calls.
         calls: usize,
     },
+}
+
+/// Shows ids of tool calls, which models and callers choose: the first 5, with at most 64 characters each, and the
+/// number of the others.
+struct Ids<'a, T>(&'a [T]);
+
+impl<T: AsRef<str>> fmt::Display for Ids<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MAX_IDS: usize = 5;
+        const MAX_CHARS: usize = 64;
+        for (at, id) in self.0.iter().take(MAX_IDS).enumerate() {
+            let id = id.as_ref();
+            let end = id.char_indices().nth(MAX_CHARS).map_or(id.len(), |(end, _)| end);
+            let (separator, ellipsis) = (if at == 0 { "" } else { ", " }, if end < id.len() { "..." } else { "" });
+            write!(f, "{separator}{:?}{ellipsis}", &id[..end])?;
+        }
+        match self.0.len().saturating_sub(MAX_IDS) {
+            0 => Ok(()),
+            others => write!(f, " and {others} others"),
+        }
+    }
 }
 
 /// A transcript that differs from the end of the log. The caller has changed it, or it belongs to another conversation.
@@ -89,4 +112,24 @@ pub struct TranscriptError {
     pub position: usize,
     /// The exchange that has a different message at its position, or `None` if the message precedes the whole log.
     pub seq: Option<Seq>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_shows_at_most_five_ids_of_64_characters() {
+        let call_ids = (0..20_000).map(|at| format!("{at}{}", "é".repeat(100))).collect();
+        let text = InputError::Unanswered { call_ids }.to_string();
+        assert!(text.ends_with("... and 19995 others"), "{text}");
+        assert_eq!(text.matches('é').count(), 5 * 63);
+        let unexpected = InputError::UnexpectedResult { position: 3, call_id: "x".repeat(1_000) }.to_string();
+        assert_eq!(
+            unexpected,
+            format!("message 3 is a result for tool call \"{}\"..., which is not open", "x".repeat(64))
+        );
+        let two = InputError::Unanswered { call_ids: vec!["a".to_owned(), "b\n".to_owned()] };
+        assert_eq!(two.to_string(), r#"tool calls without a result: "a", "b\n""#);
+    }
 }
