@@ -100,25 +100,28 @@ impl LogIndex {
         missing
     }
 
-    /// Returns the blocks of a range that are in no part, in order: whole ones only, from multiples of 64 on.
-    #[must_use]
-    pub fn due(&self, within: Range<Seq>) -> Vec<Range<Seq>> {
+    /// Returns the blocks of a range that are in no part, in order: whole ones only, from multiples of 64 on. The
+    /// number of blocks depends on the range, so they are created one by one.
+    pub fn due(&self, within: Range<Seq>) -> impl Iterator<Item = Range<Seq>> + use<> {
         let blocks = |gap: Range<Seq>| {
             let blocks = gap.start.get().div_ceil(IndexPart::BLOCK)..gap.end.get() / IndexPart::BLOCK;
             blocks.map(|block| Seq::new(block * IndexPart::BLOCK)..Seq::new((block + 1) * IndexPart::BLOCK))
         };
-        self.missing(within).into_iter().flat_map(blocks).collect()
+        self.missing(within).into_iter().flat_map(blocks)
     }
 
     /// Indexes all blocks that are [due](Self::due) in these exchanges, and merges blocks that make up a segment.
     ///
-    /// The exchanges must be neighbors in the log, in order. `first` is the position of the log's first exchange,
-    /// which is not 0 if the log was pruned: a block of which only positions before it are missing is whole.
+    /// The exchanges must be neighbors in the log, in order: those after a gap are not indexed. `first` is the position
+    /// of the log's first exchange, which is not 0 if the log was pruned: a block of which only positions before it are
+    /// missing is whole.
     ///
     /// # Errors
     ///
     /// Returns an error if a block that was [stored](Self::from_parts) is damaged.
     pub fn cover(&mut self, first: Seq, exchanges: &[Recorded]) -> Result<(), DecodeError> {
+        let neighbors = exchanges.windows(2).take_while(|pair| pair[0].seq.next() == pair[1].seq).count() + 1;
+        let exchanges = &exchanges[..neighbors.min(exchanges.len())];
         let (Some(from), Some(last)) = (exchanges.first(), exchanges.last()) else { return Ok(()) };
         let begins_log = from.seq <= first;
         let start = if begins_log { first.get() / IndexPart::BLOCK * IndexPart::BLOCK } else { from.seq.get() };
