@@ -6,8 +6,8 @@ mod compactions;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, Exchange, Expect, HistoryStore,
-    HistoryStoreExt, KnownState, Load, LoadLimit, Loaded, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
+    Append, Compact, CompactionVersion, ConversationId, Cut, Derived, Exchange, Expect, HistoryStore, HistoryStoreExt,
+    KnownState, Load, LoadLimit, Loaded, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::NewerLayout;
 
