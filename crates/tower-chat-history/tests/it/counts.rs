@@ -65,7 +65,7 @@ async fn an_exchange_is_stored_with_its_counts() {
         HistoryOptions::new().context(ContextOptions::new().token_counter(counter.clone())),
     );
     turn(&engine, ask("four"), "eleven long").await;
-    turn(&engine, ask("four"), "").await;
+    turn(&engine, ask("five"), "").await;
 
     let log = reloaded(&store).await;
     let counts: Vec<_> = log.iter().map(|exchange| exchange.tokens.clone().unwrap()).collect();
