@@ -90,9 +90,17 @@ pub struct Cut {
     /// A tool result is replaced by a placeholder in prompts if it and the message after its round are before this
     /// position.
     pub cleared_before: Seq,
+    /// The [recalled messages](crate::Exchange::recalled) of an exchange before this position are left out of prompts.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub recalled_from: Seq,
     /// The text that is sent in place of the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
+fn is_first(seq: &Seq) -> bool {
+    *seq == Seq::FIRST
 }
 
 /// A text that summarizes the beginning of a conversation.
@@ -129,10 +137,11 @@ impl std::fmt::Debug for Summary {
 }
 
 impl Cut {
-    /// Creates a cut whose window starts at `seq`, without a summary.
+    /// Creates a cut whose window starts at `seq`, without a summary. No recalled messages are left out.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
-        Self { window_start: seq, rounds_start: seq, cleared_before: seq, summary: None }
+        let recalled_from = Seq::FIRST;
+        Self { window_start: seq, rounds_start: seq, cleared_before: seq, recalled_from, summary: None }
     }
 
     /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
@@ -164,6 +173,7 @@ impl Cut {
         let back = self.window_start < stored.window_start
             || self.rounds_start < stored.rounds_start
             || self.cleared_before < stored.cleared_before
+            || self.recalled_from < stored.recalled_from
             || self.covers_to() < stored.covers_to();
         if back {
             return Err(CompactionError::GoesBack);
@@ -171,7 +181,8 @@ impl Cut {
         if self.covers_to() > self.window_start {
             return Err(CompactionError::CoversWindow);
         }
-        if self.window_start.get() >= len || self.rounds_start.get() > len || self.cleared_before.get() > len {
+        let latest = self.rounds_start.max(self.cleared_before).max(self.recalled_from);
+        if self.window_start.get() >= len || latest.get() > len {
             return Err(CompactionError::BeyondLog);
         }
         if self.window_start != Seq::FIRST && !opens_turn(self.window_start) {
@@ -192,6 +203,7 @@ impl Cut {
             window_start: self.window_start,
             rounds_start: self.rounds_start.min(end),
             cleared_before: self.cleared_before.min(end),
+            recalled_from: self.recalled_from.min(end),
             summary: self.summary.clone(),
         })
     }
@@ -207,6 +219,7 @@ impl Cut {
             window_start: self.window_start.max(stored.window_start),
             rounds_start: self.rounds_start.max(stored.rounds_start),
             cleared_before: self.cleared_before.max(stored.cleared_before),
+            recalled_from: self.recalled_from.max(stored.recalled_from),
             summary: self.summary.clone(),
         })
     }
@@ -242,6 +255,7 @@ mod tests {
             window_start: Seq::new(window),
             rounds_start: Seq::new(rounds),
             cleared_before: Seq::FIRST,
+            recalled_from: Seq::FIRST,
             summary: covers.map(|to| Summary::new("s", Seq::new(to))),
         }
     }
@@ -253,6 +267,11 @@ mod tests {
             assert_eq!(back.check(Some(&stored), 10, |_| true), Err(CompactionError::GoesBack), "{back:?}");
         }
         assert_eq!(stored.check(Some(&stored), 10, |_| true), Ok(()));
+        let mut recalled = stored.clone();
+        recalled.recalled_from = Seq::new(10);
+        assert_eq!(recalled.check(Some(&stored), 10, |_| true), Ok(()));
+        assert_eq!(stored.check(Some(&recalled), 10, |_| true), Err(CompactionError::GoesBack));
+        assert_eq!(recalled.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
     }
 
     #[test]
@@ -279,11 +298,12 @@ mod tests {
     #[test]
     fn a_truncated_cut_ends_with_the_log() {
         let mut whole = cut(4, 8, Some(2));
-        whole.cleared_before = Seq::new(6);
+        (whole.cleared_before, whole.recalled_from) = (Seq::new(6), Seq::new(7));
         assert_eq!(whole.truncated_to(8), Some(whole.clone()));
         for len in [7, 6, 5] {
             let mut lowered = cut(4, len, Some(2));
             lowered.cleared_before = Seq::new(len.min(6));
+            lowered.recalled_from = Seq::new(len.min(7));
             assert_eq!(whole.truncated_to(len), Some(lowered.clone()));
             assert_eq!(lowered.check(None, len, |seq| seq == Seq::new(4)), Ok(()), "it obeys the rules of the log");
         }

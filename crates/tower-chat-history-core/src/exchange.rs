@@ -8,6 +8,7 @@ use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
     message::Message,
+    recalled::Recalled,
     seq::Seq,
     timestamp::Timestamp,
 };
@@ -43,6 +44,12 @@ pub struct Exchange {
     pub usage: Option<Usage>,
     /// `true` if the stream was interrupted and the reply is only the part that arrived.
     pub incomplete: bool,
+    /// The earlier messages that were shown again before the input, if there were any.
+    ///
+    /// They are not a part of the exchange's record, because they are derived from other exchanges: a
+    /// [prune](crate::Derived::Erase) can remove them. They do not count in [`bytes`](Self::bytes) and in
+    /// [`counted_messages`](Self::counted_messages).
+    pub recalled: Option<Recalled>,
 }
 
 impl Exchange {
@@ -59,6 +66,7 @@ impl Exchange {
             finish_reason: None,
             usage: None,
             incomplete: false,
+            recalled: None,
         }
     }
 
@@ -70,13 +78,17 @@ impl Exchange {
     }
 
     /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then returns
-    /// these counts. Does nothing if the number of counts differs from the number of messages.
+    /// these counts. If the number of counts differs from the number of messages, only the count of the
+    /// [recalled](Self::recalled) message is copied.
     ///
     /// [`decode`](Self::decode) calls this. Call it yourself for an exchange whose counts come from elsewhere.
     pub fn share_counts(&self) {
         let Some(TokenCounts { counter, counts }) = &self.tokens else { return };
+        let counter = Arc::from(counter.as_str());
+        if let Some(Recalled { message, tokens: Some(tokens), .. }) = &self.recalled {
+            message.remember_tokens(&counter, *tokens);
+        }
         if counts.len() == self.messages.len() {
-            let counter = Arc::from(counter.as_str());
             for (message, tokens) in self.messages.iter().zip(counts) {
                 message.remember_tokens(&counter, *tokens);
             }
@@ -121,13 +133,15 @@ impl Exchange {
                 + block(counts.capacity().saturating_mul(size_of::<u32>()))
         });
         let id = shared(self.id.as_str().len());
-        shared(size_of::<Self>()) + id + list + messages + tokens + text(&self.model) + text(&self.finish_reason)
+        let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
+        let texts = text(&self.model) + text(&self.finish_reason);
+        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + texts
     }
 }
 
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = self;
+        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled } = self;
         let whole = f.alternate();
         let mut out = f.debug_struct("Exchange");
         out.field("id", &id.as_str());
@@ -138,7 +152,8 @@ impl fmt::Debug for Exchange {
             return out.field("messages", &messages.len()).field("bytes", &self.bytes()).finish_non_exhaustive();
         }
         out.field("at", at).field("messages", messages).field("tokens", tokens).field("model", model);
-        out.field("finish_reason", finish_reason).field("usage", usage).field("incomplete", incomplete).finish()
+        out.field("finish_reason", finish_reason).field("usage", usage).field("incomplete", incomplete);
+        out.field("recalled", recalled).finish()
     }
 }
 

@@ -36,7 +36,7 @@
 //! | list the tool calls that wait for results | [`Conversation::open_calls`] |
 //! | keep only the last turns | [`Conversation::keep_last_turns`] |
 //! | write a store | [the guide](writing_a_store) |
-//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`] |
+//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
 //! | find tools for store authors | [`backend`] |
 //! | test a store | `testing` (feature `testing`) |
 //! | handle deeply nested JSON | [`nested`] |
@@ -49,6 +49,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod attachment;
 pub mod backend;
 mod causes;
 mod compaction;
@@ -60,6 +61,7 @@ mod memory;
 mod message;
 pub mod nested;
 mod profile;
+mod recalled;
 mod revision;
 mod rounds;
 mod seq;
@@ -81,6 +83,7 @@ pub mod writing_a_store {}
 mod readme {}
 
 pub use self::{
+    attachment::{Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError},
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
@@ -88,12 +91,13 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{Content, ForeignShape, Message, MessageError, Role, ToolCall},
     profile::{Profile, ProfileError},
+    recalled::{Citation, Recalled},
     revision::{Incarnation, Revision, RevisionError},
     rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
     seq::Seq,
     store::{
-        Append, Appended, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
+        Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState,
+        Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
 };

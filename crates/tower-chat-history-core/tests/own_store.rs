@@ -2,8 +2,10 @@
 //! and pruning.
 
 use tower_chat_history_core::{
-    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated, backend::PruneScan, conformance_tests,
-    testing::SharedStore,
+    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
+    backend::PruneScan,
+    conformance_tests,
+    testing::{Capabilities, Fixture},
 };
 
 include!("../docs/writing_a_store.rs");
@@ -13,6 +15,17 @@ impl Log {
     fn rewrite_compactions(&mut self, rewrite: impl Fn(&Compaction) -> Option<Compaction>) {
         let compactions = std::mem::take(&mut self.compactions).into_iter();
         self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, rewrite(&stored)?))).collect();
+    }
+
+    /// Removes the recalled messages that cite a removed exchange.
+    fn forget_recalled(&mut self) {
+        let first = self.revision().first();
+        for Recorded { exchange, .. } in &mut self.exchanges {
+            let cited = exchange.recalled.as_ref().and_then(|recalled| recalled.first_cited());
+            if cited.is_some_and(|cited| cited < first) {
+                Arc::make_mut(exchange).recalled = None;
+            }
+        }
     }
 }
 
@@ -62,6 +75,7 @@ impl Prune for MapStore {
         if derived == Derived::Erase && log.revision().first() > Seq::FIRST {
             log.incarnation = Incarnation::random();
             log.rewrite_compactions(Compaction::without_derived);
+            log.forget_recalled();
         }
         Ok(Pruned::new(log.revision(), (before - log.exchanges.len()) as u64))
     }
@@ -73,16 +87,37 @@ mod guide {
     conformance_tests! {
         #[tokio::test]
         Arc::new(MapStore::default()) as Arc<dyn HistoryStore>,
-        without: [durable, truncate, prune]
+        without: [durable, truncate, prune, attach]
     }
 }
 
 mod extended {
     use super::*;
 
+    struct Extended(MapStore);
+
+    #[async_trait]
+    impl Fixture for Extended {
+        async fn open(&self) -> Arc<dyn HistoryStore> {
+            Arc::new(self.0.clone())
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new()
+        }
+
+        async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+            Some(Arc::new(self.0.clone()))
+        }
+
+        async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+            Some(Arc::new(self.0.clone()))
+        }
+    }
+
     conformance_tests! {
         #[tokio::test]
-        SharedStore(MapStore::default()),
-        without: [durable]
+        Extended(MapStore::default()),
+        without: [durable, attach]
     }
 }

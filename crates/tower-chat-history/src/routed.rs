@@ -4,8 +4,9 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 /// A store that distributes conversations over several stores. A closure chooses the store of each conversation, for
@@ -124,6 +125,37 @@ where
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.route(id).prune(id, incarnation, keep, derived).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<F, S> Attach for RoutedStore<F>
+where
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
+    S: Attach,
+{
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        self.route(id).attach(id, incarnation, remove, put).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        self.route(id).attachments(id, names, limit).await
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        self.route(id).pick(id, positions).await
     }
 }
 

@@ -13,12 +13,13 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation,
-    ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape,
-    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit, LoadLimitError,
-    Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo, Pruned,
-    Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate,
-    Truncated, Usage, Window,
+    Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
+    Attachments, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
+    Conversation, ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect,
+    ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit,
+    LoadLimitError, Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo,
+    Pruned, Recalled, Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts,
+    ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 #[doc(inline)]

@@ -14,11 +14,12 @@ use crate::{
     exchange::{Exchange, TokenCounts, Usage},
     exchange_id::ExchangeId,
     message::Message,
+    recalled::{Citation, Recalled},
     seq::Seq,
     timestamp::Timestamp,
 };
 
-/// The version that this crate writes, for exchanges and for cuts.
+/// The version that this crate writes, for exchanges, cuts and recalled messages.
 const VERSION: u64 = 1;
 
 /// Reads a record of one version, and returns the version number in it and the value.
@@ -27,6 +28,7 @@ type Reader<T> = fn(&str) -> Result<(Version, T), serde_json::Error>;
 /// The readers of all versions from 1 on. The last one reads [`VERSION`].
 const EXCHANGES: &[Reader<Exchange>] = &[exchange_1];
 const CUTS: &[Reader<Cut>] = &[cut_1];
+const RECALLED: &[Reader<Recalled>] = &[recalled_1];
 
 /// A version number, from 1. It has 64 bits, so that the number of any newer version can be shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,27 +84,38 @@ struct Versioned {
 }
 
 impl Exchange {
-    /// Returns the text to store, which contains the messages byte for byte.
+    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages are
+    /// not in it: store them in a place of their own, as [`Recalled::encode`] returns them.
     ///
     /// # Errors
     ///
     /// Never fails for an exchange of this crate's own types. It returns a `Result` because serialization is
     /// fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } = self;
+        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled: _ } = self;
         let (at, continues, incomplete) = (*at, *continues, *incomplete);
         let record =
             Written { v: VERSION, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete };
         serde_json::to_string(&record).map_err(RecordError::malformed)
     }
 
-    /// Reads the exchange that [`encode`](Self::encode) wrote.
+    /// Reads the exchange that [`encode`](Self::encode) wrote. It has no recalled messages.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        let exchange = read(record, EXCHANGES)?;
+        Self::decode_with(record, None)
+    }
+
+    /// Reads an exchange, and its recalled messages from the text that [`Recalled::encode`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one of the texts is not such a record, or if a newer version of this library wrote it.
+    pub fn decode_with(record: &str, recalled: Option<&str>) -> Result<Self, RecordError> {
+        let mut exchange = read(record, EXCHANGES)?;
+        exchange.recalled = recalled.map(Recalled::decode).transpose()?;
         exchange.share_counts();
         Ok(exchange)
     }
@@ -111,7 +124,8 @@ impl Exchange {
 fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
     let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } =
         serde_json::from_str(record)?;
-    Ok((v, Exchange { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete }))
+    let recalled = None;
+    Ok((v, Exchange { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled }))
 }
 
 /// A cut as it is stored.
@@ -145,6 +159,44 @@ impl Cut {
 fn cut_1(record: &str) -> Result<(Version, Cut), serde_json::Error> {
     let StoredCut { v, cut } = serde_json::from_str(record)?;
     Ok((v, cut))
+}
+
+/// Recalled messages as they are stored.
+#[derive(Serialize, Deserialize)]
+struct StoredRecalled<V, M, C> {
+    v: V,
+    message: M,
+    citations: C,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokens: Option<u32>,
+}
+
+impl Recalled {
+    /// Returns the text to store next to the exchange's record. It contains the message byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// Never fails for a value of this crate's own types. It returns a `Result` because serialization is fallible.
+    pub fn encode(&self) -> Result<String, RecordError> {
+        let Self { message, citations, tokens } = self;
+        let record = StoredRecalled { v: VERSION, message, citations, tokens: *tokens };
+        serde_json::to_string(&record).map_err(RecordError::malformed)
+    }
+
+    /// Reads the value that [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
+    pub fn decode(record: &str) -> Result<Self, RecordError> {
+        read(record, RECALLED)
+    }
+}
+
+fn recalled_1(record: &str) -> Result<(Version, Recalled), serde_json::Error> {
+    let StoredRecalled { v, message, citations, tokens }: StoredRecalled<_, Message, Vec<Citation>> =
+        serde_json::from_str(record)?;
+    Ok((v, Recalled { message, citations, tokens }))
 }
 
 /// Reads a record with the reader of its version. Most records have the newest version and are parsed once.
@@ -246,9 +298,42 @@ mod tests {
         cut.summary = Some(Summary::new("s", Seq::new(1)));
         let text =
             r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
-        assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
+        assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
         assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
+        cut = Cut::window_from(Seq::new(2));
+        cut.recalled_from = Seq::new(7);
+        let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7}"#;
+        assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
         assert!(Cut::decode("{}").is_err());
+    }
+
+    #[test]
+    fn version_1_of_recalled_messages_is_frozen() {
+        let mut recalled = Recalled::new("Rex \u{0}", vec![Citation::new(Seq::new(3), 0..2)]);
+        let text = r#"{"v":1,"message":{"role":"user","content":"Rex \u0000"},"citations":[[3,0,2]]}"#;
+        assert_eq!((recalled.encode().unwrap().as_str(), Recalled::decode(text).unwrap()), (text, recalled.clone()));
+        recalled.tokens = Some(7);
+        let text = text.replace("]]}", "]],\"tokens\":7}");
+        assert_eq!((recalled.encode().unwrap(), Recalled::decode(&text).unwrap()), (text.clone(), recalled));
+        let newer = text.replacen('1', "2", 1);
+        assert!(matches!(Recalled::decode(&newer), Err(RecordError::Newer { version: 2, known: 1 })));
+        assert!(Recalled::decode("{}").is_err());
+    }
+
+    #[test]
+    fn an_exchange_is_read_with_its_recalled_messages_and_their_count() {
+        let mut exchange = full();
+        let mut recalled = Recalled::new("Rex", vec![Citation::new(Seq::FIRST, 0..1)]);
+        recalled.tokens = Some(9);
+        let record = exchange.encode().unwrap();
+        exchange.recalled = Some(recalled);
+        assert_eq!(exchange.encode().unwrap(), record, "they are not in the record");
+        let text = exchange.recalled.as_ref().unwrap().encode().unwrap();
+        let read = Exchange::decode_with(&record, Some(&text)).unwrap();
+        assert_eq!(read, exchange);
+        let counted = read.recalled.unwrap().message;
+        assert_eq!(counted.tokens_by("o200k_base"), Some(9));
+        assert!(Exchange::decode_with(&record, Some("secret")).is_err());
     }
 
     #[test]
@@ -267,7 +352,8 @@ mod tests {
 
     #[test]
     fn the_newest_reader_reads_the_written_version() {
-        assert_eq!((EXCHANGES.len() as u64, CUTS.len() as u64), (VERSION, VERSION));
+        let readers = [EXCHANGES.len(), CUTS.len(), RECALLED.len()];
+        assert_eq!(readers.map(|readers| readers as u64), [VERSION; 3]);
     }
 
     #[test]

@@ -14,7 +14,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
     /// Each copied exchange has the same position, id and time as the original, and all its other fields. Compactions
-    /// are not copied, because they are derived: the copy's window starts at its beginning.
+    /// and [attachments](crate::Attach) are not copied, because they are derived: the copy's window starts at its
+    /// beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a pruned exchange.
     ///
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
@@ -97,6 +98,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         // A late continuation of a pruned turn names a position before the copied ones. The difference saturates at 0,
         // so it remains a continuation and opens no turn.
         exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
+        exchange.recalled = exchange.recalled.and_then(|recalled| recalled.moved_back(first));
         let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {
             // Another caller appended the same exchange: another fork of this log.

@@ -1,6 +1,7 @@
 //! The contract between the layer and the stores.
 
 mod append;
+mod attach;
 mod error;
 mod load;
 mod prune;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 
 pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
+    attach::{Attach, Attachments},
     error::StoreError,
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
@@ -42,8 +44,8 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   compactions from before the deletion are refused. (The same holds for a [truncation](Truncate), which not
 ///   every store supports.)
 /// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
-/// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary. All of them may
-///   contain U+0000.
+/// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary, and the
+///   [recalled messages](crate::Exchange::recalled) of an exchange. All of them may contain U+0000.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 ///
 /// Every store should pass the whole conformance suite, which the feature `testing` provides.
@@ -119,7 +121,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be read, or if a record is [corrupt](StoreError::Corrupt).
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
 
-    /// Removes the whole conversation: its log and its compactions. Deleting a conversation that does not exist
+    /// Removes the whole conversation: its log, its compactions and its [attachments](Attach). Deleting a conversation that does not exist
     /// succeeds.
     ///
     /// # Errors

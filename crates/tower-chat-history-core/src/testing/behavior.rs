@@ -72,6 +72,7 @@ macro_rules! needs {
     (durable) => { Capability::Durable };
     (truncate) => { Capability::Truncate };
     (prune) => { Capability::Prune };
+    (attach) => { Capability::Attach };
 }
 
 /// Returns every behavior, for a harness that creates its tests at run time, for example because they depend on a

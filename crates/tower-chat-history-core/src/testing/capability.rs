@@ -14,6 +14,8 @@ pub enum Capability {
     Truncate,
     /// The store can [prune](crate::Prune) ([`Fixture::open_prune`]).
     Prune,
+    /// The store keeps [attachments](crate::Attach) ([`Fixture::open_attach`]).
+    Attach,
 }
 
 impl Capability {
@@ -23,6 +25,7 @@ impl Capability {
             Self::Durable => fixture.capabilities().durable,
             Self::Truncate => fixture.open_truncate().await.is_some(),
             Self::Prune => fixture.open_prune().await.is_some(),
+            Self::Attach => fixture.open_attach().await.is_some(),
         }
     }
 
@@ -40,6 +43,7 @@ impl Capability {
             Self::Durable => "`Fixture::capabilities` does not say `durable`",
             Self::Truncate => "`Fixture::open_truncate` opens no store",
             Self::Prune => "`Fixture::open_prune` opens no store",
+            Self::Attach => "`Fixture::open_attach` opens no store",
         };
         panic!("{says}. If the store cannot do it, say so: `conformance_tests! {{ .., without: [{self}] }}`")
     }
@@ -51,6 +55,7 @@ impl fmt::Display for Capability {
             Self::Durable => "durable",
             Self::Truncate => "truncate",
             Self::Prune => "prune",
+            Self::Attach => "attach",
         })
     }
 }

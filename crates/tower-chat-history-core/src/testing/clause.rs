@@ -39,11 +39,23 @@ clauses! {
     DELETION = "HistoryStore, Deletion ends the incarnation",
         "A conversation that is created again gets a new incarnation, so appends and compactions from before the \
          deletion are refused.";
-    DELETED = "HistoryStore::delete", "Removes the whole conversation: its log and its compactions.";
+    DELETED = "HistoryStore::delete",
+        "Removes the whole conversation: its log, its compactions and its attachments.";
     LOSSLESS = "HistoryStore, Lossless", "Only delete, a truncation or a prune removes anything.";
     VERBATIM = "HistoryStore, Verbatim", "Messages are returned byte for byte.";
     SUMMARY_VERBATIM = "HistoryStore, Verbatim",
-        "So are the text and the model of a summary. All of them may contain U+0000.";
+        "So are the text and the model of a summary, and the recalled messages of an exchange. All of them may contain \
+         U+0000.";
+    RECALLED = "HistoryStore, Verbatim",
+        "So are the text and the model of a summary, and the recalled messages of an exchange.";
+    ATTACH = "Attach, Atomic", "A call stores and removes all that it names, or nothing.";
+    ATTACHMENTS = "Attach::attachments",
+        "They are in the order of the names, and those of one name in the order of their ranges.";
+    ATTACH_REMOVED = "Attach, Removed with its exchanges",
+        "A truncation removes the attachments whose range has a removed position. A prune with Derived::Erase removes \
+         those whose range begins before the log, and one with Derived::Keep removes none.";
+    PICK = "Attach::pick",
+        "The page has the exchanges in the order of the log, without the positions that the log does not have.";
     LIMIT = "LoadLimit",
         "A load returns the newest turns that exceed neither number. A turn is never split. The newest turn is returned \
          whole even if it exceeds the limit by itself.";
@@ -128,6 +140,7 @@ mod tests {
         let sources = [
             include_str!("../store/mod.rs"),
             include_str!("../store/append.rs"),
+            include_str!("../store/attach.rs"),
             include_str!("../store/error.rs"),
             include_str!("../store/load.rs"),
             include_str!("../store/prune.rs"),

@@ -52,6 +52,7 @@ pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
         window_start: Seq::new(3),
         rounds_start: Seq::new(4),
         cleared_before: Seq::new(6),
+        recalled_from: Seq::new(5),
         summary: Some(summary),
     };
     let stored = chat.cut(NONE, cut).await;
@@ -106,10 +107,12 @@ pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
         window_start: Seq::new(window),
         rounds_start: Seq::new(rounds),
         cleared_before: Seq::new(cleared),
+        recalled_from: Seq::new(1),
         summary: Some(Summary::new("x", Seq::new(covers))),
     };
     let first = chat.cut(NONE, cut(3, 4, 5, 2)).await;
-    for back in [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1)] {
+    let without_recalled = Cut { recalled_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
+    for back in [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1), without_recalled] {
         assert_refused(&chat, first.version, back, CompactionError::GoesBack).await;
     }
     let without_summary = Cut { summary: None, ..cut(4, 5, 6, 0) };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::store::{HistoryStore, Prune, Truncate};
+use crate::store::{Attach, HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
@@ -31,6 +31,12 @@ pub trait Fixture: Send + Sync {
     /// Opens a handle like [`open`](Self::open) on a store that can [prune](Prune). The default returns `None`: the
     /// store cannot prune, and its tests need `without: [prune]`.
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        None
+    }
+
+    /// Opens a handle like [`open`](Self::open) on a store that keeps [attachments](Attach). The default returns `None`:
+    /// the store keeps none, and its tests need `without: [attach]`.
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         None
     }
 }
@@ -100,12 +106,12 @@ impl Fixture for Arc<dyn Prune> {
     }
 }
 
-/// A fixture whose handles are clones of one store that can truncate and prune.
+/// A fixture whose handles are clones of one store that can truncate and prune, and keeps attachments.
 #[derive(Clone, Debug)]
 pub struct SharedStore<S>(pub S);
 
 #[async_trait]
-impl<S: Truncate + Prune + Clone + 'static> Fixture for SharedStore<S> {
+impl<S: Truncate + Prune + Attach + Clone + 'static> Fixture for SharedStore<S> {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(self.0.clone())
     }
@@ -119,6 +125,10 @@ impl<S: Truncate + Prune + Clone + 'static> Fixture for SharedStore<S> {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.0.clone()))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.0.clone()))
     }
 }
@@ -145,6 +155,11 @@ impl<F: Fixture> Fixture for ThroughArc<F> {
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         let inner = self.0.open_prune().await?;
+        Some(Arc::new(inner))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        let inner = self.0.open_attach().await?;
         Some(Arc::new(inner))
     }
 }

@@ -313,6 +313,44 @@ macro_rules! __conformance_list {
                 #[needs(prune)]
                 a_late_prune_does_not_reach_the_next_incarnation
             }
+            recalled {
+                recalled_messages_come_back
+                large_recalled_messages_come_back
+                a_repeat_does_not_change_recalled_messages
+                recalled_messages_do_not_count
+                recalled_messages_are_deleted
+                #[needs(truncate)]
+                a_truncation_removes_recalled_messages_with_their_exchange
+                #[needs(prune)]
+                an_erasure_removes_recalled_messages_that_cite_removed_exchanges
+                #[needs(prune)]
+                a_prune_keeps_recalled_messages_until_derived_data_is_erased
+                #[needs(prune)]
+                recalled_messages_are_forked
+            }
+            #[needs(attach)]
+            attach {
+                attachments_come_back
+                large_and_many_attachments_come_back
+                a_stored_attachment_stays
+                attachments_are_removed_by_their_key
+                a_refused_call_changes_nothing
+                another_incarnation_is_gone
+                a_limit_cuts_off_the_last_attachments
+                attachments_of_other_conversations_are_not_seen
+                the_log_is_not_changed
+                a_deletion_removes_attachments
+                #[needs(truncate)]
+                a_truncation_removes_attachments_of_removed_exchanges
+                #[needs(prune)]
+                an_erasure_removes_attachments_of_removed_exchanges
+                exchanges_are_picked
+                #[needs(prune)]
+                pruned_exchanges_are_not_picked
+                a_dropped_call_is_done_or_not
+                #[needs(durable)]
+                attachments_persist
+            }
             editing {
                 #[needs(truncate)]
                 a_conversation_is_truncated

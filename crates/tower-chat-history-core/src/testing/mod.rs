@@ -35,8 +35,9 @@
 //! }
 //! ```
 //!
-//! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], and one that can
-//! [prune](crate::Prune) implements [`Fixture::open_prune`]. The suite then tests these abilities too. If the store
+//! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], one that can
+//! [prune](crate::Prune) implements [`Fixture::open_prune`], and one that keeps [attachments](crate::Attach) implements
+//! [`Fixture::open_attach`]. The suite then tests these abilities too. If the store
 //! lacks an ability, list it after `without`, and the tests that need it are ignored:
 //!
 //! ```
@@ -46,7 +47,7 @@
 //! conformance_tests! {
 //!     #[tokio::test]
 //!     MyFixture(),
-//!     without: [truncate, prune]
+//!     without: [truncate, prune, attach]
 //! }
 //! ```
 //!
@@ -112,6 +113,7 @@ mod handles;
 mod support;
 
 pub mod append;
+pub mod attach;
 pub mod back;
 pub mod cancel;
 pub mod compact_with_append;
@@ -138,6 +140,7 @@ pub mod prune_model;
 pub mod prune_race;
 pub mod race;
 pub mod read;
+pub mod recalled;
 pub mod reopen;
 pub mod retain;
 pub mod system;

@@ -4,7 +4,7 @@ use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
 use super::{Fixture, clause, clause::Clause};
 pub(super) use super::{
-    handles::{Editable, Prunable},
+    handles::{Attached, Editable, Prunable, attachment, name},
     say::Must,
 };
 use crate::{

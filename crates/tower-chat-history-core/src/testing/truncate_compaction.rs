@@ -58,14 +58,16 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
         window_start: Seq::new(1),
         rounds_start: Seq::new(3),
         cleared_before: Seq::new(6),
+        recalled_from: Seq::new(5),
         summary: Some(Summary::new("first", Seq::new(1))),
     };
     let stored = chat.cut(NONE, cut.clone()).await;
     edit.keep(4).await;
-    let lowered = Cut { cleared_before: Seq::new(4), ..cut.clone() };
+    let lowered = Cut { cleared_before: Seq::new(4), recalled_from: Seq::new(4), ..cut.clone() };
     assert_eq!(chat.compaction(&Profile::default()).await, Some(Compaction::new(stored.version.next(), lowered)));
     edit.keep(2).await;
-    let lowered = Cut { rounds_start: Seq::new(2), cleared_before: Seq::new(2), ..cut };
+    let end = Seq::new(2);
+    let lowered = Cut { rounds_start: end, cleared_before: end, recalled_from: end, ..cut };
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
     // The compaction can be replaced like any other.

@@ -12,8 +12,9 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, space::Space};
@@ -191,6 +192,34 @@ impl Prune for MemoryStore {
         // The exchanges are dropped after the lock, because dropping many of them takes time.
         self.shared.space.give_back(head.bytes());
         Ok(pruned)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Attach for MemoryStore {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        let mut shard = self.shard(id);
+        shard.get_mut(id).ok_or(StoreError::Gone)?.attach(incarnation, remove, put, &self.shared.space)
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        Ok(self.shard(id).get(id).map_or_else(Attachments::absent, |log| log.attachments(names, limit)))
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        Ok(self.shard(id).get(id).map_or_else(Page::absent, |log| log.pick(positions)))
     }
 }
 

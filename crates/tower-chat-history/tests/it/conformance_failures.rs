@@ -14,8 +14,9 @@ use futures_util::FutureExt;
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
     store::{
-        Append, Appended, Compact, CompactOutcome, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune,
-        PruneTo, Pruned, Recorded, Revision, Seq, Truncate, Truncated, Window,
+        Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+        Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq,
+        Truncate, Truncated, Window,
     },
 };
 use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behaviors};
@@ -31,7 +32,7 @@ enum Fault {
     Reformatted,
     /// Positions are counted from 1.
     CountsFromOne,
-    /// Delete, truncate and prune report success and remove nothing.
+    /// Delete, truncate and prune report success and remove nothing, not even attachments.
     NothingRemoved,
     /// Every read fails.
     Unreadable,
@@ -45,6 +46,12 @@ enum Fault {
     NarrowCount,
     /// The store has another name after the first append.
     OtherName,
+    /// Recalled messages are lost when an exchange is read back.
+    ForgetsRecalled,
+    /// A stored attachment is replaced.
+    ReplacesAttachments,
+    /// Attachments are returned in the order in which they were stored.
+    UnorderedAttachments,
 }
 
 /// The number of newest exchanges whose ids the fault [`Fault::ForgetsIds`] keeps.
@@ -111,6 +118,11 @@ impl Faulty {
             for message in &mut exchange.messages {
                 *message = Message::from_json(message.json().replace(' ', "")).unwrap();
             }
+            recorded.exchange = Arc::new(exchange);
+        }
+        if self.fault == Fault::ForgetsRecalled {
+            let mut exchange = (*recorded.exchange).clone();
+            exchange.recalled = None;
             recorded.exchange = Arc::new(exchange);
         }
         if self.fault == Fault::CountsFromOne {
@@ -205,6 +217,42 @@ impl Prune for Faulty {
 }
 
 #[async_trait]
+impl Attach for Faulty {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        let mut remove = remove.to_vec();
+        if self.fault == Fault::ReplacesAttachments {
+            remove.extend(put.iter().map(Attachment::key));
+        }
+        self.store.attach(id, incarnation, &remove, put).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        let mut read = self.store.attachments(id, names, limit).await?;
+        if self.fault == Fault::UnorderedAttachments {
+            read.attachments.sort_by_key(|attachment| attachment.body.len());
+        }
+        Ok(read)
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        let mut page = self.store.pick(id, positions).await?;
+        page.exchanges = page.exchanges.into_iter().map(|recorded| self.read_back(recorded)).collect();
+        Ok(page)
+    }
+}
+
+#[async_trait]
 impl Fixture for Faulty {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(self.clone())
@@ -219,6 +267,10 @@ impl Fixture for Faulty {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.clone()))
     }
 }
@@ -272,6 +324,9 @@ failures_are_readable! {
     a_store_that_takes_limits_as_narrow_numbers_is_told_so_readably: NarrowLimit
     a_store_that_counts_in_narrow_numbers_is_told_so_readably: NarrowCount
     a_store_that_changes_its_name_is_told_so_readably: OtherName
+    a_store_that_forgets_recalled_messages_is_told_so_readably: ForgetsRecalled
+    a_store_that_replaces_attachments_is_told_so_readably: ReplacesAttachments
+    a_store_that_does_not_order_attachments_is_told_so_readably: UnorderedAttachments
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ mod conformance {
     #[tokio::test]
     async fn all_behaviors_share_one_storage() {
         let left_out = all(&SharedStore(MemoryStore::new())).await;
-        let needs_opening = |name: &str| name.starts_with("reopen::") || name.ends_with("_persists");
+        let needs_opening =
+            |name: &str| name.starts_with("reopen::") || name.ends_with("_persists") || name.ends_with("_persist");
         assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
     }
 }

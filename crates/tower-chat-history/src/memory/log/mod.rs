@@ -1,13 +1,18 @@
 //! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
 
+mod attachments;
 mod removal;
 mod size;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId,
-    Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
+    Append, Appended, Attachment, AttachmentKey, Compact, CompactOutcome, Compaction, CompactionVersion,
+    ConversationId, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq,
+    StoreError, Window,
     backend::{Scan, WindowScan},
 };
 
@@ -24,6 +29,7 @@ pub(super) struct Log {
     /// The position of each exchange id.
     ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
+    attachments: BTreeMap<AttachmentKey, Attachment>,
     /// The memory of the conversation, in bytes.
     bytes: usize,
 }
@@ -52,6 +58,7 @@ impl Log {
             entries: Vec::new(),
             ids: HashMap::new(),
             compactions: HashMap::new(),
+            attachments: BTreeMap::new(),
             bytes: 0,
         };
         // The expectation was checked above. `add` would check it again, against the new log.

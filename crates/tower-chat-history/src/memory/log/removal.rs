@@ -1,11 +1,13 @@
 //! Removing exchanges from the end or the beginning of a log.
 
+use std::sync::Arc;
+
 use tower_chat_history_core::{
-    Compaction, Derived, Expect, Incarnation, Profile, PruneTo, Pruned, Revision, Seq, StoreError, Truncated,
+    Compaction, Derived, Expect, Incarnation, Profile, PruneTo, Pruned, Recalled, Revision, Seq, StoreError, Truncated,
     backend::{PruneScan, Scan},
 };
 
-use super::{Entry, Log, compaction_bytes};
+use super::{Entry, Log, compaction_bytes, entry_bytes};
 
 /// The exchanges that a truncation or a prune removed from a log.
 #[derive(Debug, Default)]
@@ -36,6 +38,7 @@ impl Log {
         let mut tail = self.removed(tail);
         self.incarnation = Incarnation::random();
         tail.bytes += self.reduce_compactions(|stored| stored.truncated_to(from.get()));
+        tail.bytes += self.retain_attachments(|attachment| attachment.survives_truncation(from.get()));
         let revision = (keep > 0).then(|| self.revision());
         Ok((Truncated::new(revision, tail.len()), tail))
     }
@@ -64,8 +67,11 @@ impl Log {
         let mut head = self.removed(head);
         self.first += start;
         if derived == Derived::Erase && self.first > 0 {
+            let first = self.seq(0);
             self.incarnation = Incarnation::random();
             head.bytes += self.reduce_compactions(Compaction::without_derived);
+            head.bytes += self.forget_recalled(first);
+            head.bytes += self.retain_attachments(|attachment| attachment.survives_erasure(first));
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
     }
@@ -85,6 +91,24 @@ impl Log {
         }
         self.bytes -= bytes;
         Removed { entries, bytes }
+    }
+
+    /// Removes the recalled messages that cite an exchange before `first`. Returns the number of freed bytes.
+    fn forget_recalled(&mut self, first: Seq) -> usize {
+        let mut freed = 0;
+        for entry in &mut self.entries {
+            let cited = entry.exchange.recalled.as_ref().and_then(Recalled::first_cited);
+            if cited.is_some_and(|cited| cited < first) {
+                // A caller may still have the exchange, so it is copied.
+                let mut exchange = (*entry.exchange).clone();
+                exchange.recalled = None;
+                let memory = entry_bytes(&exchange);
+                freed += entry.memory.saturating_sub(memory);
+                (entry.exchange, entry.memory) = (Arc::new(exchange), memory.min(entry.memory));
+            }
+        }
+        self.bytes -= freed;
+        freed
     }
 
     /// Replaces each compaction by the result of `reduce`, or removes it. Returns the number of freed bytes.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tower_chat_history::{
     CachedStore, HistoryStore, MemoryStore,
-    store::{Prune, Truncate},
+    store::{Attach, Prune, Truncate},
 };
 use tower_chat_history_core::testing::{Capabilities, Fixture, SharedStore};
 
@@ -41,6 +41,10 @@ impl Fixture for Replicas {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.replica()))
     }
 }
