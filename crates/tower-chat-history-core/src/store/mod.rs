@@ -121,8 +121,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be read, or if a record is [corrupt](StoreError::Corrupt).
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
 
-    /// Removes the whole conversation: its log, its compactions and its [attachments](Attach). Deleting a conversation that does not exist
-    /// succeeds.
+    /// Removes the whole conversation: its log, its compactions and its [attachments](Attach). Deleting a conversation
+    /// that does not exist succeeds.
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     attachment::{Attachment, AttachmentError},
+    conversation_id::ConversationId,
     revision::Incarnation,
     seq::Seq,
     store::{Attachments, KnownState, Load, Loaded, PruneTo, StoreError},
@@ -139,7 +140,7 @@ pub async fn attachments_of_other_conversations_are_not_seen(fixture: &dyn Fixtu
     for parts in ids {
         let base: Vec<_> = base.parts().collect();
         let parts: Vec<&str> = base.iter().map(|part| &**part).chain(parts.iter().copied()).collect();
-        let id = crate::ConversationId::new(parts).must("the parts are legal", &clause::IDS);
+        let id = ConversationId::new(parts).must("the parts are legal", &clause::IDS);
         let one = attached.with_id(id.clone());
         one.chat.add_turns(2).await;
         let own = attachment("all", 0..2, id.as_str().as_bytes());

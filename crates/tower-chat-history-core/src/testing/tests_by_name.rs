@@ -6,8 +6,8 @@
 /// may `return` to skip the test. The tests are in two modules, `store` and `through_arc`. To test several stores in
 /// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
-/// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate,
-/// prune, attach]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
+/// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate, prune,
+/// attach]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
 /// testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
