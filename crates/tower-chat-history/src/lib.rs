@@ -46,6 +46,7 @@
 //! | [budget], [tokens] | the limits of a prompt, and the token counters |
 //! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
+//! | [recall] | showing messages again that left the window |
 //! | [store] | stores, and reading and editing conversations |
 //! | [error], [report] | the errors of calls, and the reports of turns |
 //! | [telemetry] | spans, attributes and metrics |
@@ -89,6 +90,7 @@ mod memory;
 pub mod middleware;
 mod options;
 pub mod policy;
+pub mod recall;
 pub mod report;
 mod routed;
 mod spawn;
