@@ -276,8 +276,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(3_000)))]
 
     /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported and recalled
-    /// messages, calls that fail, replies that break off, calls that are repeated, results that are stored one by one, and a log whose
-    /// end is removed.
+    /// messages, calls that fail, replies that break off, calls that are repeated, results that are stored one by one,
+    /// and a log whose end is removed.
     #[test]
     fn each_prompt_begins_with_the_one_before_and_open_calls_can_be_answered(
         imported in prop::collection::vec(any_turn(), 0..4),
