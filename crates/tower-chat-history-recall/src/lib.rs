@@ -72,6 +72,7 @@ mod passage;
 mod search;
 mod select;
 mod shown;
+mod stored;
 mod varint;
 mod vectors;
 
@@ -88,6 +89,7 @@ pub use self::{
     search::{Hit, Query, Ranking, Search},
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
+    stored::{Ask, Found, Indexed, RecallError, Searched, StoredIndex},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

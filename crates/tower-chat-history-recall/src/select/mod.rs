@@ -51,6 +51,12 @@ impl<'a> Selector<'a> {
         }
     }
 
+    /// Sets the allowance in tokens. The number of units stays as it was.
+    pub(crate) const fn with_allowance(mut self, tokens: u64) -> Self {
+        self.allowance = tokens;
+        self
+    }
+
     /// Sets the messages that are shown already, by earlier selections. They are not selected again, but their scores
     /// count for the [ratio](Self::ratio), so asking twice does not bring up worse messages. The default is none.
     #[must_use]
