@@ -25,8 +25,8 @@ impl Request for DeleteConversation {
     }
 }
 
-/// Removes all rows of the conversation with this number: a later conversation may get the same number. Foreign keys could do the same, but would cost a lookup for
-/// each append.
+/// Removes all rows of the conversation with this number. A later conversation may get the same number, so none may
+/// stay. Foreign keys could do the same, but would cost a lookup for each append.
 pub(super) fn conversation(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     exchanges(connection, number, 0, MAX_EXCHANGES)?;
     connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([number])?;
