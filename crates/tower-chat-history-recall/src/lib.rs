@@ -89,7 +89,7 @@ pub use self::{
     search::{Hit, Query, Ranking, Search},
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
-    stored::{Ask, Found, Indexed, RecallError, Searched, StoredIndex},
+    stored::{Ask, EmbedError, Embedder, Found, Indexed, Meaning, RecallError, Searched, StoredIndex},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

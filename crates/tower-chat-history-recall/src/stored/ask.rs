@@ -4,6 +4,7 @@ use std::fmt;
 
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
 
+use super::embedder::EmbedError;
 use crate::gate::Outcome;
 
 /// The request to search a conversation for the input of a call.
@@ -68,6 +69,26 @@ pub struct Found {
     pub documents: u32,
     /// The number of exchanges that were not searched, because they are not indexed and there are too many.
     pub unsearched: u64,
-    /// The number of records of the index that are damaged. Their exchanges were read from the log.
+    /// The number of parts of the index that are damaged. Their exchanges were read from the log.
     pub damaged: u32,
+    /// The part that vectors had.
+    pub meaning: Meaning,
+}
+
+/// The part that vectors had in a search.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// There is no [embedder](crate::StoredIndex::by_meaning), or the gate could not open, whatever the vectors are. The
+    /// input was not embedded.
+    Unused,
+    /// No vectors are stored yet. The result is by words.
+    Missing,
+    /// The input was compared with this many vectors.
+    Compared {
+        /// The number of vectors.
+        vectors: u32,
+    },
+    /// The input has no vector that can be used. The result is by words.
+    Failed(EmbedError),
 }

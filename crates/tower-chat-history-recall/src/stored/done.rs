@@ -19,6 +19,7 @@ pub(super) struct Done(Mutex<Known>);
 struct Known {
     done: HashMap<ConversationId, (Incarnation, Seq)>,
     suspects: HashMap<ConversationId, Seq>,
+    suspect_vectors: HashMap<ConversationId, Seq>,
 }
 
 impl Done {
@@ -44,6 +45,17 @@ impl Done {
 
     pub(super) fn take_suspect(&self, id: &ConversationId) -> Option<Seq> {
         self.lock().suspects.remove(id)
+    }
+
+    /// Notes that the vectors of the block that begins here cannot be read, so that they are made again.
+    pub(super) fn suspect_vectors(&self, id: &ConversationId, start: Seq) {
+        let mut known = self.lock();
+        known.done.remove(id);
+        insert(&mut known.suspect_vectors, id, start);
+    }
+
+    pub(super) fn take_suspect_vectors(&self, id: &ConversationId) -> Option<Seq> {
+        self.lock().suspect_vectors.remove(id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

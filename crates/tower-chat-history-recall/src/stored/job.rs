@@ -6,6 +6,7 @@ use tower_chat_history_core::{Attachment, ConversationId, Incarnation, Revision,
 
 use super::{
     StoredIndex,
+    embedder::EmbedError,
     error::{RecallError, Stop},
     merge::full_segments,
     pause::pause,
@@ -20,16 +21,21 @@ const MAX_BLOCKS: usize = 16;
 pub(super) const STEP_BYTES: usize = 1 << 20;
 
 /// The result of a step of the index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Indexed {
     /// The number of blocks that were made.
     pub blocks: u32,
     /// The number of segments that were merged from blocks.
     pub segments: u32,
-    /// The number of records that were removed because they are damaged, of no use any more, or of a
-    /// [former analyzer](StoredIndex::former_analyzers).
+    /// The number of vectors that were made.
+    pub vectors: u64,
+    /// The number of parts that were removed because they are damaged or of no use any more, and of records of
+    /// [former analyzers](StoredIndex::former_analyzers) and [models](StoredIndex::former_models).
     pub removed: u64,
+    /// The error of the [embedder](StoredIndex::by_meaning), if it failed. The vectors are tried again when a turn asks
+    /// for the next step.
+    pub embedding: Option<EmbedError>,
     /// `true` if another step has something to do.
     pub more: bool,
     /// `true` if the incarnation of the revision has ended, or there is no such conversation. Nothing is left to do.
@@ -38,7 +44,8 @@ pub struct Indexed {
 
 impl StoredIndex {
     /// Makes a step of a conversation's index: removes records that are of no use, then indexes at most 16 blocks that
-    /// are wholly before `before`, or merges the blocks of a segment.
+    /// are wholly before `before`, or merges the blocks of a segment, or makes [vectors](Self::by_meaning) of at most 16
+    /// blocks.
     ///
     /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no whole
     /// block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
@@ -62,7 +69,7 @@ impl StoredIndex {
         }
         match self.step(conversation, incarnation, end).await {
             Ok(indexed) => {
-                if !indexed.more {
+                if !indexed.more && indexed.embedding.is_none() {
                     self.done.remember(conversation, incarnation, end);
                 }
                 Ok(indexed)
@@ -86,11 +93,14 @@ impl StoredIndex {
             done.more = self.merge_next(id, revision, &parts, &mut done).await?;
             if !done.more {
                 done.removed += self.remove_former(id, incarnation).await?;
+                done.removed += self.remove_former_vectors(id, incarnation, revision.next()).await?;
+                self.embed_step(id, incarnation, end, &mut done).await?;
             }
             return Ok(done);
         }
         done.blocks = u32::try_from(ranges.len()).unwrap_or(u32::MAX);
-        done.more = due.next().is_some() || !self.former.is_empty();
+        let others = self.by_meaning.is_some() || !self.former.is_empty() || !self.former_models.is_empty();
+        done.more = due.next().is_some() || others;
         for range in &ranges {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));
         }

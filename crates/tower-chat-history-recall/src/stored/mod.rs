@@ -2,6 +2,8 @@
 
 mod ask;
 mod done;
+mod embed_job;
+mod embedder;
 mod error;
 mod fit;
 mod job;
@@ -13,17 +15,23 @@ mod records;
 mod remove;
 mod scan;
 mod search;
+mod vectors;
 
 use std::sync::Arc;
 
 use tower_chat_history_core::Attach;
 
 pub use self::{
-    ask::{Ask, Found, Searched},
+    ask::{Ask, Found, Meaning, Searched},
+    embedder::{EmbedError, Embedder},
     error::RecallError,
     job::Indexed,
 };
-use self::{done::Done, names::TermNames};
+use self::{
+    done::Done,
+    names::TermNames,
+    vectors::{ByMeaning, VectorNames},
+};
 use crate::{analyzer::Analyzer, gate::Gate};
 
 /// The index of conversations in a store, and the search in them.
@@ -77,10 +85,13 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// | `terms/<id>/all` | 64 exchanges | a block |
 /// | `terms/<id>/b00` to `b63` | up to 4,096 exchanges | the terms of a segment |
 /// | `terms/<id>/docs` | the same | the documents of a segment, written last |
+/// | `vectors/<model>/<segment>` | 64 exchanges | the vectors of a block |
+/// | `vectors/<model>/made` | the same | a mark that the vectors were made |
 ///
 /// `<id>` is a hash of the [analyzer's id](Analyzer::id), so another analyzer has other names, and each of two versions
-/// of a program has its own index while both run. A store cannot list names. So records of an analyzer that is no
-/// longer used stay until the conversation is deleted, unless they are [named](Self::former_analyzers).
+/// of a program has its own index while both run. `<model>` is a hash of the [model's name](Embedder::model). A store
+/// cannot list names. So records of an analyzer or a model that is no longer used stay until the conversation is
+/// deleted, unless they are [named](Self::former_analyzers).
 ///
 /// # Limits
 ///
@@ -90,6 +101,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   Only hostile text has such blocks, because an exchange has at most 128 passages.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
+/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have at
+///   most 4 MiB. Passages after these have none, and are found by words only.
 /// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
 /// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
 #[derive(Clone, Debug)]
@@ -100,12 +113,16 @@ pub struct StoredIndex {
     names: Arc<TermNames>,
     former: Arc<[TermNames]>,
     scan_limit: usize,
+    by_meaning: Option<ByMeaning>,
+    former_models: Arc<[VectorNames]>,
     done: Arc<Done>,
 }
 
 impl StoredIndex {
     /// The most exchanges that a search reads because they are not indexed, by default.
     pub const SCAN_LIMIT: usize = 512;
+    /// The most texts that are [embedded](Embedder::embed) at once.
+    pub const EMBED_BATCH: usize = 256;
 
     /// Creates the index of the conversations of a store, with the [gate](Gate::new) of the analyzer.
     #[must_use]
@@ -117,6 +134,8 @@ impl StoredIndex {
             analyzer,
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
+            by_meaning: None,
+            former_models: Arc::new([]),
             done: Arc::default(),
         }
     }
@@ -133,6 +152,36 @@ impl StoredIndex {
     #[must_use]
     pub const fn scan_limit(mut self, exchanges: usize) -> Self {
         self.scan_limit = exchanges;
+        self
+    }
+
+    /// Searches also by meaning: vectors of this model are made for all passages, and fused with the search by words.
+    ///
+    /// The vectors of a block are made once, in the background. A search embeds its input. If that fails, or if there
+    /// are no vectors yet, it uses words alone: [`Found::meaning`] says so. The gate still decides by words, unless
+    /// [`least_cosine`](Self::least_cosine) is set.
+    #[must_use]
+    pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        let names = VectorNames::new(embedder.model());
+        self.by_meaning = Some(ByMeaning { embedder, names, least_cosine: None });
+        self
+    }
+
+    /// Sets the cosine from which a passage opens the gate, because its meaning is near enough. The default is none, so
+    /// only words open it. It depends on the model. Call this after [`by_meaning`](Self::by_meaning).
+    #[must_use]
+    pub fn least_cosine(mut self, cosine: f64) -> Self {
+        if let Some(by_meaning) = &mut self.by_meaning {
+            by_meaning.least_cosine = Some(cosine);
+        }
+        self
+    }
+
+    /// Names models that were used before, by their [names](Embedder::model). When a conversation is indexed, their
+    /// vectors are removed, as those of [former analyzers](Self::former_analyzers).
+    #[must_use]
+    pub fn former_models<T: AsRef<str>>(mut self, models: impl IntoIterator<Item = T>) -> Self {
+        self.former_models = models.into_iter().map(|model| VectorNames::new(model.as_ref())).collect();
         self
     }
 

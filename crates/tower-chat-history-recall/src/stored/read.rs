@@ -2,28 +2,43 @@
 
 use std::ops::Range;
 
-use tower_chat_history_core::{AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq};
+use tower_chat_history_core::{Attachment, AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq};
 
-use super::{StoredIndex, error::Stop, records::Parts};
+use super::{StoredIndex, error::Stop, records::Parts, vectors::MeaningQuery};
 use crate::index::RecordName;
 
 /// The most bytes of the index that are read at once.
 pub(super) const MAX_INDEX_BYTES: usize = 32 << 20;
 
 impl StoredIndex {
-    /// Reads the parts of the index, and of segments these buckets. If they are too many to read, all segments are known
-    /// before the first block is. The revision is that of the same moment.
+    /// Reads the parts of the index. If they are too many to read, all segments are known before the first block is.
     pub(super) async fn parts(
         &self,
         id: &ConversationId,
         incarnation: Option<Incarnation>,
         buckets: &[u8],
     ) -> Result<(Revision, Parts), Stop> {
+        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, None).await?;
+        Ok((revision, parts))
+    }
+
+    /// Reads the parts of the index, with these buckets of segments, and the vectors for a query. All are of the moment
+    /// of the revision.
+    pub(super) async fn parts_and(
+        &self,
+        id: &ConversationId,
+        incarnation: Option<Incarnation>,
+        buckets: &[u8],
+        meaning: Option<&MeaningQuery>,
+    ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
         let mut names: Vec<AttachmentName> = vec![self.names.documents.clone(), self.names.blocks.clone()];
         names.extend(buckets.iter().map(|bucket| self.names.of(RecordName::Bucket(*bucket)).clone()));
-        let read = self.store.attachments(id, &names, MAX_INDEX_BYTES).await?;
+        names.extend(meaning.iter().flat_map(|meaning| &meaning.names).cloned());
+        let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes));
+        let read = self.store.attachments(id, &names, limit).await?;
         let revision = within(read.revision, incarnation)?;
-        Ok((revision, Parts::read(&self.analyzer, &self.names, &read.attachments, buckets, read.more)))
+        let parts = Parts::read(&self.analyzer, &self.names, &read.attachments, buckets, read.more);
+        Ok((revision, parts, read.attachments))
     }
 
     /// Reads the exchanges of a range, without those that were pruned.

@@ -65,7 +65,13 @@ impl StoredIndex {
         Ok(removed)
     }
 
-    async fn remove(&self, id: &ConversationId, incarnation: Incarnation, keys: &[AttachmentKey]) -> Result<(), Stop> {
+    /// Removes records, in steps.
+    pub(super) async fn remove(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keys: &[AttachmentKey],
+    ) -> Result<(), Stop> {
         for keys in keys.chunks(MAX_KEYS) {
             self.store.attach(id, incarnation, keys, &[]).await?;
         }

@@ -6,10 +6,12 @@ use tower_chat_history_core::{ConversationId, Incarnation, Recorded, Seq};
 
 use super::{
     StoredIndex,
-    ask::{Ask, Found, Searched},
+    ask::{Ask, Found, Meaning, Searched},
+    embedder::EmbedError,
     error::{RecallError, Stop},
     fit::fit,
     pause::pause,
+    vectors::MeaningQuery,
 };
 use crate::{
     gate::Gate,
@@ -38,6 +40,9 @@ pub(crate) struct Ranked {
     pub(crate) exchanges: Vec<Recorded>,
     pub(crate) unsearched: u64,
     pub(crate) damaged: u32,
+    /// The best score by words.
+    pub(crate) best: f64,
+    pub(crate) meaning: Meaning,
 }
 
 impl StoredIndex {
@@ -67,9 +72,14 @@ impl StoredIndex {
             incarnation: Some(ask.revision.incarnation()),
             before: Some(ask.before),
         };
-        let ranked = self.ranked(scope, query, &self.gate).await?;
+        let meaning = self.embedded(ask, query).await;
+        let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
         let Ranked { ranking, within, .. } = &ranked;
-        let selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
+        let mut selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
+        if matches!(ranked.meaning, Meaning::Compared { .. }) {
+            // Scores of fused ranks say little.
+            selector = selector.ratio(0.0);
+        }
         let needed = selector.needed(ranking);
         let exchanges = self.picked(ask.conversation, ranked.incarnation, &needed, &ranked.exchanges).await?;
         pause().await;
@@ -80,18 +90,40 @@ impl StoredIndex {
             cost,
             exchanges: cited.map(|citation| citation.seq).collect::<BTreeSet<Seq>>().len() as u64,
             recalled,
-            best: ranking.hits.first().map_or(0.0, |hit| hit.score),
+            best: ranked.best,
             gate: ranking.gate,
             documents: ranking.documents,
             unsearched: ranked.unsearched,
             damaged: ranked.damaged,
+            meaning: ranked.meaning,
         })
     }
 
-    /// Ranks the messages of a conversation.
-    pub(crate) async fn ranked(&self, scope: Scope<'_>, query: &Query, gate: &Gate) -> Result<Ranked, Stop> {
+    /// Embeds the input, if vectors are used and can matter.
+    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Option<Result<MeaningQuery, EmbedError>> {
+        let by_meaning = self.by_meaning.as_ref()?;
+        if by_meaning.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
+            return None;
+        }
+        Some(by_meaning.query(ask.input, ask.before).await)
+    }
+
+    /// Ranks the messages of a conversation by words, and by meaning if the input was embedded.
+    pub(crate) async fn ranked(
+        &self,
+        scope: Scope<'_>,
+        query: &Query,
+        gate: &Gate,
+        meaning: Option<Result<MeaningQuery, EmbedError>>,
+    ) -> Result<Ranked, Stop> {
         let id = scope.conversation;
-        let (revision, parts) = self.parts(id, scope.incarnation, &query.buckets()).await?;
+        let (vector, failed) = match meaning {
+            Some(Ok(vector)) => (Some(vector), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        let (revision, parts, attachments) =
+            self.parts_and(id, scope.incarnation, &query.buckets(), vector.as_ref()).await?;
         let incarnation = revision.incarnation();
         let end = scope.before.unwrap_or(revision.next()).min(revision.next());
         let within = revision.first()..end.max(revision.first());
@@ -105,14 +137,32 @@ impl StoredIndex {
         let scanned = self.scan(id, incarnation, &missing).await?;
         let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
         all.sort_by_key(|part| part.range().start);
-        let ranking = Search::new(within.clone(), gate.clone()).run_parts(all, query)?;
+        let mut ranking = Search::new(within.clone(), gate.clone()).run_parts(all, query)?;
+        let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
+        let mut damaged = parts.damaged.len();
+        let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);
+        if let Some(vector) = vector {
+            pause().await;
+            let nearest = vector.nearest(&attachments, &within);
+            if let Some(start) = nearest.damaged.first() {
+                self.done.suspect_vectors(id, *start);
+            }
+            damaged += nearest.damaged.len();
+            ranking.gate.open |= self.by_meaning.as_ref().is_some_and(|by_meaning| by_meaning.opens(&nearest.hits));
+            if matches!(nearest.meaning, Meaning::Compared { .. }) {
+                ranking = ranking.fused_with(&nearest.hits);
+            }
+            meaning = nearest.meaning;
+        }
         Ok(Ranked {
             ranking,
             within,
             incarnation,
             exchanges: scanned.exchanges,
             unsearched: scanned.unsearched,
-            damaged: u32::try_from(parts.damaged.len()).unwrap_or(u32::MAX),
+            damaged: u32::try_from(damaged).unwrap_or(u32::MAX),
+            best,
+            meaning,
         })
     }
 }

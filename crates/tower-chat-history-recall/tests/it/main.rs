@@ -9,4 +9,5 @@ mod meaning;
 mod search;
 mod select;
 mod store_index;
+mod store_meaning;
 mod stored;
