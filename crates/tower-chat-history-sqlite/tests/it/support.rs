@@ -60,7 +60,7 @@ impl TestDatabase {
     }
 }
 
-/// Returns true if a row of a table contains the text. Other than [`TestDatabase::contains`], this finds no copies in
+/// Returns true if a row of a table contains the text. Unlike [`TestDatabase::contains`], this finds no copies in
 /// free space or in the write-ahead log.
 pub(crate) fn rows_contain(connection: &Connection, text: &str) -> bool {
     let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
