@@ -38,8 +38,8 @@ pub struct LogRecall {
 }
 
 impl LogRecall {
-    /// Creates the search in the conversations of a store, which must be the store of the layer or the engine. Words are
-    /// English.
+    /// Creates the search in the conversations of a store, which must be the store of the layer or the engine. Words
+    /// are English.
     pub fn new(store: impl Attach) -> Self {
         StoredIndex::new(Arc::new(store), Analyzer::default()).into()
     }

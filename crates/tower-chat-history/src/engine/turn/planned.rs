@@ -121,7 +121,7 @@ impl Call {
             mismatch: loaded.mismatch,
             since_last: None,
             next: history.next(),
-            window_start: window.map(|window| window_start(window)).unwrap_or_default(),
+            window_start: window.map(window_start).unwrap_or_default(),
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
