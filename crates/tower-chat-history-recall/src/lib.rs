@@ -73,6 +73,7 @@ mod search;
 mod select;
 mod shown;
 mod stored;
+mod tool;
 mod varint;
 mod vectors;
 
@@ -90,6 +91,7 @@ pub use self::{
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
     stored::{Ask, EmbedError, Embedder, Found, Indexed, Meaning, RecallError, Searched, StoredIndex},
+    tool::{ArgumentsError, SearchTool, ToolError},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

@@ -32,6 +32,10 @@ use self::{
     names::TermNames,
     vectors::{ByMeaning, VectorNames},
 };
+pub(crate) use self::{
+    error::Stop,
+    search::{Ranked, Scope},
+};
 use crate::{analyzer::Analyzer, gate::Gate};
 
 /// The index of conversations in a store, and the search in them.
