@@ -30,8 +30,8 @@ const MAX_TIMED: usize = 1024;
 /// A tool with which a model searches the conversation that it is in.
 ///
 /// The gate of recall is made for questions, and stays shut for other input. A model that has this tool can search
-/// whenever it needs something. The tool finds messages as recall does, by words, but without the gate, in the whole log
-/// of the conversation, and page by page.
+/// whenever it needs something. The tool finds messages by words, as recall does, but without the gate, in the whole
+/// log of the conversation, and page by page.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,7 +102,8 @@ impl SearchTool {
     }
 
     /// Sets the size of a page in bytes. A page also has at most 10 results. The default is
-    /// [`PAGE_BYTES`](Self::PAGE_BYTES). A message that does not fit on a page is not shown: the answer has its position.
+    /// [`PAGE_BYTES`](Self::PAGE_BYTES). A message that does not fit on a page is not shown: the answer has its
+    /// position.
     #[must_use]
     pub const fn page_bytes(mut self, bytes: usize) -> Self {
         self.page_bytes = bytes;
@@ -234,10 +235,7 @@ fn text(
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));
     }
     if ranked.unsearched > 0 {
-        lines.push(format!(
-            "{} parts of the conversation are not indexed yet and were not searched.",
-            ranked.unsearched
-        ));
+        lines.push(format!("{} exchanges are not indexed yet and were not searched.", ranked.unsearched));
     }
     lines.join("\n")
 }

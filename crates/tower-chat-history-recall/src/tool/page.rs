@@ -58,8 +58,8 @@ impl<'a> Pager<'a> {
         Self { arguments, max_bytes, seen: BTreeSet::new(), page: Page::new(1) }
     }
 
-    /// Adds a result to the page or to the next one. `exchanges` has its exchange and the two next to it. Returns `true`
-    /// if the page that is asked for is full, and the result would begin the next one.
+    /// Adds a result to the page or to the next one. `exchanges` has its exchange and the two next to it. Returns
+    /// `true` if the page that is asked for is full, and the result would begin the next one.
     pub(super) fn add(&mut self, hit: &Hit, exchanges: &[Recorded]) -> bool {
         let place = (hit.seq, hit.message);
         let included = recorded(exchanges, hit.seq).is_some_and(|found| self.arguments.includes(found.exchange.at));
@@ -68,10 +68,10 @@ impl<'a> Pager<'a> {
         }
         let Some(around) = Around::of(exchanges, place) else { return false };
         let largest = self.max_bytes.saturating_sub(render_frame().len());
-        let fits = |unit: &Vec<Place>| self.bytes(unit, exchanges, &BTreeSet::new()) <= largest;
+        let fits = |unit: &Vec<Place>| Self::bytes(unit, exchanges, &BTreeSet::new()) <= largest;
         let units = [around.with_neighbors(), around.alone(), Some(vec![place])];
         let unit = units.into_iter().flatten().map(|unit| self.new_messages(unit, exchanges)).find(fits);
-        let bytes = unit.as_ref().map_or(0, |unit| self.bytes(unit, exchanges, &self.page.messages));
+        let bytes = unit.as_ref().map_or(0, |unit| Self::bytes(unit, exchanges, &self.page.messages));
         if self.page.units >= MAX_UNITS || self.page.bytes + bytes > self.max_bytes {
             if self.page.number >= self.arguments.page {
                 return true;
@@ -79,7 +79,7 @@ impl<'a> Pager<'a> {
             self.page = Page::new(self.page.number + 1);
         }
         self.page.units += 1;
-        self.page.bytes += unit.as_ref().map_or(0, |unit| self.bytes(unit, exchanges, &self.page.messages));
+        self.page.bytes += unit.as_ref().map_or(0, |unit| Self::bytes(unit, exchanges, &self.page.messages));
         self.seen.insert(place);
         match unit {
             Some(unit) => {
@@ -103,7 +103,7 @@ impl<'a> Pager<'a> {
     }
 
     /// Returns the bytes of messages as they are rendered on a page that has others already.
-    fn bytes(&self, unit: &[Place], exchanges: &[Recorded], on_page: &BTreeSet<Place>) -> usize {
+    fn bytes(unit: &[Place], exchanges: &[Recorded], on_page: &BTreeSet<Place>) -> usize {
         let has = |seq: Seq| on_page.range((seq, 0)..=(seq, u32::MAX)).next().is_some();
         let of_exchange = |messages: &[Place]| {
             let Some(found) = recorded(exchanges, messages[0].0) else { return 0 };
