@@ -1,8 +1,12 @@
 //! Finds the messages of a long conversation that matter again, and renders them for the model.
 //!
-//! A model's window shows the newest part of a conversation. This crate is the pure part of *recall*: it indexes the
-//! log, searches the part of the log before the window for the words of the next input, selects messages within an
-//! allowance of tokens, and renders them as delimited reference data. It has no I/O, no runtime and no model.
+//! A model's window shows the newest part of a conversation. This crate does the work of *recall*: it indexes the log,
+//! searches the part of the log before the window for the words of the next input, selects messages within an allowance
+//! of tokens, and renders them as delimited reference data. [`StoredIndex`] does all of this for conversations in a
+//! store, whose index it keeps next to the log. [`SearchTool`] lets the model search by itself. The crate needs no
+//! runtime, and no model unless an [`Embedder`] is given.
+//!
+//! The steps are also there for themselves, without I/O:
 //!
 //! ```
 //! use tower_chat_history_core::{Message, Recorded, Seq};
@@ -42,10 +46,12 @@
 //! | search by meaning, fused with words | [`Vector`], [`VectorBlock`], [`fuse`] |
 //! | selection within an allowance | [`Selector`] |
 //! | text for the model | [`render`] |
+//! | all of these, with an index in a store | [`StoredIndex`] |
+//! | a tool for the model | [`SearchTool`] |
 //!
 //! # Guarantees
 //!
-//! - **Same result everywhere.** The result of a search depends only on the log and on the range. It does not depend on
+//! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not depend on
 //!   the part of the log that is indexed already, on the store, or on the division of the index into parts. Scores are
 //!   equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order nearly equal
 //!   scores differently.
@@ -73,6 +79,7 @@ mod search;
 mod select;
 mod shown;
 mod stored;
+mod tool;
 mod varint;
 mod vectors;
 
@@ -90,6 +97,7 @@ pub use self::{
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
     stored::{Ask, EmbedError, Embedder, Found, Indexed, Meaning, RecallError, Searched, StoredIndex},
+    tool::{ArgumentsError, SearchTool, ToolError},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

@@ -1,6 +1,7 @@
 //! The index of a log: which passages have which terms, in bytes.
 
 mod documents;
+mod indexing;
 mod log_index;
 mod merge;
 mod part;
@@ -9,6 +10,7 @@ mod record;
 
 pub(crate) use self::{
     documents::Documents,
+    indexing::Indexing,
     merge::Merger,
     postings::{Posting, Postings},
 };

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
-    documents::{Document, Documents},
+    documents::Documents,
+    indexing::Indexing,
     merge::Merger,
-    postings::{Posting, Postings, Terms, sort, table},
+    postings::{Postings, Terms},
     record::{FORMAT, RecordName},
 };
 use crate::{
     analyzer::{Analyzer, Term},
-    passage::Passage,
     varint::{DecodeError, Reader, Writer},
 };
 
@@ -59,29 +59,14 @@ impl IndexPart {
     pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
         let longest = Self::SEGMENT.saturating_add(exchanges.len() as u64);
         let range = range.start..range.end.min(Seq::new(range.start.get().saturating_add(longest)));
-        let mut documents = Documents::new(range.start);
-        let mut postings: Vec<(Term, Posting)> = Vec::new();
-        for Recorded { seq, exchange, .. } in exchanges {
-            if *seq < documents.end() || *seq >= range.end {
-                continue;
-            }
-            documents.skip_to(*seq);
-            let base = documents.len();
-            let passages = Passage::of(exchange);
-            documents.push(passages.iter().zip(base..).map(|(passage, document)| {
-                let mut found = passage.terms(exchange, analyzer);
-                let length = u32::try_from(found.len()).unwrap_or(u32::MAX);
-                found.sort_unstable();
-                for same in found.chunk_by(Term::eq) {
-                    let posting = Posting { document, frequency: u32::try_from(same.len()).unwrap_or(u32::MAX) };
-                    postings.push((same[0], posting));
-                }
-                Document { message: passage.message, length }
-            }));
-        }
-        documents.skip_to(range.end);
-        sort(&mut postings);
-        Self { documents, tables: Tables::Block(table(&postings)) }
+        let mut indexing = Indexing::new(analyzer, range);
+        exchanges.iter().for_each(|recorded| indexing.push(recorded));
+        indexing.finish()
+    }
+
+    /// Returns the block of documents and their table of terms.
+    pub(super) const fn of_table(documents: Documents, table: Vec<u8>) -> Self {
+        Self { documents, tables: Tables::Block(table) }
     }
 
     /// Returns the positions of the exchanges.

@@ -9,11 +9,11 @@ use std::{collections::BTreeSet, ops::Range};
 use tower_chat_history_core::{Citation, Recorded, Seq};
 
 pub use self::cited::cited;
+use self::purse::Purse;
 pub(crate) use self::{
     cited::{citations, places},
-    messages::Place,
+    messages::{Around, Place},
 };
-use self::{messages::Around, purse::Purse};
 use crate::search::{Hit, Ranking};
 
 /// Selects messages of a ranking within an allowance.

@@ -79,8 +79,8 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Meaning {
-    /// There is no [embedder](crate::StoredIndex::by_meaning), or the gate could not open, whatever the vectors are. The
-    /// input was not embedded.
+    /// There is no [embedder](crate::StoredIndex::by_meaning), or no vector could open the gate. The input was not
+    /// embedded.
     Unused,
     /// No vectors are stored yet. The result is by words.
     Missing,

@@ -85,14 +85,17 @@ impl<'a> Costs<'a> {
     /// Returns the cost of a message. That of plain text is mostly known, because the count of a stored message is
     /// stored with it.
     fn estimate(&self, message: &Message) -> u64 {
+        let content = message.content();
+        let too_long = |bytes: usize| bytes as u64 / MAX_BYTES_PER_COST > self.ask.allowance;
+        if matches!(&content, Content::Text(text) if too_long(text.len())) {
+            return u64::MAX;
+        }
         let rendered = render_message(message);
         if rendered.is_empty() {
             return 0;
         }
-        if rendered.len() as u64 / MAX_BYTES_PER_COST > self.ask.allowance {
-            return u64::MAX;
-        }
-        match message.content() {
+        match content {
+            _ if too_long(rendered.len()) => u64::MAX,
             Content::Text(text) if message.tool_calls().is_empty() => {
                 let cost = (self.ask.cost)(message);
                 // Quotation marks and line feeds are escaped.

@@ -9,7 +9,6 @@ use super::{
     embedder::EmbedError,
     error::{RecallError, Stop},
     merge::full_segments,
-    pause::pause,
     records::Damaged,
     search::whole_blocks,
 };
@@ -44,18 +43,18 @@ pub struct Indexed {
 
 impl StoredIndex {
     /// Makes a step of a conversation's index: removes records that are of no use, then indexes at most 16 blocks that
-    /// are wholly before `before`, or merges the blocks of a segment, or makes [vectors](Self::by_meaning) of at most 16
-    /// blocks.
+    /// are wholly before `before`, or merges the blocks of a segment, or makes [vectors](Self::by_meaning) of at most
+    /// 16 blocks.
     ///
-    /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no whole
-    /// block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
+    /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no
+    /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
     /// A step can be repeated, and stopped at any await, and several processes may make the same step: a search finds
     /// the same after each write.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store fails. What was stored until then stays.
+    /// Returns an error if the store fails. The records that were stored until then stay.
     pub async fn index(
         &self,
         conversation: &ConversationId,
@@ -119,14 +118,13 @@ impl StoredIndex {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
         for range in ranges {
             let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(range.clone(), |range| IndexPart::index(&self.analyzer, range, &exchanges));
+            let block = self.block(self.indexed(range, &exchanges).await);
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
                 self.store.attach(id, incarnation, &[], &made).await?;
                 (made, bytes) = (Vec::new(), 0);
             }
-            pause().await;
         }
         if !made.is_empty() {
             self.store.attach(id, incarnation, &[], &made).await?;
@@ -135,15 +133,15 @@ impl StoredIndex {
     }
 
     /// Returns the record of a block, or that of an empty block if it would be too large.
-    fn block(&self, range: Range<Seq>, index: impl Fn(Range<Seq>) -> IndexPart) -> Attachment {
+    fn block(&self, part: IndexPart) -> Attachment {
         let record = |part: &IndexPart| {
             let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
             self.names.attachment(part, record)
         };
-        let block = record(&index(range.clone()));
+        let block = record(&part);
         if block.body.len() <= Attachment::MAX_BYTES {
             return block;
         }
-        record(&IndexPart::index(&self.analyzer, range, &[]))
+        record(&IndexPart::index(&self.analyzer, part.range(), &[]))
     }
 }

@@ -32,6 +32,10 @@ use self::{
     names::TermNames,
     vectors::{ByMeaning, VectorNames},
 };
+pub(crate) use self::{
+    error::Stop,
+    search::{Ranked, Scope},
+};
 use crate::{analyzer::Analyzer, gate::Gate};
 
 /// The index of conversations in a store, and the search in them.
@@ -101,8 +105,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   Only hostile text has such blocks, because an exchange has at most 128 passages.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
-/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have at
-///   most 4 MiB. Passages after these have none, and are found by words only.
+/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have
+///   at most 4 MiB. Passages after these have none, and are found by words only.
 /// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
 /// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
 #[derive(Clone, Debug)]

@@ -59,8 +59,8 @@ impl StoredPart {
 }
 
 impl Parts {
-    /// Reads parts. A segment needs these buckets. If `cut` is set, some records were not read, so a missing bucket is no
-    /// damage.
+    /// Reads parts. A segment needs these buckets. If `cut` is set, some records were not read, so a missing bucket is
+    /// no damage.
     pub(super) fn read(
         analyzer: &Analyzer,
         names: &TermNames,

@@ -9,8 +9,8 @@ use crate::index::IndexPart;
 const MAX_KEYS: usize = 512;
 
 impl StoredIndex {
-    /// Removes damaged parts, blocks within a segment, and parts of segments that are wholly before the log. Returns the
-    /// number of parts.
+    /// Removes damaged parts, blocks within a segment, and parts of segments that are wholly before the log. Returns
+    /// the number of parts.
     ///
     /// A block before the log stays as long as its segment reaches into the log, so that a merge always begins with the
     /// same block.

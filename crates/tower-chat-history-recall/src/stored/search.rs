@@ -28,6 +28,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) incarnation: Option<Incarnation>,
     /// `None` stands for the end of the log.
     pub(crate) before: Option<Seq>,
+    /// The most messages that are ranked.
+    pub(crate) limit: usize,
 }
 
 /// A ranking, and what was seen for it.
@@ -71,6 +73,7 @@ impl StoredIndex {
             conversation: ask.conversation,
             incarnation: Some(ask.revision.incarnation()),
             before: Some(ask.before),
+            limit: Search::LIMIT,
         };
         let meaning = self.embedded(ask, query).await;
         let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
@@ -137,7 +140,7 @@ impl StoredIndex {
         let scanned = self.scan(id, incarnation, &missing).await?;
         let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
         all.sort_by_key(|part| part.range().start);
-        let mut ranking = Search::new(within.clone(), gate.clone()).run_parts(all, query)?;
+        let mut ranking = Search::new(within.clone(), gate.clone()).limit(scope.limit).run_parts(all, query)?;
         let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
         let mut damaged = parts.damaged.len();
         let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);

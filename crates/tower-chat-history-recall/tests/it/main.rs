@@ -11,3 +11,4 @@ mod select;
 mod store_index;
 mod store_meaning;
 mod stored;
+mod tool;
