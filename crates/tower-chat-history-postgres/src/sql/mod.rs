@@ -137,7 +137,8 @@ fn list(prefix: &str, letters: &str) -> String {
     (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid, bytes. A capital letter is an array of the type.
+/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid, bytes. A capital letter is an array of the
+/// type.
 pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),

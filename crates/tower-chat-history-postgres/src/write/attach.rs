@@ -8,6 +8,9 @@ use crate::{
     rows::{count, damaged_counters, stored, uuid},
 };
 
+/// The most data in one call, in bytes. PostgreSQL would refuse a statement of 1 GB and close the connection.
+const MAX_BYTES: usize = 512 << 20;
+
 /// Removes attachments, then stores others.
 ///
 /// After a lost response, the call is repeated. Nothing shows if the first attempt was executed, because the second one
@@ -21,6 +24,10 @@ pub(crate) async fn attach(
 ) -> Result<(), Failure> {
     // The database compares the ranges with the log. A check against a log without an end finds all other faults.
     check(put, u64::MAX)?;
+    let requested = put.iter().map(|attachment| attachment.body.len()).sum();
+    if requested > MAX_BYTES {
+        return Err(StoreError::Full { used: 0, requested, limit: MAX_BYTES }.into());
+    }
     let starts = |starts: &mut dyn Iterator<Item = Seq>| starts.map(|seq| stored(seq.get())).collect::<Vec<_>>();
     let removed_names: Vec<&str> = remove.iter().map(|key| key.name.as_str()).collect();
     let removed_starts = starts(&mut remove.iter().map(|key| key.start));

@@ -104,7 +104,7 @@ async fn every_other_call_is_repeated_after_a_lost_answer() {
     for body in [b"one", b"two"] {
         proxy.lose(1);
         let put = [attachment("a", 0..1, body)];
-        store.attach(&id, incarnation, &[keys.clone()], &put).await.unwrap();
+        store.attach(&id, incarnation, std::slice::from_ref(&keys), &put).await.unwrap();
         assert!(proxy.has_lost());
         // The first read prepares the statement.
         attachments(&store, &id, &["a"]).await;

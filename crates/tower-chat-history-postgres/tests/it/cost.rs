@@ -100,7 +100,8 @@ async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
-/// Returns the number of rows of exchanges and attachments that a statement reads. All of them must be read by an index.
+/// Returns the number of rows of exchanges and attachments that a statement reads. All of them must be read by an
+/// index.
 pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
     // In one transaction, because PostgreSQL moves the counts elsewhere at its end.
     client.batch_execute("begin").await.unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// Returns everything that an error shows: each message of its chain, and its `Debug` output.
-fn shown(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn shown(error: &(dyn Error + 'static)) -> String {
     let mut text = format!("{error:?}");
     let mut next = Some(error);
     while let Some(error) = next {

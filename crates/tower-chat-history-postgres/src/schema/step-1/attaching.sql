@@ -33,8 +33,7 @@ begin
         r_verdict := 1;
         return;
     end if;
-    for s_name, s_start in select u.name, u.range_start from unnest(a_removed_names, a_removed_starts) u (name, range_start)
-    loop
+    for s_name, s_start in select * from unnest(a_removed_names, a_removed_starts) loop
         delete from @.attachment t
             where t.conversation = s_conversation and t.name = s_name and t.range_start = s_start;
         if not found and exists (
@@ -44,9 +43,7 @@ begin
             raise exception using errcode = 'triggered_data_change_violation';
         end if;
     end loop;
-    for s_name, s_start, s_end, s_body in
-        select * from unnest(a_names, a_starts, a_ends, a_bodies)
-    loop
+    for s_name, s_start, s_end, s_body in select * from unnest(a_names, a_starts, a_ends, a_bodies) loop
         insert into @.attachment (conversation, name, range_start, range_end, body)
             values (s_conversation, s_name, s_start, s_end, s_body)
             on conflict (conversation, name, range_start) do nothing;
@@ -61,9 +58,9 @@ begin
 end
 $function$;
 
--- Reads all attachments with some names, in the order of the names and ranges. Returns a row for the conversation, whose
--- `r_number` is null, and a row for each attachment before the first one that exceeds the limit. `r_number` is the number
--- of its name, counted from one. `r_more` is true if the limit left out any.
+-- Reads all attachments with some names, in the order of the names and ranges. Returns a row for the conversation, with
+-- `r_number` null, and a row for each attachment before the first one that exceeds the limit. There, `r_number` is the
+-- number of the attachment's name, counted from one. `r_more` is true if the limit left out any.
 --
 -- The running sum takes the size of each attachment from its row. Only the data that is returned is read.
 create function @.attachments_1(a_key text, a_names text[], a_limit bigint) returns table (

@@ -132,7 +132,7 @@ begin
 end
 $function$;
 
--- Reads the exchanges at some positions: rows as in `load_1`. There is no row for a position that the log does not have.
+-- Reads the exchanges at some positions: rows as in `load_1`, but none for a position that the log does not have.
 -- Each position is searched by itself, because a join may read the whole log.
 create function @.pick_1(a_key text, a_positions bigint[]) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
