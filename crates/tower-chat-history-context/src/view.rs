@@ -13,6 +13,7 @@
 //! - A blank reply is left out. It closes no calls.
 //! - An entry of `tool_calls` that no result can answer (it has no id, or is not an object) is left out. If no entry
 //!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
+//! - The [recalled messages](Exchange::recalled) of an exchange are one message before its own messages.
 //!
 //! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
 //! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A
@@ -38,11 +39,20 @@
 //! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;
-use tower_chat_history_core::{Exchange, Message, Part, Rounds};
+use tower_chat_history_core::{Exchange, Message, Part, Recalled, Rounds};
 
 /// The substitute for a result that was never stored. It is constant, so that it never changes a part of a prompt that
 /// was already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
+
+/// The source of a message of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The log's own messages.
+    Log,
+    /// The [recalled messages](Exchange::recalled) of an exchange.
+    Recalled,
+}
 
 /// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
 #[derive(Clone, Debug, Default)]
@@ -64,20 +74,29 @@ impl View {
         }
     }
 
-    /// Adds the log's next exchange. The exchange before it may [give way](self#repeated-calls) to it.
+    /// Adds the log's next exchange, with its [recalled messages](Exchange::recalled) before it. The exchange before it
+    /// may [give way](self#repeated-calls) to it.
     pub fn push_exchange(&mut self, exchange: &Exchange) {
-        self.push_exchange_with(exchange, |_, _| {});
+        self.push_exchange_with(exchange, exchange.recalled.as_ref(), |_, _, _| {});
     }
 
-    /// Adds the log's next exchange, and calls `pushed` after each message with the number of messages before it. That
-    /// number may be less than it was before this call, because an earlier exchange may give way.
-    pub(crate) fn push_exchange_with(&mut self, exchange: &Exchange, mut pushed: impl FnMut(&Self, usize)) {
+    /// Adds the log's next exchange with these recalled messages, and calls `pushed` after each message with its source
+    /// and the number of messages before it. That number may be less than it was before this call, because an earlier
+    /// exchange may give way.
+    pub(crate) fn push_exchange_with(
+        &mut self,
+        exchange: &Exchange,
+        recalled: Option<&Recalled>,
+        mut pushed: impl FnMut(&Self, usize, Source),
+    ) {
         let begun = self.rounds.begin(exchange);
         self.truncate_to(begun.back_to);
-        for message in &exchange.messages {
+        let recalled = recalled.map(|recalled| (&recalled.message, Source::Recalled));
+        let messages = exchange.messages.iter().map(|message| (message, Source::Log));
+        for (message, source) in recalled.into_iter().chain(messages) {
             let before = self.messages.len();
             self.push(message);
-            pushed(self, before);
+            pushed(self, before, source);
         }
         self.rounds.end(begun);
     }

@@ -36,8 +36,8 @@ impl Attachment {
         AttachmentKey { name: self.name.clone(), start: self.range.start }
     }
 
-    /// Checks that this attachment can be stored next to a log whose next exchange gets the position `next`. Stores call
-    /// this within the write.
+    /// Checks that this attachment can be stored next to a log whose next exchange gets the position `next`. Stores
+    /// call this within the write.
     ///
     /// # Errors
     ///
@@ -56,7 +56,8 @@ impl Attachment {
         Ok(())
     }
 
-    /// Returns `true` if the attachment stays when the log is [truncated](crate::Truncate) to its first `len` exchanges.
+    /// Returns `true` if the attachment stays when the log is [truncated](crate::Truncate) to its first `len`
+    /// exchanges.
     #[must_use]
     pub fn survives_truncation(&self, len: u64) -> bool {
         self.range.end.get() <= len

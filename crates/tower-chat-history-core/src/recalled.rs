@@ -31,15 +31,15 @@ impl Recalled {
         Self { message: Message::user(text), citations, tokens: None }
     }
 
-    /// Returns the first position that is cited, or `None` if there is none. If that position is before the beginning of
-    /// a log that is pruned with [`Derived::Erase`](crate::Derived::Erase), the store removes this value.
+    /// Returns the first position that is cited, or `None` if there is none. If that position is before the beginning
+    /// of a log that is pruned with [`Derived::Erase`](crate::Derived::Erase), the store removes this value.
     #[must_use]
     pub fn first_cited(&self) -> Option<Seq> {
         self.citations.iter().map(|citation| citation.seq).min()
     }
 
-    /// Returns this value for a copy of the log whose positions are lower by `first`, or `None` if a cited position would
-    /// not exist there.
+    /// Returns this value for a copy of the log whose positions are lower by `first`, or `None` if a cited position
+    /// would not exist there.
     pub(crate) fn moved_back(mut self, first: Seq) -> Option<Self> {
         for Citation { seq, .. } in &mut self.citations {
             *seq = Seq::new(seq.get().checked_sub(first.get())?);

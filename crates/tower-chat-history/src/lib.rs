@@ -46,6 +46,7 @@
 //! | [budget], [tokens] | the limits of a prompt, and the token counters |
 //! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
+//! | [recall] | showing messages again that left the window |
 //! | [store] | stores, and reading and editing conversations |
 //! | [error], [report] | the errors of calls, and the reports of turns |
 //! | [telemetry] | spans, attributes and metrics |
@@ -74,6 +75,7 @@
 //! |---|---|
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
+//! | `recall` | [recall] by a search in the log (`recall::LogRecall`) |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,6 +91,7 @@ mod memory;
 pub mod middleware;
 mod options;
 pub mod policy;
+pub mod recall;
 pub mod report;
 mod routed;
 mod spawn;

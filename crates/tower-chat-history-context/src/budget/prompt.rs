@@ -12,8 +12,10 @@ pub struct PromptTokens {
     pub response_format: u64,
     /// The summary of the conversation's beginning, or the tokens that are reserved for it.
     pub summary: u64,
-    /// The messages of the log that are sent.
+    /// The messages of the log that are sent, with the recalled messages of earlier turns.
     pub window: u64,
+    /// The messages that were recalled for this call, or the tokens that are reserved for them.
+    pub recalled: u64,
     /// The messages of this call.
     pub input: u64,
 }
@@ -27,7 +29,7 @@ impl PromptTokens {
     /// Returns the tokens of all parts.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.fixed().saturating_add(self.window).saturating_add(self.input)
+        self.fixed().saturating_add(self.window).saturating_add(self.recalled).saturating_add(self.input)
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Trimming {
     pub shrunk_reply: bool,
     /// True if the stored summary was left out because there was no room for it.
     pub left_out_summary: bool,
+    /// True if the recalled messages of earlier turns were left out.
+    pub left_out_recalled: bool,
 }
 
 /// The reason why a window had to become smaller.
@@ -69,6 +71,7 @@ impl Trimming {
             (self.left_out_turns, "turns"),
             (self.by_trimmer, "trimmer"),
             (self.left_out_summary, "without_summary"),
+            (self.left_out_recalled, "without_recalled"),
         ];
         let steps: Vec<&str> = steps.into_iter().filter(|(done, _)| *done).map(|(_, step)| step).collect();
         if steps.is_empty() { "none".to_owned() } else { steps.join("+") }

@@ -5,10 +5,11 @@ use crate::budget::{PromptTokens, TrimReason};
 
 /// Plans a call. Each step is tried only if the call does not fit in the step before:
 ///
-/// 1. with the room that is reserved for a summary,
-/// 2. with room for the stored summary only,
-/// 3. without the stored summary,
-/// 4. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
+/// 1. with recalled messages, and with the room that is reserved for a summary,
+/// 2. without recalled messages,
+/// 3. with room for the stored summary only,
+/// 4. without the stored summary,
+/// 5. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
 ///    could ever correct it.
 ///
 /// Returns the first plan that fits, or the error of the last step.
@@ -27,6 +28,16 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
         PlanInput { budget: Some(FitBudget { parts, ..*budget }), ..*input }
     };
     let reserved = plan_once(&with_room(budget.parts.summary));
+    let recalls = input.recall_reserve.is_some() || input.history.has_recalled();
+    if does_not_fit(&reserved) && recalls && !input.leaves_out_recalled {
+        let without = PlanInput { recall_reserve: None, leaves_out_recalled: true, ..*input };
+        let mut planned = with_less_for_summaries(&without, budget);
+        if let Ok(plan) = &mut planned {
+            plan.fit.trimming.left_out_recalled |= input.history.has_recalled();
+            plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+        }
+        return planned;
+    }
     if !does_not_fit(&reserved) {
         return reserved;
     }
@@ -79,6 +90,8 @@ mod tests {
             instead: None,
             limit: LoadLimit::default(),
             on_open_turn: OnOpenTurn::Supersede,
+            recall_reserve: None,
+            leaves_out_recalled: false,
             budget: Some(budget),
         };
         match plan(&input) {

@@ -28,6 +28,8 @@ pub struct Fit {
     /// The lowered limit of the reply, if it has to shrink.
     pub reply: Option<u64>,
     pub tokens: u64,
+    /// The position from which the prompt contains the log. Parts of the log after it may be left out too.
+    pub sent_from: Seq,
     pub evicted: Size,
     /// The account of how the window was made smaller.
     pub trimming: Trimming,
@@ -52,7 +54,8 @@ pub(super) fn fit(
     }
     let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
     let before = search.sizes.kept(log.base);
-    let mut outcome = Outcome { cut, log: &log, before, cleared, trimming: Trimming::default() };
+    let recalled_from = cut.recalled_from;
+    let mut outcome = Outcome { cut, log: &log, before, cleared, recalled_from, trimming: Trimming::default() };
     if !search.is_due() {
         return Ok(outcome.fit(items, &search, log.base, log.base));
     }
@@ -63,6 +66,9 @@ pub(super) fn fit(
     }
 
     let lasting = search.is_lasting();
+    if lasting && outcome.leave_out_recalled(&mut items) {
+        search.sizes = log.sizes(&items, cost);
+    }
     let mut cleared_for_this_call = false;
     if let Some(clear) = budget.clear {
         let wanted = search.tokens_to_clear(lasting).max(if lasting { clear.at_least } else { 0 });
@@ -99,7 +105,7 @@ pub(super) fn fit(
 pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
     let is_sent = |item: &Item| item.round.is_none_or(|round| round.followed >= cut.rounds_start);
     let window = items.into_iter().filter(is_sent).map(|item| item.message).collect();
-    Fit { window, ..Fit::default() }
+    Fit { window, sent_from: cut.window_start, ..Fit::default() }
 }
 
 /// The values from which the outcome of a fit is built.
@@ -111,13 +117,29 @@ struct Outcome<'a> {
     before: Size,
     /// The index before which results are cleared in the stored cut.
     cleared: usize,
+    /// The position before which recalled messages are left out in the stored cut.
+    recalled_from: Seq,
     trimming: Trimming,
 }
 
 impl Outcome<'_> {
+    /// Leaves out the recalled messages of earlier turns, in this prompt and in the next ones: a stored compaction
+    /// changes the prompt's beginning anyway. Returns `false` if there are none.
+    fn leave_out_recalled(&mut self, items: &mut Vec<Item>) -> bool {
+        let current_turn = self.log.seq(self.log.most.window);
+        let all = items.len();
+        items.retain(|item| !item.is_recalled || item.seq >= current_turn);
+        let are_left_out = items.len() < all;
+        if are_left_out {
+            self.recalled_from = self.recalled_from.max(current_turn);
+            self.trimming.left_out_recalled = true;
+        }
+        are_left_out
+    }
+
     /// Builds the fit from the cutoffs that are stored, and the cutoffs of the prompt.
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
-        let Self { cut, log, before, cleared, mut trimming } = *self;
+        let Self { cut, log, before, cleared, recalled_from, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter(|item| item.is_kept(window, rounds)).map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
@@ -130,12 +152,14 @@ impl Outcome<'_> {
         if cleared > log.index(cut.cleared_before) {
             next.cleared_before = log.seq(cleared);
         }
+        next.recalled_from = recalled_from;
         let after = search.sizes.kept(sent);
         Fit {
             window,
             cut: (next != *cut).then_some(next),
             reply: None,
             tokens: after.tokens,
+            sent_from: log.seq(sent.window),
             evicted: before.less(after),
             trimming,
             for_this_call: sent != stored,

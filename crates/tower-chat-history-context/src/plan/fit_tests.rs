@@ -143,7 +143,7 @@ fn fitted_once(
     policy: &Policy,
     stores: bool,
 ) -> Result<Plan, FitError> {
-    policy.plan(&window(log, cut), LoadLimit::default(), input, stores)
+    policy.plan(&window(log, cut), LoadLimit::default(), input, stores, None)
 }
 
 impl Policy {
@@ -151,13 +151,18 @@ impl Policy {
         Self { rule, ..self }
     }
 
-    /// Plans a call with this window and this input.
+    pub(super) fn cost(&self, message: &Message) -> u64 {
+        self.cost.of(message)
+    }
+
+    /// Plans a call with this window and this input. With a reserve for recalled messages, the plan may use fallbacks.
     pub(super) fn plan(
         &self,
         window: &Window,
         limit: LoadLimit,
         input: &[Message],
         stores: bool,
+        recall_reserve: Option<u64>,
     ) -> Result<Plan, FitError> {
         let importance = Importance::new(|turn: &TrimTurn<'_>| (turn.tokens % 7) as f64);
         let first = KeepFirst::new(2);
@@ -170,7 +175,7 @@ impl Policy {
         let parts = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
         let (limits, watermarks, clear) = (self.limits, self.watermarks, self.clear.as_ref());
         let budget = Some(FitBudget { limits, watermarks, clear, trimmer, stores, parts, cost: &cost });
-        plan(&PlanInput {
+        let call = PlanInput {
             history: History::Window(window),
             summary: None,
             summary_tokens: 0,
@@ -178,8 +183,11 @@ impl Policy {
             instead: None,
             limit,
             on_open_turn: OnOpenTurn::Supersede,
+            recall_reserve,
+            leaves_out_recalled: false,
             budget,
-        })
+        };
+        if recall_reserve.is_some() { super::plan(&call) } else { plan(&call) }
     }
 }
 
@@ -287,7 +295,7 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, budget: None };
+                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, leaves_out_recalled: false, budget: None };
                 let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Message, Recorded, Seq};
 
-use crate::view::View;
+use crate::view::{Source, View};
 
 /// A message of the [view](crate::view), with its exchange and its round.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Item {
     pub(super) seq: Seq,
     /// The round that it belongs to, if it has calls or is a result. Substitutes for missing results belong to it too.
     pub(super) round: Option<Round>,
+    /// True for the recalled messages of its exchange.
+    pub(super) is_recalled: bool,
 }
 
 /// The positions of a round.
@@ -41,29 +43,41 @@ impl Item {
 #[derive(Debug)]
 pub(super) struct Folded {
     view: View,
-    /// The exchange of each message, and the index of its round.
-    origins: Vec<(Seq, Option<usize>)>,
+    /// The origin of each message.
+    origins: Vec<Origin>,
     rounds: Vec<Round>,
     /// The position after the last exchange.
     next: Seq,
 }
 
+/// The exchange of a message, the index of its round, and whether it is the recalled messages of its exchange.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    seq: Seq,
+    round: Option<usize>,
+    is_recalled: bool,
+}
+
 impl Folded {
-    /// Folds these exchanges. If there are none, `next` is the position of the log's next exchange.
-    pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq) -> Self {
+    /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
+    /// is the position of the log's next exchange.
+    pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
         let mut folded = Self { view: View::default(), origins: Vec::new(), rounds: Vec::new(), next };
         for recorded in exchanges {
-            folded.push(recorded);
+            folded.push(recorded, recalled_from);
         }
         folded
     }
 
-    fn push(&mut self, recorded: &Recorded) {
+    fn push(&mut self, Recorded { seq, exchange, .. }: &Recorded, recalled_from: Seq) {
         let Self { view, origins, rounds, .. } = self;
-        let seq = recorded.seq;
-        view.push_exchange_with(&recorded.exchange, |view, before| note_origins(view, before, seq, origins, rounds));
+        let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
+        view.push_exchange_with(exchange, recalled, |view, before, source| {
+            note_origins(view, before, (*seq, source), origins, rounds);
+        });
         // Even if no message was pushed, an earlier exchange may have given way.
-        note_origins(&self.view, self.view.messages().len(), seq, &mut self.origins, &mut self.rounds);
+        let len = self.view.messages().len();
+        note_origins(&self.view, len, (*seq, Source::Log), &mut self.origins, &mut self.rounds);
         self.next = seq.next();
     }
 
@@ -71,7 +85,7 @@ impl Folded {
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
         let len = self.view.messages().len();
-        note_origins(&self.view, len, self.next, &mut self.origins, &mut self.rounds);
+        note_origins(&self.view, len, (self.next, Source::Log), &mut self.origins, &mut self.rounds);
     }
 
     pub(super) const fn view(&self) -> &View {
@@ -93,7 +107,8 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let origin = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
+        let (seq, round) = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
+        let origin = Origin { seq, round, is_recalled: false };
         self.origins.resize(self.view.messages().len(), origin);
     }
 
@@ -101,24 +116,28 @@ impl Folded {
         let Self { view, origins, rounds, next } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_messages().into_iter().zip(origins);
-        items.map(|(message, (seq, at))| Item { message, seq, round: at.and_then(round) }).collect()
+        let item = |(message, Origin { seq, round: at, is_recalled })| {
+            let round = at.and_then(round);
+            Item { message, seq, round, is_recalled }
+        };
+        items.map(item).collect()
     }
 }
 
 /// The position of a round that no message follows yet.
 const NOT_FOLLOWED: Seq = Seq::new(u64::MAX);
 
-/// Notes the origins of the messages from index `before` on, which belong to the exchange at `seq`.
+/// Notes the origins of the messages from index `before` on, which come from the exchange at `seq`.
 fn note_origins(
     view: &View,
     before: usize,
-    seq: Seq,
-    origins: &mut Vec<(Seq, Option<usize>)>,
+    (seq, source): (Seq, Source),
+    origins: &mut Vec<Origin>,
     rounds: &mut Vec<Round>,
 ) {
     if origins.len() > before {
         origins.truncate(before);
-        let newest = origins.last().and_then(|(_, round)| *round);
+        let newest = origins.last().and_then(|origin| origin.round);
         rounds.truncate(newest.map_or(0, |newest| newest + 1));
         if let Some(round) = rounds.last_mut() {
             round.followed = NOT_FOLLOWED;
@@ -136,6 +155,7 @@ fn note_origins(
             rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
         }
         let round = rounds.len().checked_sub(1).filter(|_| asks || message.is_tool_result());
-        origins.push((seq, round));
+        let is_recalled = source == Source::Recalled && !message.is_tool_result();
+        origins.push(Origin { seq, round, is_recalled });
     }
 }

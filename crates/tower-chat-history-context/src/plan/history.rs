@@ -33,8 +33,17 @@ impl<'a> History<'a> {
         }
     }
 
+    /// Returns the messages of all exchanges, with their recalled messages.
     pub fn messages(self) -> impl Iterator<Item = &'a Message> {
-        self.exchanges().iter().flat_map(|recorded| &recorded.exchange.messages)
+        self.exchanges().iter().flat_map(|Recorded { exchange, .. }| {
+            exchange.recalled.iter().map(|recalled| &recalled.message).chain(&exchange.messages)
+        })
+    }
+
+    /// Returns `true` if recalled messages are sent with an exchange of the window.
+    pub(super) fn has_recalled(self) -> bool {
+        let from = self.cut().map_or(Seq::FIRST, |cut| cut.recalled_from);
+        self.exchanges().iter().any(|recorded| recorded.seq >= from && recorded.exchange.recalled.is_some())
     }
 
     /// Returns the stored cut.

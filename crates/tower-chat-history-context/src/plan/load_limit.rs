@@ -27,6 +27,11 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
     let mut cut = window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
     cut.window_start = cut.window_start.max(start?);
     cut.rounds_start = cut.rounds_start.max(cut.window_start);
+    if window.exchanges.iter().any(|recorded| recorded.exchange.recalled.is_some()) {
+        // The recalled messages of the newest turn stay, because this turn may still be under way.
+        let newest = window.exchanges.iter().rev().find(|recorded| can_start_window(recorded));
+        cut.recalled_from = newest.map_or(cut.recalled_from, |newest| cut.recalled_from.max(newest.seq));
+    }
     Some(cut)
 }
 

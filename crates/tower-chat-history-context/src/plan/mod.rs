@@ -49,6 +49,17 @@ pub struct Plan {
     pub budget: Option<CallBudget>,
     /// The size of the summary that is sent.
     pub summary_tokens: u64,
+    /// The part of the log from which messages can be recalled for this call. `None` if nothing is to be recalled.
+    pub recallable: Option<Recallable>,
+}
+
+/// The part of the log that a prompt does not contain, and the room for messages of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recallable {
+    /// The position from which the prompt contains the log.
+    pub before: Seq,
+    /// The tokens that are free in the prompt. `None` without a budget.
+    pub room: Option<u64>,
 }
 
 /// The input of the planner. `Debug` shows no text, because the `Debug` of messages shows none.
@@ -63,6 +74,10 @@ pub struct PlanInput<'a> {
     pub instead: Option<&'a [Message]>,
     pub limit: LoadLimit,
     pub on_open_turn: OnOpenTurn,
+    /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
+    pub recall_reserve: Option<u64>,
+    /// True if the recalled messages of all earlier exchanges are left out.
+    pub leaves_out_recalled: bool,
     /// The budget, if there is one. Its [`summary`](crate::budget::PromptTokens::summary) is the room that is reserved
     /// for a summary.
     pub budget: Option<FitBudget<'a>>,
@@ -70,7 +85,8 @@ pub struct PlanInput<'a> {
 
 /// Plans a call with this summary and this budget, without fallbacks.
 fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
-    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, ref budget } = *call;
+    let PlanInput { history, summary, summary_tokens, input, instead, limit, on_open_turn, .. } = *call;
+    let mut budget = call.budget;
     let window = history.window();
     let truncated = window.and_then(|window| cut_truncated(window, limit));
     let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
@@ -78,7 +94,9 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     let start = exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &exchanges[start..];
 
-    let mut folded = Folded::of(exchanges, cut.window_start);
+    let next = exchanges.last().map_or(cut.window_start, |last| last.seq.next());
+    let recalled_from = if call.leaves_out_recalled { next } else { cut.recalled_from };
+    let mut folded = Folded::of(exchanges, cut.window_start, recalled_from);
     folded.make_way_for(input);
     let answers = check_input(folded.view(), input)?;
     if let Some(instead) = instead
@@ -98,12 +116,28 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     }
     let continues = folded.asked_by().filter(|_| answers);
     let items = folded.into_items();
-    let mut fit = match budget {
+    // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
+    let recall_reserve = call.recall_reserve.filter(|_| !answers);
+    let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
+    if let Some(budget) = &mut budget {
+        budget.parts.recalled = recall_reserve.filter(|_| begins_within).unwrap_or(0);
+    }
+    let mut fit = match &budget {
         Some(budget) => fit::fit(items, exchanges, &cut, continues, budget)?,
         None => fit::unlimited(items, &cut),
     };
     fit.window.splice(0..0, summary.cloned());
     fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
+    if call.leaves_out_recalled && recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
+        fit.cut.get_or_insert(cut).recalled_from = recalled_from;
+    }
+    let has_more = |window: &Window| fit.sent_from > window.revision.first();
+    let recallable = recall_reserve.filter(|_| window.is_some_and(has_more)).map(|_| {
+        let taken = |budget: &FitBudget<'_>| fit.tokens.saturating_add(budget.parts.total() - budget.parts.recalled);
+        let room =
+            |budget: &FitBudget<'_>| budget.limits.max_prompt(budget.limits.reserve).saturating_sub(taken(budget));
+        Recallable { before: fit.sent_from, room: budget.as_ref().map(room) }
+    });
     Ok(Plan {
         fit,
         // Positions in a list that the caller resent are not positions of the log.
@@ -111,6 +145,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         superseded,
         budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
         summary_tokens,
+        recallable,
     })
 }
 
@@ -123,7 +158,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
     let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
     let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &window.exchanges[start..];
-    let folded = Folded::of(exchanges, cut.window_start);
+    let folded = Folded::of(exchanges, cut.window_start, cut.recalled_from);
     if !folded.view().open().is_empty() || folded.view().awaits_reply() {
         return None;
     }
@@ -159,6 +194,8 @@ mod tests {
             instead: None,
             limit,
             on_open_turn,
+            recall_reserve: None,
+            leaves_out_recalled: false,
             budget: None,
         }
     }

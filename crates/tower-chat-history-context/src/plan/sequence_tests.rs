@@ -3,13 +3,13 @@
 use proptest::{prelude::*, sample::Index};
 use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq,
-    Window,
+    Citation, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recalled,
+    Recorded, Revision, Seq, Window,
     backend::{Scan, WindowScan},
 };
 
 use super::{
-    FitError,
+    FitError, Plan, Recallable,
     fit_tests::{Policy, Rule, any_policy, any_turn, text},
 };
 use crate::view::{
@@ -91,6 +91,8 @@ fn result(asked: usize, id: &str) -> Message {
 struct Conversation {
     policy: Policy,
     limit: LoadLimit,
+    /// The tokens to reserve for recalled messages, if there are any.
+    recall_reserve: Option<u64>,
     log: Vec<Recorded>,
     stored: Option<Cut>,
     /// The last prompt whose exchange was stored, and the cut under which it was planned.
@@ -146,12 +148,14 @@ impl Conversation {
     }
 
     fn call(&mut self, input: Vec<Message>, reply: &Reply, fate: Fate) -> Result<(), TestCaseError> {
-        let plan = match self.policy.plan(&self.window(), self.limit, &input, true) {
+        let plan = match self.policy.plan(&self.window(), self.limit, &input, true, self.recall_reserve) {
             Ok(plan) => plan,
             Err(FitError::DoesNotFit(_)) => return Ok(()),
             Err(FitError::Input(error)) => return Err(TestCaseError::fail(format!("refused: {error}"))),
         };
-        let mut prompt = plan.fit.window;
+        let mut prompt = plan.fit.window.clone();
+        let recalled = self.recalled(&plan)?;
+        prompt.extend(recalled.iter().map(|recalled| recalled.message.clone()));
         // A repeated call may have another input.
         let before_input = prompt.len();
         prompt.extend(input.iter().cloned());
@@ -177,6 +181,7 @@ impl Conversation {
         });
         let mut exchange = Exchange::new(ExchangeId::generate(), messages);
         (exchange.continues, exchange.incomplete) = (plan.continues, fate == Fate::BrokenOff);
+        exchange.recalled = recalled;
         self.append(exchange);
         if let Some(cut) = plan.fit.cut {
             self.store(cut)?;
@@ -189,6 +194,26 @@ impl Conversation {
         }
         self.before = Some((cut, prompt)).filter(|_| !plan.fit.for_this_call);
         Ok(())
+    }
+
+    /// Returns the messages that are recalled for a call, if the plan has room for them. They cite the exchange before
+    /// the prompt's start.
+    fn recalled(&self, plan: &Plan) -> Result<Option<Recalled>, TestCaseError> {
+        let Some(Recallable { before, room }) = plan.recallable else { return Ok(None) };
+        let room = room.unwrap_or_default();
+        prop_assert_eq!(plan.continues, None, "only an input that opens a turn gets recalled messages");
+        let cited = before.get().checked_sub(1);
+        prop_assert!(cited.is_some(), "there is something before the prompt's start");
+        let sent = plan.fit.window.iter().map(|message| self.policy.cost(message)).sum::<u64>();
+        prop_assert_eq!(sent, plan.fit.tokens);
+        let budget = plan.budget.unwrap();
+        let rest = budget.parts.total() - budget.parts.recalled;
+        let limit = budget.limits.max_prompt(budget.limits.reserve);
+        prop_assert!(room == 0 || rest + plan.fit.tokens + room <= limit, "{} + {} + {} > {}", rest, sent, room, limit);
+        let citations: Vec<Citation> = cited.map(|seq| Citation::new(Seq::new(seq), 0..1)).into_iter().collect();
+        let sizes = (0..self.recall_reserve.unwrap_or_default()).rev();
+        let mut blocks = sizes.map(|size| Recalled::new(format!("R{}", text(size as usize)), citations.clone()));
+        Ok(blocks.find(|recalled| self.policy.cost(&recalled.message) <= room))
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -220,6 +245,7 @@ impl Conversation {
                         self.limit,
                         &open.iter().map(|id| result(asked, id)).collect::<Vec<_>>(),
                         false,
+                        None,
                     )
                     .ok()
                     .and_then(|plan| plan.continues);
@@ -249,20 +275,22 @@ impl Conversation {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(3_000)))]
 
-    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported messages, calls
-    /// that fail, replies that break off, calls that are repeated, results that are stored one by one, and a log whose
-    /// end is removed.
+    /// Invariants 2, 10 and 13, and that open calls can be answered, in any conversation: with imported and recalled
+    /// messages, calls that fail, replies that break off, calls that are repeated, results that are stored one by one,
+    /// and a log whose end is removed.
     #[test]
     fn each_prompt_begins_with_the_one_before_and_open_calls_can_be_answered(
         imported in prop::collection::vec(any_turn(), 0..4),
         limit in prop_oneof![2 => Just(1_000), 1 => 4usize..33],
         policy in any_policy(),
+        recall_reserve in prop::option::of(1u64..60),
         steps in prop::collection::vec(any_step(), 1..24),
     ) {
         let policy = policy.with_rule(Rule::Newest);
         let limit = LoadLimit::new(limit, 1 << 20).unwrap();
         let log = Recorded::log(imported.concat());
-        let mut conversation = Conversation { policy, limit, log, stored: None, before: None, compared: 0 };
+        let mut conversation =
+            Conversation { policy, limit, recall_reserve, log, stored: None, before: None, compared: 0 };
         for step in &steps {
             conversation.step(step)?;
         }

@@ -64,6 +64,8 @@ where
         instead: None,
         limit: LoadLimit::default(),
         on_open_turn: OnOpenTurn::Supersede,
+        recall_reserve: None,
+        leaves_out_recalled: false,
         budget: Some(budget),
     })?;
     Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())

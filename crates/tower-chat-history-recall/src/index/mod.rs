@@ -2,12 +2,14 @@
 
 mod documents;
 mod log_index;
+mod merge;
 mod part;
 mod postings;
 mod record;
 
 pub(crate) use self::{
     documents::Documents,
+    merge::Merger,
     postings::{Posting, Postings},
 };
 pub use self::{log_index::LogIndex, part::IndexPart, record::RecordName};

@@ -5,7 +5,7 @@ use tower_chat_history_core::{Message, Recorded, Role, Seq};
 use crate::passage::is_recallable;
 
 /// A message's place in the log.
-pub(super) type Place = (Seq, u32);
+pub(crate) type Place = (Seq, u32);
 
 /// The most messages of a round of calls, and the most that are passed over to find a neighbor. A longer round is not
 /// selected.

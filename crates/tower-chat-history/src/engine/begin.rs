@@ -1,5 +1,5 @@
-//! Beginning a turn in steps: wait for earlier calls and saves, load the window, plan the prompt, and wait for a
-//! summary if one is needed.
+//! Beginning a turn in steps: wait for earlier calls and saves, load the window, plan the prompt, wait for a summary if
+//! one is needed, and recall messages.
 
 use std::ops::ControlFlow;
 
@@ -81,7 +81,9 @@ impl Stage {
                 (Box::new(Call::new(engine, input, span.clone())?), Ahead::Unknown)
             }
             Self::Waiting(call, ahead) => (call, ahead),
-            Self::Summarizing(planned, job) => return Ok(ControlFlow::Break(planned.summarized(*job).await?)),
+            Self::Summarizing(planned, job) => {
+                return Ok(ControlFlow::Break(planned.summarized(*job).await?.begun().await));
+            }
         };
         let permit = match ahead.step(&call.engine, &call.conversation, &call.span).await? {
             ControlFlow::Continue(ahead) => return Ok(ControlFlow::Continue(Self::Waiting(call, ahead))),
@@ -92,7 +94,7 @@ impl Stage {
         let job = summaries.and_then(|summaries| summaries.wanted(&planned.call, &planned.loaded, &planned.turn));
         Ok(match job {
             Some(job) => ControlFlow::Continue(Self::Summarizing(Box::new(planned), Box::new(job))),
-            None => ControlFlow::Break(planned.begun()),
+            None => ControlFlow::Break(planned.begun().await),
         })
     }
 }
@@ -112,15 +114,21 @@ impl Planned {
         Ok(Self { call, permit, loaded, turn, since_last, loaded_positions })
     }
 
-    /// Makes the summary that the call waits for, and begins the turn.
-    async fn summarized(mut self, job: Job) -> Result<Turn, HistoryError> {
+    /// Makes the summary that the call waits for, and plans the call with it.
+    async fn summarized(mut self, job: Job) -> Result<Self, HistoryError> {
         if let Some(summaries) = &self.call.engine.shared.summaries {
             summaries.before_call(&self.call, job, &mut self.loaded, &mut self.turn).await?;
         }
-        Ok(self.begun())
+        Ok(self)
     }
 
-    fn begun(self) -> Turn {
+    /// Recalls messages for the call, if there is something to recall, and begins the turn.
+    async fn begun(mut self) -> Turn {
+        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window)
+            && let Some(found) = recall.before_call(&self.call, window, &self.turn.plan).await
+        {
+            self.turn.add_recalled(found);
+        }
         let Self { call, permit, loaded, mut turn, since_last, loaded_positions } = self;
         // `loaded` already contains the pending summary, which is not stored yet.
         let now = match turn.pending {

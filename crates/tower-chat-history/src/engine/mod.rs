@@ -30,8 +30,10 @@ mod idle;
 mod in_flight;
 mod last_seen;
 mod queue;
+mod recall;
 mod results;
 mod retention;
+mod running;
 mod shared;
 mod store;
 pub mod stream;
@@ -54,6 +56,7 @@ pub use self::{
     turn::Turn,
 };
 use self::{
+    recall::RecallWorker,
     retention::{Added, Retainer},
     shared::Shared,
     store::BoundedStore,
@@ -251,7 +254,8 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes all pending saves and running summaries, and waits for detached streams. Call it before the runtime
+    /// Finishes all pending saves, running summaries and preparations of [recall](crate::recall), and waits for detached
+    /// streams. Call it before the runtime
     /// shuts down. With the default options, each of these has a timeout, so the wait ends even with a long `timeout`
     /// (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
     ///
@@ -262,18 +266,23 @@ impl Engine {
     /// Returns an error with the numbers of pending saves, streams and summaries if some are still pending after
     /// `timeout`. The spawner continues to run its tasks.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let (in_flight, summaries) = (&self.shared.in_flight, self.shared.summaries.as_ref());
+        let Shared { in_flight, summaries, recall, .. } = &*self.shared;
+        let (summaries, recall) = (summaries.as_ref(), recall.as_ref());
         // Streams and saves come first, because the end of a turn may start a summary.
         let drained = async {
             in_flight.drained().await;
             if let Some(summaries) = summaries {
                 summaries.drained().await;
             }
+            if let Some(recall) = recall {
+                recall.drained().await;
+            }
         };
         timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
             summaries: summaries.map_or(0, SummaryWorker::running),
+            preparations: recall.map_or(0, RecallWorker::running),
         })
     }
 }

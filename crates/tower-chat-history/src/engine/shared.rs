@@ -6,8 +6,8 @@ use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::HistoryStore;
 
 use super::{
-    in_flight::InFlight, last_seen::LastSeen, queue::Queues, retention::Retainer, store::BoundedStore,
-    summaries::SummaryWorker, unreadable::Unreadable,
+    in_flight::InFlight, last_seen::LastSeen, queue::Queues, recall::RecallWorker, retention::Retainer,
+    store::BoundedStore, summaries::SummaryWorker, unreadable::Unreadable,
 };
 use crate::{options::HistoryOptions, telemetry::Recorder};
 
@@ -17,6 +17,8 @@ pub(super) struct Shared {
     pub(super) retainer: Option<Retainer>,
     /// Makes summaries. `None` if summaries are not configured.
     pub(super) summaries: Option<SummaryWorker>,
+    /// Recalls messages. `None` if recall is not configured.
+    pub(super) recall: Option<RecallWorker>,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) queues: Arc<Queues>,
     /// Queues of the calls that store tool results: one call at a time per conversation.
@@ -33,9 +35,10 @@ impl Shared {
         let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
-        let summaries = store.options().summaries.clone();
+        let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
             summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
+            recall: recall.map(|recall| RecallWorker::new(recall, store.clone())),
             store,
             retainer,
             in_flight,

@@ -166,7 +166,10 @@ impl From<StreamStalled> for std::io::Error {
 /// The error of [`Engine::drain`](crate::Engine::drain): work was still pending after the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("{saves} saves, {streams} detached streams and {summaries} summaries were still pending")]
+#[error(
+    "{saves} saves, {streams} detached streams, {summaries} summaries and {preparations} preparations of recall were \
+     still pending"
+)]
 pub struct DrainError {
     /// The number of saves that are not finished.
     pub saves: usize,
@@ -174,6 +177,8 @@ pub struct DrainError {
     pub streams: usize,
     /// The number of summaries that are not finished.
     pub summaries: usize,
+    /// The number of preparations of [recall](crate::recall) that are not finished.
+    pub preparations: usize,
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{context::ContextOptions, policies::Policies};
 use crate::{
     policy::OnConflict,
+    recall::RecallOptions,
     report::TurnReport,
     spawn::{Spawn, TokioSpawn},
     summary::Summaries,
@@ -22,6 +23,7 @@ pub struct HistoryOptions {
     pub(crate) context: ContextOptions,
     pub(crate) policies: Policies,
     pub(crate) summaries: Option<Summaries>,
+    pub(crate) recall: Option<RecallOptions>,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -39,6 +41,7 @@ impl HistoryOptions {
             context: ContextOptions::default(),
             policies: Policies::default(),
             summaries: None,
+            recall: None,
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -68,6 +71,14 @@ impl HistoryOptions {
     #[must_use]
     pub fn summaries(mut self, summaries: Summaries) -> Self {
         self.summaries = Some(summaries);
+        self
+    }
+
+    /// Enables [recall](crate::recall): earlier messages are shown again if a new input needs them. By default, the model
+    /// receives only the window and the summary.
+    #[must_use]
+    pub fn recall(mut self, recall: RecallOptions) -> Self {
+        self.recall = Some(recall);
         self
     }
 
@@ -142,6 +153,7 @@ impl HistoryOptions {
             || self.stream_idle_timeout.is_some()
             || matches!(self.policies.on_conflict, OnConflict::Serialize(_))
             || self.summaries.is_some()
+            || self.recall.is_some()
     }
 }
 
@@ -157,6 +169,7 @@ impl fmt::Debug for HistoryOptions {
             .field("context", &self.context)
             .field("policies", &self.policies)
             .field("summaries", &self.summaries)
+            .field("recall", &self.recall)
             .field("telemetry", &self.telemetry)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)

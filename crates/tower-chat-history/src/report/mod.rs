@@ -5,6 +5,7 @@
 //! ([`InConversation::with_report`](crate::InConversation::with_report)).
 
 mod handle;
+mod recall;
 mod shape;
 mod summary;
 mod tokens;
@@ -17,6 +18,7 @@ use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
 pub(crate) use self::handle::ReportSender;
 pub use self::{
     handle::ReportHandle,
+    recall::{RecallOutcome, RecallReport},
     shape::ResponseShape,
     summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     tokens::TurnTokens,
@@ -57,6 +59,10 @@ pub struct TurnReport {
     pub tokens: Option<TurnTokens>,
     /// The source of the context window that the prompt had to fit, if there is one.
     pub context_window: WindowSource,
+    /// The report of the search for messages to show again. `None` if there was no search: without
+    /// [recall](crate::recall), if the prompt contains the whole log, if the input continues a turn, or if the prompt
+    /// has no room.
+    pub recall: Option<RecallReport>,
     /// The report of the summary that the turn waited for, if it waited for one.
     pub summary: Option<SummaryReport>,
     /// The changes of the conversation's compaction between its previous turn in this engine and this one: summaries

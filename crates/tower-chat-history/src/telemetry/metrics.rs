@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::SaveError,
-    report::{Fallback, TurnReport},
+    report::{Fallback, RecallReport, TurnReport},
     summary::SummaryReport,
 };
 
@@ -53,6 +53,8 @@ pub(crate) struct Metrics {
     tokens_evicted: Counter<u64>,
     messages_evicted: Counter<u64>,
     compactions: Counter<u64>,
+    recall_duration: Histogram<f64>,
+    tokens_recalled: Histogram<u64>,
     summaries: Counter<u64>,
     summary_calls: Counter<u64>,
     load_duration: Histogram<f64>,
@@ -79,6 +81,8 @@ impl Metrics {
             tokens_evicted: counter(metrics::TOKENS_EVICTED, "{token}"),
             messages_evicted: counter(metrics::MESSAGES_EVICTED, "{message}"),
             compactions: counter(metrics::COMPACTIONS, "{compaction}"),
+            recall_duration: numbers(metrics::RECALL_DURATION, "s", &SECONDS),
+            tokens_recalled: tokens(metrics::TOKENS_RECALLED),
             summaries: counter(metrics::SUMMARIES, "{summary}"),
             summary_calls: counter(metrics::SUMMARY_CALLS, "{call}"),
             load_duration: numbers(metrics::LOAD_DURATION, "s", &SECONDS),
@@ -130,6 +134,15 @@ impl Metrics {
         self.save_duration.record(saved.took.as_secs_f64(), &labels(store, failed));
         if let Some(conflict) = saved.conflict() {
             self.save_conflicts.add(1, &[KeyValue::new(attributes::SAVE_CONFLICT, conflict)]);
+        }
+    }
+
+    pub(super) fn recalled(&self, report: &RecallReport) {
+        let mut labels = vec![KeyValue::new(attributes::RECALL_OUTCOME, report.outcome.kind())];
+        labels.extend(report.outcome.error_kind().map(|kind| KeyValue::new(attributes::ERROR_TYPE, kind)));
+        self.recall_duration.record(report.took.as_secs_f64(), &labels);
+        if report.messages > 0 {
+            self.tokens_recalled.record(report.tokens, &[]);
         }
     }
 

@@ -10,6 +10,7 @@ mod options;
 mod prefix_cache;
 #[cfg(feature = "otel")]
 mod propagation;
+mod recall;
 mod recorder;
 mod save;
 mod summarize;
@@ -21,6 +22,7 @@ pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
 pub use self::propagation::inject_context;
 pub(crate) use self::{
     call::{CallProperties, ModelCall},
+    recall::RecallStep,
     recorder::Recorder,
     save::SaveStep,
     summarize::summarize,

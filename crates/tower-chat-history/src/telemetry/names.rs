@@ -29,6 +29,8 @@ pub mod spans {
         pub const LOAD: &str = "load";
         /// Counting the prompt, and planning which messages are sent.
         pub const TRIM: &str = "trim";
+        /// Searching for messages to show again.
+        pub const RECALL: &str = "recall";
         /// Making and storing a summary.
         pub const SUMMARIZE: &str = "summarize";
         /// The model call. It is exported as `chat {model}` if the model is known.
@@ -171,6 +173,19 @@ pub mod attributes {
         /// The calibration factor: provider tokens per counted token.
         pub const CALIBRATION: &str = "chat_history.calibration";
 
+        /// The outcome of a search for messages to show again: `shown`, `nothing` or `failed`.
+        pub const RECALL_OUTCOME: &str = "chat_history.recall.outcome";
+        /// The number of exchanges of which messages were shown again.
+        pub const RECALL_EXCHANGES: &str = "chat_history.recall.exchanges";
+        /// The number of messages that were shown again.
+        pub const RECALL_MESSAGES: &str = "chat_history.recall.messages";
+        /// The largest allowed size of recalled messages, in tokens.
+        pub const RECALL_ALLOWANCE: &str = "chat_history.recall.allowance";
+        /// The score of the best message that was found.
+        pub const RECALL_SCORE: &str = "chat_history.recall.score";
+        /// The size of the recalled messages, in tokens.
+        pub const TOKENS_RECALLED: &str = "chat_history.tokens.recalled";
+
         /// The outcome of a summary.
         pub const SUMMARY_OUTCOME: &str = "chat_history.summary.outcome";
         /// The position of the first exchange to summarize.
@@ -219,6 +234,10 @@ pub mod metrics {
         pub const MESSAGES_EVICTED: &str = "chat_history.messages.evicted";
         /// New compactions that turns planned. Counter, in compactions.
         pub const COMPACTIONS: &str = "chat_history.compactions";
+        /// Durations of searches for messages to show again, by outcome. Histogram, in seconds.
+        pub const RECALL_DURATION: &str = "chat_history.recall.duration";
+        /// Sizes of recalled messages. Histogram, in tokens.
+        pub const TOKENS_RECALLED: &str = "chat_history.tokens.recalled";
         /// Attempts to make a summary. Counter, in summaries.
         pub const SUMMARIES: &str = "chat_history.summaries";
         /// Calls of the summarizer. Counter, in calls.

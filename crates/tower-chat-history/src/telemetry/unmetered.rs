@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use super::{Telemetry, save::Saved};
-use crate::{report::TurnReport, summary::SummaryReport};
+use crate::{
+    report::{RecallReport, TurnReport},
+    summary::SummaryReport,
+};
 
 #[derive(Clone)]
 pub(crate) struct Metrics;
@@ -23,6 +26,8 @@ impl Metrics {
     pub(super) const fn saved(&self, _: &str, saved: &Saved<'_>) {
         let _ = saved.took;
     }
+
+    pub(super) const fn recalled(&self, _: &RecallReport) {}
 
     pub(super) const fn summarized(&self, _: &SummaryReport) {}
 

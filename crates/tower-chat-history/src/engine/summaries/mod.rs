@@ -4,7 +4,6 @@ mod after;
 mod backoff;
 mod before;
 mod job;
-mod running;
 
 use std::sync::Arc;
 
@@ -13,12 +12,11 @@ use tower_chat_history_core::{
 };
 
 pub(super) use self::{after::FinishedTurn, job::Job};
-use self::{
-    backoff::SummaryBackoff,
-    job::PAGE,
-    running::{Running, RunningSummaries},
+use self::{backoff::SummaryBackoff, job::PAGE};
+use super::{
+    running::{Running, RunningWork},
+    store::BoundedStore,
 };
-use super::store::BoundedStore;
 use crate::summary::{Summaries, SummaryReport};
 
 /// Makes an engine's summaries, one at a time per conversation. A clone shares the running summaries.
@@ -26,7 +24,7 @@ use crate::summary::{Summaries, SummaryReport};
 pub(super) struct SummaryWorker {
     store: BoundedStore,
     summaries: Summaries,
-    running: Arc<RunningSummaries>,
+    running: Arc<RunningWork<Arc<SummaryReport>>>,
     backoff: Arc<SummaryBackoff>,
 }
 
@@ -49,7 +47,7 @@ impl SummaryWorker {
         &self,
         conversation: &ConversationId,
         work: impl Future<Output = Option<Arc<SummaryReport>>> + Send + 'static,
-    ) -> Result<Running, Running> {
+    ) -> Result<Running<Arc<SummaryReport>>, Running<Arc<SummaryReport>>> {
         self.running.run(conversation, &*self.store.options().spawn, work)
     }
 

@@ -37,7 +37,7 @@ pub struct Turn(Box<TurnState>);
 struct TurnState {
     call: Call,
     planned: PlannedTurn,
-    /// The summary, if there is one, then the window, then the input.
+    /// The summary, if there is one, then the window, the recalled messages, if there are any, and the input.
     context: Vec<Message>,
     window_len: usize,
     /// The id under which the exchange is stored.
@@ -56,7 +56,8 @@ struct TurnState {
 
 impl Turn {
     pub(super) fn new(mut call: Call, mut planned: PlannedTurn, permit: Option<QueuePermit>) -> Self {
-        let window = std::mem::take(&mut planned.plan.fit.window);
+        let mut window = std::mem::take(&mut planned.plan.fit.window);
+        window.extend(planned.recalled.as_ref().map(|recalled| recalled.message.clone()));
         if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
             let messages = window.iter().chain(&call.input);
             let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
@@ -82,14 +83,15 @@ impl Turn {
         }))
     }
 
-    /// Returns the messages to send after the head: the summary, if there is one, the window and the input. They obey
-    /// the chat rules.
+    /// Returns the messages to send after the head: the summary, if there is one, the window, the
+    /// [recalled messages](crate::recall), if there are any, and the input. They obey the chat rules.
     #[must_use]
     pub fn context(&self) -> &[Message] {
         &self.0.context
     }
 
-    /// Returns the messages to send between the head and the input: the summary, if there is one, and the window.
+    /// Returns the messages to send between the head and the input: the summary, if there is one, the window, and the
+    /// [recalled messages](crate::recall), if there are any.
     #[must_use]
     pub fn window(&self) -> &[Message] {
         &self.0.context[..self.0.window_len]

@@ -6,16 +6,16 @@ use tower_chat_history_context::{
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{CompactionVersion, Cut, Expect, Message, Seq, Window};
+use tower_chat_history_core::{CompactionVersion, Cut, Expect, Message, Recalled, Seq, Window};
 use tracing::Instrument as _;
 
-use super::{Call, LoadedHistory};
+use super::{super::recall::RecalledForCall, Call, LoadedHistory};
 use crate::{
     call::Stored,
     error::HistoryError,
     options::HistoryOptions,
     policy::OnConflict,
-    report::{HistoryStatus, SinceLast, TurnTokens},
+    report::{HistoryStatus, RecallReport, SinceLast, TurnTokens},
     summary::{Summaries, SummaryReport},
     telemetry::{PlannedPrompt, TrimStep},
 };
@@ -31,6 +31,11 @@ pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) summary: Option<SummaryReport>,
     /// The cut with the summary to store with the exchange.
     pub(in crate::engine) pending: Option<Cut>,
+    /// The messages that are shown again before the input.
+    pub(super) recalled: Option<Recalled>,
+    pub(super) recall: Option<RecallReport>,
+    /// True if many exchanges before the window are not prepared for recall.
+    pub(super) has_unprepared: bool,
 }
 
 /// The data about a planned call's history that its append and its report need.
@@ -50,6 +55,8 @@ pub(in crate::engine) struct HistoryFacts {
     pub(in crate::engine) since_last: Option<SinceLast>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
+    /// The start of the window in the stored compaction.
+    pub(super) window_start: Seq,
     pub(super) expect: Expect,
     /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
@@ -84,6 +91,8 @@ impl Call {
             budget.parts.summary = summary_tokens.max(room);
             budget
         });
+        let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
+        let limit = limit.filter(|limit| *limit < u64::MAX);
         let stores = loaded.window.is_some() && !matches!(self.stored, Stored::Nothing);
         let plan = plan::plan(&PlanInput {
             history,
@@ -96,6 +105,8 @@ impl Call {
             },
             limit: options.context.load_limit,
             on_open_turn: options.policies.on_open_turn,
+            recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
+            leaves_out_recalled: false,
             budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
         })?;
         let tokens = plan.budget.map(|budget| tokens(budget, &plan));
@@ -110,11 +121,21 @@ impl Call {
             mismatch: loaded.mismatch,
             since_last: None,
             next: history.next(),
+            window_start: window.map(|window| window_start(window)).unwrap_or_default(),
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
         };
-        Ok(PlannedTurn { plan, tokens, history: facts, summary: None, pending: None })
+        Ok(PlannedTurn {
+            plan,
+            tokens,
+            history: facts,
+            summary: None,
+            pending: None,
+            recalled: None,
+            recall: None,
+            has_unprepared: false,
+        })
     }
 
     /// Returns the call's limits, and the sizes of all parts of the prompt except the window and the summary.
@@ -140,6 +161,22 @@ impl Call {
     }
 }
 
+impl PlannedTurn {
+    /// Adds the messages that were recalled for the call.
+    pub(in crate::engine) fn add_recalled(&mut self, found: RecalledForCall) {
+        let RecalledForCall { recalled, report, has_unprepared } = found;
+        if let Some(tokens) = &mut self.tokens {
+            tokens.prompt.recalled = report.tokens;
+        }
+        (self.recalled, self.recall, self.has_unprepared) = (recalled, Some(report), has_unprepared);
+    }
+}
+
+/// Returns the position at which the window starts by the stored compaction.
+fn window_start(window: &Window) -> Seq {
+    window.compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start)
+}
+
 /// Returns the budget for fitting the window, with the rules of these options.
 pub(in crate::engine) fn fit_budget<'a>(
     budget: CallBudget,
@@ -161,7 +198,7 @@ pub(in crate::engine) fn fit_budget<'a>(
 /// Returns the sizes for the report: those of the messages that are sent, without unused reserves.
 fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
     let (CallBudget { limits, parts: mut prompt }, fit) = (budget, &plan.fit);
-    (prompt.window, prompt.summary) = (fit.tokens, plan.summary_tokens);
+    (prompt.window, prompt.summary, prompt.recalled) = (fit.tokens, plan.summary_tokens, 0);
     TurnTokens {
         prompt,
         limit: limits.max_prompt(limits.reserve),

@@ -47,6 +47,7 @@ impl TurnState {
             downgraded: self.downgraded,
             tokens: planned.tokens,
             context_window: call.engine.options().context.budget.window(&call.request).0,
+            recall: planned.recall.clone(),
             summary: planned.summary.clone(),
             since_last: planned.history.since_last,
             outcome,

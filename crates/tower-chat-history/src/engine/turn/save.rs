@@ -70,6 +70,7 @@ impl TurnState {
         exchange.finish_reason = reply.finish_reason;
         exchange.usage = reply.usage;
         exchange.incomplete = reply.incomplete;
+        exchange.recalled = self.planned.recalled.take();
         let mut append = Append::new(self.planned.history.expect, exchange);
         append.compact = self.planned.plan.fit.cut.take().map(|cut| Compact {
             profile: self.call.engine.options().context.profile.clone(),
@@ -129,6 +130,13 @@ impl TurnState {
             }
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
+        if let Some(recall) = &engine.shared.recall {
+            let moved = cut.filter(|_| has_cut).map(|cut| cut.window_start);
+            let window_start = self.planned.history.window_start;
+            if self.planned.has_unprepared || moved.is_some_and(|start| start > window_start) {
+                recall.prepare(conversation, revision, moved.unwrap_or(window_start), &self.call.span);
+            }
+        }
         engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };

@@ -1,4 +1,4 @@
-//! The running summaries of an engine.
+//! Work that runs in the background, at most one piece for each conversation.
 
 use std::{
     collections::HashMap,
@@ -12,42 +12,44 @@ use futures_util::{
 };
 use tower_chat_history_core::ConversationId;
 
-use crate::{
-    spawn::{Spawn, spawn_guarded},
-    summary::SummaryReport,
-};
+use crate::spawn::{Spawn, spawn_guarded};
 
-pub(super) type Running = Shared<BoxFuture<'static, Option<Arc<SummaryReport>>>>;
+/// Work in progress. Its output is `None` if it panicked.
+pub(super) type Running<T> = Shared<BoxFuture<'static, Option<T>>>;
 
-/// The running summaries, at most one per conversation.
+/// The running work of one kind, such as summaries: at most one piece for each conversation.
 ///
-/// Each summary removes itself when it is done, even if a waiting call polled it to its end instead of its task,
-/// whose runtime may have shut down.
-#[derive(Default)]
-pub(super) struct RunningSummaries(Mutex<ByConversation>);
+/// Work removes itself when it is done, even if a waiting call polled it to its end instead of its task, whose runtime
+/// may have shut down.
+pub(super) struct RunningWork<T>(Mutex<ByConversation<T>>);
 
-#[derive(Default)]
-struct ByConversation {
-    running: HashMap<ConversationId, (u64, Running)>,
+struct ByConversation<T> {
+    running: HashMap<ConversationId, (u64, Running<T>)>,
     next_key: u64,
 }
 
-impl RunningSummaries {
-    /// Begins a summary and passes it to the spawner, so that it finishes even if no call waits for it. If the
-    /// conversation already has a running summary, returns that one as `Err`.
+impl<T> Default for RunningWork<T> {
+    fn default() -> Self {
+        Self(Mutex::new(ByConversation { running: HashMap::new(), next_key: 0 }))
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> RunningWork<T> {
+    /// Begins work and passes it to the spawner, so that it finishes even if no call waits for it. If the conversation
+    /// already has running work, returns that one as `Err`.
     pub(super) fn run(
         self: &Arc<Self>,
         conversation: &ConversationId,
         spawner: &dyn Spawn,
-        work: impl Future<Output = Option<Arc<SummaryReport>>> + Send + 'static,
-    ) -> Result<Running, Running> {
+        work: impl Future<Output = Option<T>> + Send + 'static,
+    ) -> Result<Running<T>, Running<T>> {
         let mut all = self.lock();
         if let Some((_, running)) = all.running.get(conversation) {
             return Err(running.clone());
         }
         let key = all.next_key;
         all.next_key += 1;
-        let entry = || Entry { summaries: Arc::downgrade(self), conversation: conversation.clone(), key };
+        let entry = || Entry { work: Arc::downgrade(self), conversation: conversation.clone(), key };
         let (of_work, of_task) = (entry(), entry());
         let work = async move {
             let _entry = of_work;
@@ -58,7 +60,7 @@ impl RunningSummaries {
         drop(all);
         let driven = running.clone();
         let task = async move {
-            // If the task is dropped with its runtime, the summary is removed, so that it can be made again.
+            // If the task is dropped with its runtime, the work is removed, so that it can be begun again.
             let _entry = of_task;
             driven.await;
         };
@@ -66,39 +68,41 @@ impl RunningSummaries {
         Ok(running)
     }
 
-    /// Returns the number of running summaries.
+    /// Returns the number of conversations with running work.
     pub(super) fn len(&self) -> usize {
         self.lock().running.len()
     }
 
-    /// Finishes all running summaries.
+    /// Finishes all running work.
     pub(super) async fn drained(&self) {
         loop {
-            let running: Vec<Running> = self.lock().running.values().map(|(_, running)| running.clone()).collect();
+            let running: Vec<Running<T>> = self.lock().running.values().map(|(_, running)| running.clone()).collect();
             if running.is_empty() {
                 return;
             }
             future::join_all(running).await;
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, ByConversation> {
+impl<T> RunningWork<T> {
+    fn lock(&self) -> MutexGuard<'_, ByConversation<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Removes a summary from the running ones when it is done, or when its task is dropped.
-struct Entry {
-    summaries: Weak<RunningSummaries>,
+/// Removes work from the running work when it is done, or when its task is dropped.
+struct Entry<T> {
+    work: Weak<RunningWork<T>>,
     conversation: ConversationId,
     key: u64,
 }
 
-impl Drop for Entry {
+impl<T> Drop for Entry<T> {
     fn drop(&mut self) {
-        let Some(summaries) = self.summaries.upgrade() else { return };
-        let mut all = summaries.lock();
-        // The conversation's next summary may have begun since this one was done.
+        let Some(work) = self.work.upgrade() else { return };
+        let mut all = work.lock();
+        // The conversation's next work may have begun since this one was done.
         let is_this = all.running.get(&self.conversation).is_some_and(|(key, _)| *key == self.key);
         let removed = is_this.then(|| all.running.remove(&self.conversation));
         drop(all);
@@ -127,24 +131,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn finished_summaries_are_removed_even_if_their_tasks_are_never_polled() {
-        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), NeverPolls::default());
+    async fn finished_work_is_removed_even_if_its_task_is_never_polled() {
+        let (work, spawner) = (Arc::new(RunningWork::<()>::default()), NeverPolls::default());
         for number in 0..100 {
             let id = ConversationId::new(["running", &number.to_string()]).unwrap();
-            let running = summaries.run(&id, &spawner, async { None }).unwrap_or_else(|running| running);
-            assert_eq!(summaries.len(), 1);
+            let running = work.run(&id, &spawner, async { None }).unwrap_or_else(|running| running);
+            assert_eq!(work.len(), 1);
             // A waiting call polls it.
             running.await;
-            assert_eq!(summaries.len(), 0, "after {number}");
+            assert_eq!(work.len(), 0, "after {number}");
         }
     }
 
     #[tokio::test]
-    async fn a_summary_that_panics_is_removed() {
-        let (summaries, spawner) = (Arc::new(RunningSummaries::default()), NeverPolls::default());
+    async fn work_that_panics_is_removed() {
+        let (work, spawner) = (Arc::new(RunningWork::<()>::default()), NeverPolls::default());
         let id = ConversationId::new(["running"]).unwrap();
-        let running = summaries.run(&id, &spawner, async { panic!("no summary") }).unwrap_or_else(|running| running);
+        let running = work.run(&id, &spawner, async { panic!("no result") }).unwrap_or_else(|running| running);
         assert!(running.await.is_none());
-        assert_eq!(summaries.len(), 0);
+        assert_eq!(work.len(), 0);
     }
 }

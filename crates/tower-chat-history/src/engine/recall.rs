@@ -1,0 +1,172 @@
+//! Recall: showing messages again that left the window, and preparing later searches.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures_util::FutureExt as _;
+use tower_chat_history_context::{
+    plan::{Plan, Recallable},
+    tokens::TokenCounter as _,
+};
+use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Role, Seq, Window};
+use tracing::{Instrument as _, Span};
+
+use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
+use crate::{
+    recall::{PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
+    report::{RecallOutcome, RecallReport},
+    telemetry::RecallStep,
+};
+
+/// The smallest allowance for which a search is made, in tokens. Even one short message needs more with its frame.
+const LEAST_ALLOWANCE: u64 = 64;
+
+/// The number of unprepared exchanges from which a preparation is made although the window did not move.
+const MANY_UNPREPARED: u64 = 64;
+
+/// Recalls messages for calls, and prepares later searches.
+pub(super) struct RecallWorker {
+    options: RecallOptions,
+    store: BoundedStore,
+    running: Arc<RunningWork<()>>,
+}
+
+/// The messages that were recalled for a call.
+pub(super) struct RecalledForCall {
+    pub(super) recalled: Option<Recalled>,
+    pub(super) report: RecallReport,
+    /// True if many exchanges before the window are not prepared.
+    pub(super) has_unprepared: bool,
+}
+
+impl RecallWorker {
+    pub(super) fn new(options: RecallOptions, store: BoundedStore) -> Self {
+        Self { options, store, running: Arc::default() }
+    }
+
+    /// Returns the number of conversations for which a preparation is running.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Finishes all running preparations.
+    pub(super) async fn drained(&self) {
+        self.running.drained().await;
+    }
+
+    /// Searches messages to show before the input of a planned call. Returns `None` if the plan has no room for any,
+    /// or if the prompt contains the whole log.
+    pub(super) async fn before_call(&self, call: &Call, window: &Window, plan: &Plan) -> Option<RecalledForCall> {
+        let Recallable { before, room } = plan.recallable?;
+        let limit =
+            plan.budget.filter(|_| room.is_some()).map(|budget| budget.limits.max_prompt(budget.limits.reserve));
+        let allowance = self.options.allowance(limit.filter(|limit| *limit < u64::MAX)).min(room.unwrap_or(u64::MAX));
+        if allowance < LEAST_ALLOWANCE {
+            return None;
+        }
+        let shown = shown(window, plan, before);
+        let cost = |message: &Message| call.counting.message(message);
+        let request = RecallRequest {
+            conversation: &call.conversation,
+            revision: window.revision,
+            before,
+            input: &call.input,
+            shown: &shown,
+            allowance,
+            cost: &cost,
+        };
+        let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
+        let search = AssertUnwindSafe(self.options.recall.recall(request)).catch_unwind();
+        let found = timer::timeout(Some(self.options.timeout), search).instrument(step.span().clone()).await;
+        let found = match found {
+            Ok(Ok(found)) => found.and_then(|found| checked(found, &request)),
+            Ok(Err(_)) => Err(RecallError::Panicked),
+            Err(limit) => Err(RecallError::TimedOut(limit)),
+        };
+        let recalled = result(found, call, allowance, begun);
+        step.ended(&recalled.report);
+        Some(recalled)
+    }
+
+    /// Prepares later searches in the background. If a preparation is already running, a later turn continues its work.
+    pub(super) fn prepare(&self, conversation: &ConversationId, revision: Revision, before: Seq, span: &Span) {
+        if before <= revision.first() {
+            return;
+        }
+        let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
+        let timeout = self.store.options().store_timeout.map(|timeout| timeout.saturating_mul(4));
+        let work = async move {
+            let request = PrepareRequest { conversation: &id, revision, before };
+            let prepared = AssertUnwindSafe(recall.prepare(request)).catch_unwind();
+            let error = match timer::timeout(timeout, prepared).await {
+                Ok(Ok(Ok(_))) => return Some(()),
+                Ok(Ok(Err(error))) => error,
+                Ok(Err(_)) => RecallError::Panicked,
+                Err(limit) => RecallError::TimedOut(limit),
+            };
+            tracing::warn!(
+                error.type = error.kind(),
+                error = %error,
+                "searches could not be prepared; a later turn retries"
+            );
+            None
+        };
+        let _ = self.running.run(conversation, &*self.store.options().spawn, work.instrument(span.clone()));
+    }
+}
+
+/// Returns the messages that the planned prompt already shows again.
+fn shown(window: &Window, plan: &Plan, before: Seq) -> Vec<Citation> {
+    let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
+    let from = plan.fit.cut.as_ref().or(stored).map_or(Seq::FIRST, |cut| cut.recalled_from);
+    let sent = window.exchanges.iter().filter(|recorded| recorded.seq >= from.max(before));
+    let recalled = sent.filter_map(|recorded| recorded.exchange.recalled.as_ref());
+    recalled.flat_map(|recalled| &recalled.citations).cloned().collect()
+}
+
+/// Checks the result of a search, which may come from a program's own code.
+fn checked(found: Recollection, request: &RecallRequest<'_>) -> Result<Recollection, RecallError> {
+    let Some(Recalled { message, citations, .. }) = &found.recalled else { return Ok(found) };
+    if *message.role() != Role::User || !message.tool_calls().is_empty() {
+        return Err(RecallError::NotAUserMessage);
+    }
+    let (before, allowance) = (request.before, request.allowance);
+    if let Some(citation) = citations.iter().find(|citation| citation.seq >= before) {
+        return Err(RecallError::InWindow { cited: citation.seq, before });
+    }
+    let tokens = (request.cost)(message);
+    if tokens > allowance {
+        return Err(RecallError::TooLarge { tokens, allowance });
+    }
+    Ok(found)
+}
+
+fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64, begun: Instant) -> RecalledForCall {
+    let mut report = RecallReport {
+        outcome: RecallOutcome::Nothing,
+        exchanges: 0,
+        messages: 0,
+        tokens: 0,
+        allowance,
+        best_score: None,
+        took: begun.elapsed(),
+    };
+    let found = found.unwrap_or_else(|error| {
+        tracing::warn!(
+            error.type = error.kind(),
+            error = %error,
+            "calling the model without recalled messages: the search failed"
+        );
+        report.outcome = RecallOutcome::Failed(Arc::new(error));
+        Recollection::nothing()
+    });
+    let Recollection { mut recalled, best_score, unprepared } = found;
+    report.best_score = best_score;
+    if let Some(recalled) = &mut recalled {
+        let tokens = call.counting.message(&recalled.message);
+        recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());
+        (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);
+        report.exchanges = recalled.citations.chunk_by(|a, b| a.seq == b.seq).count();
+        report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
+    }
+    RecalledForCall { recalled, report, has_unprepared: unprepared >= MANY_UNPREPARED }
+}

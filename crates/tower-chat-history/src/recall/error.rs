@@ -1,0 +1,67 @@
+//! The errors of recall.
+
+use std::time::Duration;
+
+use tower_chat_history_core::{Seq, StoreError};
+
+use crate::error::BoxError;
+
+/// The reason why no messages were recalled, although the call should have had some. The call itself does not fail.
+///
+/// It contains positions and sizes, and never message text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// The store failed.
+    #[error("the messages to recall could not be read: {0}")]
+    Store(#[from] StoreError),
+    /// The search failed in another way.
+    #[error("the search failed: {0}")]
+    Search(#[source] BoxError),
+    /// The search took longer than its [timeout](super::RecallOptions::timeout).
+    #[error("the search took longer than {0:?}")]
+    TimedOut(Duration),
+    /// The search panicked.
+    #[error("the search panicked")]
+    Panicked,
+    /// The message is larger than allowed.
+    #[error("the recalled messages have {tokens} tokens, and {allowance} are allowed")]
+    TooLarge {
+        /// The size in tokens.
+        tokens: u64,
+        /// The largest allowed size in tokens.
+        allowance: u64,
+    },
+    /// The message shows a part of the log that the prompt contains anyway.
+    #[error("the recalled messages cite exchange {cited}, and the prompt contains the log from {before} on")]
+    InWindow {
+        /// The cited position.
+        cited: Seq,
+        /// The position from which the prompt contains the log.
+        before: Seq,
+    },
+    /// The message is not a user message, or has tool calls.
+    #[error("the recalled messages are not a user message without tool calls")]
+    NotAUserMessage,
+}
+
+impl RecallError {
+    /// Creates the error for a search that failed.
+    pub fn search(source: impl Into<BoxError>) -> Self {
+        Self::Search(source.into())
+    }
+
+    /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Search(_) => "search",
+            Self::TimedOut(_) => "timeout",
+            Self::Panicked => "panicked",
+            Self::TooLarge { .. } => "too_large",
+            Self::InWindow { .. } => "in_window",
+            Self::NotAUserMessage => "not_a_user_message",
+        }
+    }
+}

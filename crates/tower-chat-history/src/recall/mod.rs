@@ -1,0 +1,111 @@
+#![doc = include_str!("../../docs/recall.md")]
+
+mod error;
+#[cfg(feature = "recall")]
+mod log;
+mod options;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
+
+#[cfg(feature = "recall")]
+pub use self::log::LogRecall;
+pub use self::{error::RecallError, options::RecallOptions};
+
+/// Finds messages of a conversation that are before its window and matter to a new input.
+///
+/// The engine calls it for inputs that open a turn, if the log has exchanges that the prompt does not contain.
+#[async_trait]
+pub trait Recall: fmt::Debug + Send + Sync + 'static {
+    /// Selects messages to show again before the input.
+    ///
+    /// # Errors
+    ///
+    /// If this returns an error, or takes longer than the [timeout](RecallOptions::timeout), the model is called without
+    /// recalled messages.
+    async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError>;
+
+    /// Prepares later searches, for example by indexing exchanges that have left the window. Returns `true` if more
+    /// work is left, which a later turn continues.
+    ///
+    /// The engine calls it in the background, after a turn in which the window's start moved or a search found
+    /// [unprepared](Recollection::unprepared) exchanges. It makes one call at a time for each conversation.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged. A later turn tries again.
+    async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError>;
+}
+
+/// A request for messages to show again.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct RecallRequest<'a> {
+    /// The conversation.
+    pub conversation: &'a ConversationId,
+    /// The log's revision when the window was loaded.
+    pub revision: Revision,
+    /// The position from which the prompt contains the log. Only exchanges before it may be shown.
+    pub before: Seq,
+    /// The input of the call.
+    pub input: &'a [Message],
+    /// The messages that the prompt already shows again, with earlier turns.
+    pub shown: &'a [Citation],
+    /// The largest allowed size of the message, in tokens.
+    pub allowance: u64,
+    /// Counts the tokens of a message.
+    pub cost: &'a (dyn Fn(&Message) -> u64 + Send + Sync),
+}
+
+/// A request to prepare later searches.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PrepareRequest<'a> {
+    /// The conversation.
+    pub conversation: &'a ConversationId,
+    /// The log's revision.
+    pub revision: Revision,
+    /// The start of the window. Exchanges at or after it are in prompts anyway.
+    pub before: Seq,
+}
+
+/// The result of a [search](Recall::recall).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Recollection {
+    /// The messages to show, or `None` if nothing matters enough.
+    pub recalled: Option<Recalled>,
+    /// The score of the best message that was found, if scores exist. Scores of different searches cannot be compared.
+    pub best_score: Option<f64>,
+    /// The number of exchanges before the window that are not [prepared](Recall::prepare) yet.
+    pub unprepared: u64,
+}
+
+impl Recollection {
+    /// Creates the result of a search that found nothing to show.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self { recalled: None, best_score: None, unprepared: 0 }
+    }
+
+    /// Creates the result of a search that shows these messages.
+    #[must_use]
+    pub fn shown(recalled: Recalled) -> Self {
+        Self { recalled: Some(recalled), ..Self::default() }
+    }
+}
+
+impl fmt::Debug for RecallRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecallRequest")
+            .field("conversation", &self.conversation)
+            .field("revision", &self.revision)
+            .field("before", &self.before)
+            .field("input", &self.input.len())
+            .field("shown", &self.shown)
+            .field("allowance", &self.allowance)
+            .finish_non_exhaustive()
+    }
+}

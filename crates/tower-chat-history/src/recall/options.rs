@@ -1,0 +1,98 @@
+//! Options of recall.
+
+use std::{sync::Arc, time::Duration};
+
+use super::Recall;
+
+/// The options of recall. Pass them to [`HistoryOptions::recall`](crate::HistoryOptions::recall) to show earlier messages
+/// again when a new input needs them.
+#[derive(Clone, Debug)]
+pub struct RecallOptions {
+    pub(crate) recall: Arc<dyn Recall>,
+    pub(crate) timeout: Duration,
+    percent: u8,
+    max_tokens: Option<u32>,
+}
+
+/// The allowance of a call without a budget, in tokens.
+const WITHOUT_BUDGET: u64 = 2_000;
+
+impl RecallOptions {
+    /// Creates the default options, with this search.
+    pub fn new(recall: impl Recall) -> Self {
+        Self { recall: Arc::new(recall), timeout: Duration::from_millis(250), percent: 12, max_tokens: None }
+    }
+
+    /// Sets the largest size of recalled messages as a percentage of the largest allowed prompt. Values above 100 mean
+    /// 100. The default is 12. Without a [budget](crate::budget), the size is 2,000 tokens.
+    #[must_use]
+    pub const fn percent(mut self, percent: u8) -> Self {
+        self.percent = if percent > 100 { 100 } else { percent };
+        self
+    }
+
+    /// Sets the largest size of recalled messages in tokens, in addition to the [percentage](Self::percent). The default
+    /// is no such limit.
+    #[must_use]
+    pub const fn max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the timeout of a search. After it, the model is called without recalled messages. The default is 250
+    /// milliseconds.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Returns the largest allowed size, in tokens, for prompts of at most `limit` tokens.
+    pub(crate) fn allowance(&self, limit: Option<u64>) -> u64 {
+        let share = limit.map_or(WITHOUT_BUDGET, |limit| {
+            let percent = u64::from(self.percent);
+            limit / 100 * percent + limit % 100 * percent / 100
+        });
+        share.min(self.max_tokens.map_or(u64::MAX, u64::from))
+    }
+
+    /// Returns the tokens that a plan reserves, for prompts of at most `limit` tokens: a quarter of the allowance.
+    /// If fewer are free, a compaction is due.
+    pub(crate) fn reserve(&self, limit: Option<u64>) -> u64 {
+        self.allowance(limit) / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{PrepareRequest, RecallError, RecallRequest, Recollection},
+        *,
+    };
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    #[async_trait::async_trait]
+    impl Recall for Nothing {
+        async fn recall(&self, _: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+            Ok(Recollection::nothing())
+        }
+
+        async fn prepare(&self, _: PrepareRequest<'_>) -> Result<bool, RecallError> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn the_allowance_is_a_share_of_the_limit_and_at_most_the_maximum() {
+        let options = RecallOptions::new(Nothing);
+        assert_eq!(
+            [Some(10_000), Some(99), Some(u64::MAX), None].map(|limit| options.allowance(limit)),
+            [1_200, 11, u64::MAX / 100 * 12 + 1, 2_000]
+        );
+        assert_eq!(options.reserve(Some(10_000)), 300);
+        let options = options.percent(200).max_tokens(500);
+        assert_eq!([Some(300), Some(10_000), None].map(|limit| options.allowance(limit)), [300, 500, 500]);
+    }
+}
