@@ -9,9 +9,10 @@ language plpgsql volatile
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_incarnation uuid;
+    s_conversation bigint; s_incarnation uuid; s_first bigint; s_len bigint; s_removed bigint;
 begin
-    select c.id, c.incarnation into s_conversation, s_incarnation from @.conversation c where c.key = a_key for update;
+    select c.id, c.incarnation, c.first, c.len into s_conversation, s_incarnation, s_first, s_len
+        from @.conversation c where c.key = a_key for update;
     if not found then
         return null;
     end if;
@@ -20,9 +21,15 @@ begin
     end if;
     delete from @.attachment t where t.conversation = s_conversation;
     delete from @.exchange e where e.conversation = s_conversation;
+    get diagnostics s_removed = row_count;
     delete from @.compaction k where k.conversation = s_conversation;
     delete from @.conversation c where c.id = s_conversation;
-    if not found or exists (select from @.exchange e where e.conversation = s_conversation)
+    -- The search for a remaining exchange passes all deleted ones, so it is made only if another number was removed than
+    -- the log has. Damaged counters may be too large for a subtraction of integers.
+    if not found
+        or s_removed <> s_len::numeric - s_first and exists (
+            select from @.exchange e where e.conversation = s_conversation
+        )
         or exists (select from @.compaction k where k.conversation = s_conversation)
         or exists (select from @.attachment t where t.conversation = s_conversation) then
         raise exception using errcode = 'triggered_data_change_violation';
