@@ -1,9 +1,10 @@
 -- The index.
 
--- Returns an entry's numbers, or nothing if the entry is invalid.
+-- Returns an entry's numbers, or nothing if the entry is invalid. The first one is 1 if the exchange opens a turn.
 local function numbers(entry)
-  if entry and #entry >= ID and string.byte(entry) <= 1 then
-    return struct.unpack(NUMBERS, entry)
+  local flags = entry and #entry >= ID and string.byte(entry)
+  if flags and flags <= 3 then
+    return flags % 2, select(2, struct.unpack(NUMBERS, entry))
   end
 end
 

@@ -123,7 +123,7 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
 }
 
 /// The length of the numbers of a state, in bytes.
-const STATE: usize = 68;
+const STATE: usize = 104;
 /// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
 /// position of the lists' first element, and the number of elements after the end.
 pub(crate) const END: usize = 18;

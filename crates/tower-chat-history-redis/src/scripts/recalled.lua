@@ -1,0 +1,44 @@
+-- Recalled messages. A value is the first cited position (nothing if no position is cited), a space, and the record.
+
+-- Returns true if an index entry says that its exchange has recalled messages.
+local function has_recalled(entry)
+  local flags = string.byte(entry)
+  return flags == 2 or flags == 3
+end
+
+local function recalled_field(seq)
+  return string.format('%.0f', seq)
+end
+
+-- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet. A value that
+-- cannot be read may cite anything.
+local function erased(self, seq, value)
+  if seq >= self.u then
+    return false
+  end
+  local cited = string.match(value, '^(%d*) ')
+  return not cited or cited ~= '' and tonumber(cited) < self.e
+end
+
+-- Returns the value of a position whose entry says that there is one. Returns '' if it was erased.
+local function recalled_at(self, seq)
+  local value = redis.call('HGET', recalled, recalled_field(seq))
+  if not value then
+    damaged(seq)
+  end
+  return erased(self, seq, value) and '' or value
+end
+
+-- Returns the values of consecutive exchanges that have recalled messages, by their entries.
+local function recalled_of(self, from, entries)
+  local values = {}
+  if self.r > 0 then
+    for at, entry in ipairs(entries) do
+      if has_recalled(entry) then
+        values[#values + 1] = recalled_at(self, from + at - 1)
+      end
+    end
+  end
+  return values
+end
+
