@@ -1,7 +1,9 @@
 //! Keys that the server evicted, or that another program changed: calls fail, and never return a wrong
 //! history.
 
+mod attachments;
 mod compactions;
+mod recalled;
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -31,7 +33,9 @@ pub(crate) fn tests() -> Vec<Trial> {
         sums_that_contradict_the_exchanges_are_corrupt,
         swapped_elements_are_corrupt,
     ];
+    tests.extend(attachments::tests());
     tests.extend(compactions::tests());
+    tests.extend(recalled::tests());
     tests
 }
 
