@@ -1,4 +1,4 @@
-//! The stored form of recalled messages: the first cited position, a space, and the record (see `scripts/recalled.lua`).
+//! The stored form of recalled messages (see `scripts/recalled.lua`): the first cited position, a space, and the record.
 
 use tower_chat_history_core::{Exchange, Recalled, StoreError};
 

@@ -98,7 +98,17 @@ if ttl ~= '' then
   local now = redis.call('TIME')
   expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
 end
-local keys = (expires or expired) and stored_keys(self) or {}
+local keys = {}
+if expires or expired then
+  keys = {meta, log, index, ids}
+  if self.r > 0 then
+    keys[#keys + 1] = recalled
+  end
+  if self.a > 0 then
+    keys[#keys + 1] = attached
+    keys[#keys + 1] = bodies
+  end
+end
 for _, key in ipairs(keys) do
   if expires then
     demand('PEXPIREAT', key, expires)

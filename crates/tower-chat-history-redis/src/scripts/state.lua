@@ -14,22 +14,25 @@ local meta, log, index, ids, recalled, attached, bodies = unpack(KEYS)
 -- (see `delete.lua`), and whose last 6 bytes are the time of the log's first append in all incarnations of the log (see
 -- `append.lua`, `rewrite.lua`); n, the next position; f, the first position of the log; b, the position of the lists'
 -- first element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction
--- changes; the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without
--- messages counts as one message, here and in the index); r, the number of fields of the hash of recalled messages; e,
--- w and u, an erasure in progress: recalled messages that cite a position before e are erased from the positions before
--- u, and have been removed from those before w (all are 0 if there is no erasure); a, the number of attachments; and g,
--- the number of their changes. The first 8 digits of the SHA-1 of these parts follow: if they do not match, another
--- program changed the state.
-local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6I6I6I6I6I6I6', 104
+-- changes; and the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without
+-- messages counts as one message, here and in the index).
+--
+-- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
+-- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before
+-- u, and have been removed from those before w); a, the number of attachments; and g, the number of their changes.
+--
+-- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
+-- the state.
+local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68, '>I6I6I6I6I6I6', 36
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
 end
 
--- The numbers of an index entry: 1 if the exchange opens a turn, plus 2 if it has recalled messages; the sums of messages, their bytes, and openings before
--- it, counted from the log's beginning before any prune; and its own messages and bytes. The size between two positions
--- is a difference, and the position of a sum is found by binary search. The name of the call that stored the exchange
--- (16 bytes) and its id follow.
+-- The numbers of an index entry: 1 if the exchange opens a turn, plus 2 if it has recalled messages; the sums of
+-- messages, their bytes, and openings before it, counted from the log's beginning before any prune; and its own
+-- messages and bytes. The size between two positions is a difference, and the position of a sum is found by binary
+-- search. The name of the call that stored the exchange (16 bytes) and its id follow.
 local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
 
 -- Ends the script with the error that the conversation is damaged at a position. Call it only before the first write.
@@ -51,12 +54,19 @@ local function find(profile)
   if layout > LAYOUT then
     error({err = 'NEWER ' .. layout .. ' ' .. LAYOUT})
   end
-  if layout ~= LAYOUT or digits(string.sub(state, 1, STATE_SIZE)) ~= string.sub(state, STATE_SIZE + 1) then
+  local size = #state - 8
+  if layout ~= LAYOUT or size ~= STATE_SIZE and size ~= STATE_SIZE + MORE_SIZE
+    or digits(string.sub(state, 1, size)) ~= string.sub(state, size + 1) then
     damaged(0)
   end
-  local self = {v = m[2]}
-  layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings,
-    self.r, self.e, self.w, self.u, self.a, self.g = struct.unpack(STATE, state)
+  -- A table that is created with all its fields does not grow.
+  local self = {v = m[2], t = 0, i = '', n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
+    r = 0, e = 0, w = 0, u = 0, a = 0, g = 0}
+  layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings =
+    struct.unpack(STATE, state)
+  if size > STATE_SIZE then
+    self.r, self.e, self.w, self.u, self.a, self.g = struct.unpack(MORE, state, STATE_SIZE + 1)
+  end
   if self.b > self.f or self.f >= self.n or self.w > self.u or self.u > self.n then
     damaged(0)
   end
@@ -66,7 +76,10 @@ end
 -- Returns the state in its stored form.
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
-    self.bytes, self.openings, self.r, self.e, self.w, self.u, self.a, self.g)
+    self.bytes, self.openings)
+  if self.r > 0 or self.u > 0 or self.g > 0 then
+    numbers = numbers .. struct.pack(MORE, self.r, self.e, self.w, self.u, self.a, self.g)
+  end
   return numbers .. digits(numbers)
 end
 

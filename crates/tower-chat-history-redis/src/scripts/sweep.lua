@@ -1,5 +1,5 @@
--- Deletes a part of the elements that a truncation or a prune has cut off, and of the recalled messages that a prune has
--- erased. Returns the number of elements left to delete or to check.
+-- Deletes a part of the elements that a truncation or a prune has cut off, and of the recalled messages that a prune
+-- has erased. Returns the number of elements left to delete or to check.
 local self = find('')
 if not self then
   return {'swept', 0}

@@ -10,19 +10,6 @@ local function refused_write(failure)
   return failure
 end
 
--- Returns the keys that exist.
-local function stored_keys(self)
-  local keys = {meta, log, index, ids}
-  if self.r > 0 then
-    keys[#keys + 1] = recalled
-  end
-  if self.a > 0 then
-    keys[#keys + 1] = attached
-    keys[#keys + 1] = bodies
-  end
-  return keys
-end
-
 -- Demands the rights to `sweep`.
 local function demand_sweep()
   demand('LRANGE', index, '0', '0')
@@ -35,51 +22,20 @@ local function demand_sweep()
   demand('LSET', index, '0', '')
 end
 
--- Removes the recalled messages of a position.
-local function forget_recalled(self, seq)
-  self.r = self.r - redis.call('HDEL', recalled, recalled_field(seq))
-end
-
--- The largest size of recalled messages that one step of `sweep_erased` reads.
+-- The largest size of recalled messages that one step of `sweep` reads to remove those that were erased.
 local ERASED_BYTES = 4194304
-
--- Removes recalled messages that were erased, at most at `budget` positions.
-local function sweep_erased(self, budget)
-  local from = math.max(self.w, self.f)
-  self.w = math.min(from, self.u)
-  local entries = {}
-  if self.r == 0 then
-    self.w = self.u
-  elseif self.w < self.u and budget > 0 then
-    entries = redis.call('LRANGE', index, self.w - self.b, math.min(self.w + budget, self.u) - 1 - self.b)
-  end
-  local size = 0
-  for _, entry in ipairs(entries) do
-    local seq = self.w
-    local value = has_recalled(entry) and redis.call('HGET', recalled, recalled_field(seq))
-    if value and erased(self, seq, value) then
-      forget_recalled(self, seq)
-      redis.call('LSET', index, seq - self.b, string.char(string.byte(entry) - 2) .. string.sub(entry, 2))
-    end
-    self.w = seq + 1
-    size = size + (value and #value or 0)
-    if size >= ERASED_BYTES then
-      break
-    end
-  end
-  if self.w >= self.u then
-    self.e, self.w, self.u = 0, 0, 0
-  end
-end
 
 -- Deletes elements that no longer belong to the log, at most `budget` of them, and recalled messages that were erased.
 local function sweep(self, budget)
+  local function forget_recalled(seq)
+    self.r = self.r - redis.call('HDEL', recalled, recalled_field(seq))
+  end
   local function forget(seq, from, to)
     local names = {}
     for at, entry in ipairs(redis.call('LRANGE', index, from, to)) do
       names[#names + 1] = string.sub(entry, ID)
       if has_recalled(entry) then
-        forget_recalled(self, seq + at - 1)
+        forget_recalled(seq + at - 1)
       end
     end
     redis.call('HDEL', ids, unpack(names))
@@ -91,13 +47,34 @@ local function sweep(self, budget)
     redis.call('LTRIM', index, 0, -tail - 1)
     self.x = self.x - tail
   end
-  local head = math.min(self.f - self.b, budget - tail)
+  local head = math.max(math.min(self.f - self.b, budget - tail), 0)
   if head > 0 then
     forget(self.b, 0, head - 1)
     redis.call('LTRIM', log, head, -1)
     redis.call('LTRIM', index, head, -1)
     self.b = self.b + head
   end
-  sweep_erased(self, budget - tail - math.max(head, 0))
+
+  self.w = self.r == 0 and self.u or math.min(math.max(self.w, self.f), self.u)
+  local checks, size = math.min(self.u - self.w, budget - tail - head), 0
+  if checks > 0 then
+    local first = self.w - self.b
+    for _, entry in ipairs(redis.call('LRANGE', index, first, first + checks - 1)) do
+      local seq = self.w
+      local value = has_recalled(entry) and redis.call('HGET', recalled, recalled_field(seq))
+      if value and erased(self, seq, value) then
+        forget_recalled(seq)
+        redis.call('LSET', index, seq - self.b, string.char(string.byte(entry) - 2) .. string.sub(entry, 2))
+      end
+      self.w = seq + 1
+      size = size + (value and #value or 0)
+      if size >= ERASED_BYTES then
+        break
+      end
+    end
+  end
+  if self.w >= self.u then
+    self.e, self.w, self.u = 0, 0, 0
+  end
   redis.call('HSET', meta, 's', packed(self))
 end

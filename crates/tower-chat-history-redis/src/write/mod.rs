@@ -1,5 +1,5 @@
-//! Calls that write. An append, a compaction and a change of attachments are one script each. A deletion, a truncation and a prune may take
-//! several steps.
+//! Calls that write. An append, a compaction and a change of attachments are one script each. A deletion, a truncation
+//! and a prune may take several steps.
 
 mod append;
 mod attach;

@@ -26,7 +26,7 @@ async fn all_keys_expire_at_the_same_time() {
     for n in 0..50 {
         say(&store, &id, "x").await;
         let mut parts = PARTS.to_vec();
-        // Recalled messages come with an append, and attachments without one. The store does not expire anything itself.
+        // The store that attaches has no expiry of its own.
         if n == 10 {
             recall(&store, &id, "x", &[]).await;
         }

@@ -16,8 +16,8 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 // Six exchanges were appended and four compactions stored. Then the first two exchanges were pruned, derived data was
-// erased, and the last exchange was truncated. None of these is swept yet. The numbers of the state differ as far as they
-// can.
+// erased, and the last exchange was truncated. None of these is swept yet. The numbers of the state differ as far as
+// they can.
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\

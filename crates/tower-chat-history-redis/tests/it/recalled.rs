@@ -103,7 +103,7 @@ async fn an_interrupted_erasure_is_completed() {
     let asked = Load::new().exchange(window.exchanges[2].exchange.id.clone());
     let recorded = store.load(&id, asked).await.unwrap();
     assert!(matches!(&recorded, Loaded::AlreadyRecorded(one) if one.exchange.recalled.is_none()), "{recorded:?}");
-    // What is appended later is not erased. Each append sweeps a part of the rest.
+    // Later recalled messages are not erased. Each append sweeps a part of the rest.
     recall(&store, &id, "later", &[0]).await;
     assert_eq!(test.run::<u64>(&["HLEN", &key(&id, ":recalled")]), 200 - 32);
     for _ in 0..3 {
@@ -136,15 +136,15 @@ async fn nothing_remains_of_erased_recalled_messages() {
     test.store.conversation(&id).prune(PruneTo::From(Seq::new(1)), Derived::Erase).await.unwrap();
     for keys in test.run::<Vec<String>>(&["KEYS", "*"]) {
         let contents: String = match test.run::<String>(&["TYPE", &keys]).as_str() {
-            "hash" => lossy(test.run(&["HVALS", &keys])),
-            _ => lossy(test.run(&["LRANGE", &keys, "0", "-1"])),
+            "hash" => lossy(&test.run::<Vec<_>>(&["HVALS", &keys])),
+            _ => lossy(&test.run::<Vec<_>>(&["LRANGE", &keys, "0", "-1"])),
         };
         assert!(!contents.contains("secret"), "{keys}");
         assert_eq!(contents.contains("stays"), keys.ends_with(":recalled"), "{keys}");
     }
 }
 
-fn lossy(values: Vec<Vec<u8>>) -> String {
+fn lossy(values: &[Vec<u8>]) -> String {
     values.iter().map(|value| String::from_utf8_lossy(value)).collect()
 }
 

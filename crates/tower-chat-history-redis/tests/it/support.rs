@@ -61,7 +61,7 @@ impl TestServer {
     /// Returns the numbers of the state.
     pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
         let mut state = self.whole_state(id);
-        state.truncate(STATE);
+        state.truncate(state.len() - CHECK_DIGITS);
         state
     }
 
@@ -125,8 +125,8 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
-/// The length of the numbers of a state, in bytes.
-const STATE: usize = 104;
+/// The number of check digits after the numbers of a state.
+const CHECK_DIGITS: usize = 8;
 /// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
 /// position of the lists' first element, and the number of elements after the end.
 pub(crate) const END: usize = 18;
@@ -137,8 +137,9 @@ pub(crate) const BEHIND: usize = 36;
 /// in the same form, from offset 1 on.
 pub(crate) const SUMS: usize = 48;
 
-/// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before which
-/// a cited position is erased; and the positions from which on and before which it is not swept yet.
+/// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
+/// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
+/// the second part of the state, which a conversation without recalled messages and attachments does not have.
 pub(crate) const RECALLED: usize = 68;
 pub(crate) const ERASED: usize = 74;
 pub(crate) const UNSWEPT: usize = 80;
