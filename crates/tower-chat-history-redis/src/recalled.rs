@@ -1,4 +1,5 @@
-//! The stored form of recalled messages (see `scripts/recalled.lua`): the first cited position, a space, and the record.
+//! The stored form of recalled messages: the first cited position, a space, and the record.
+//! See `scripts/recalled.lua`.
 
 use tower_chat_history_core::{Exchange, Recalled, StoreError};
 

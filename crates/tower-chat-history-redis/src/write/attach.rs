@@ -17,7 +17,7 @@ pub(crate) async fn attach(
     remove: &[AttachmentKey],
     put: &[Attachment],
 ) -> Result<(), StoreError> {
-    // If an attachment breaks a rule in every log, only the incarnation is sent. The script checks it and changes nothing.
+    // If an attachment breaks a rule in every log, only the incarnation is sent. The script then changes nothing.
     let is_allowed = put.iter().all(|attachment| attachment.check(Seq::new(u64::MAX)).is_ok());
     let (sent_remove, sent_put) = if is_allowed { (remove, put) } else { (&[][..], &[][..]) };
     let call = shared.call(&scripts::ATTACH, id).bytes(incarnation.as_bytes()).number(sent_remove.len() as u64);
