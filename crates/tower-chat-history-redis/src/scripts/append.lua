@@ -75,7 +75,7 @@ if not self then
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, e = 0, w = 0, u = 0, a = 0, g = 0}
+    r = 0, u = 0, a = 0, g = 0}
 end
 local flags = opens
 if shown ~= '' then
@@ -86,7 +86,7 @@ if shown ~= '' then
 end
 local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
-local expired, sweeps, expires = self.t == 1, self.b < self.f or self.w < self.u, nil
+local expired, sweeps, expires = self.t == 1, self.b < self.f or self.u > 0, nil
 demand('RPUSH', log, '')
 demand('RPUSH', index, '')
 demand('HSET', ids, '', '')
@@ -128,7 +128,7 @@ end
 redis.call('RPUSH', index, entry)
 redis.call('HSET', ids, id, at)
 if shown ~= '' then
-  redis.call('HSET', recalled, recalled_field(at), shown)
+  redis.call('HSET', recalled, at, shown)
 end
 self.n = at + 1
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens

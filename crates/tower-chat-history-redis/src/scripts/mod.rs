@@ -21,7 +21,7 @@ macro_rules! script {
 }
 
 pub(crate) static LOAD: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "load.lua", "log.lua", "window.lua");
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "load.lua", "log.lua", "fitting.lua", "window.lua");
 pub(crate) static READ: LazyLock<Script> =
     script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "log.lua", "read.lua");
 pub(crate) static PICK: LazyLock<Script> =
@@ -46,6 +46,7 @@ pub(crate) static PRUNE: LazyLock<Script> = script!(
     "state.lua",
     "recalled.lua",
     "log.lua",
+    "fitting.lua",
     "rights.lua",
     "write.lua",
     "rewrite.lua",

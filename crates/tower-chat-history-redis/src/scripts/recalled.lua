@@ -6,10 +6,6 @@ local function has_recalled(entry)
   return flags == 2 or flags == 3
 end
 
-local function recalled_field(seq)
-  return string.format('%.0f', seq)
-end
-
 -- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet. A value that
 -- cannot be read may cite anything.
 local function erased(self, seq, value)

@@ -2,7 +2,7 @@
 
 -- Returns the value of a position whose entry says that there is one. Returns '' if it was erased.
 local function recalled_at(self, seq)
-  local value = redis.call('HGET', recalled, recalled_field(seq))
+  local value = redis.call('HGET', recalled, seq)
   if not value or value == '' then
     damaged(seq)
   end

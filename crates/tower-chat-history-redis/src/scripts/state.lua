@@ -59,15 +59,15 @@ local function find(profile)
     or digits(string.sub(state, 1, size)) ~= string.sub(state, size + 1) then
     damaged(0)
   end
-  -- A table that is created with all its fields does not grow.
+  -- A table that is created with its fields does not grow. Only an erasure needs e and w.
   local self = {v = m[2], t = 0, i = '', n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, e = 0, w = 0, u = 0, a = 0, g = 0}
+    r = 0, u = 0, a = 0, g = 0}
   layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings =
     struct.unpack(STATE, state)
   if size > STATE_SIZE then
     self.r, self.e, self.w, self.u, self.a, self.g = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
-  if self.b > self.f or self.f >= self.n or self.w > self.u or self.u > self.n then
+  if self.b > self.f or self.f >= self.n or self.u > 0 and (self.w > self.u or self.u > self.n) then
     damaged(0)
   end
   return self
@@ -78,7 +78,7 @@ local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
     self.bytes, self.openings)
   if self.r > 0 or self.u > 0 or self.g > 0 then
-    numbers = numbers .. struct.pack(MORE, self.r, self.e, self.w, self.u, self.a, self.g)
+    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g)
   end
   return numbers .. digits(numbers)
 end

@@ -5,8 +5,9 @@ if not self then
   return {'swept', 0}
 end
 whole(self)
-if self.x > 0 or self.b < self.f or self.w < self.u then
+if self.x > 0 or self.b < self.f or self.u > 0 then
   demand_sweep()
   sweep(self, tonumber(ARGV[1]))
 end
-return {'swept', self.x + self.f - self.b + math.max(self.u - math.max(self.w, self.f), 0)}
+local checks = self.u > 0 and math.max(self.u - math.max(self.w, self.f), 0) or 0
+return {'swept', self.x + self.f - self.b + checks}

@@ -33,7 +33,9 @@ demand_detach()
 begin_incarnation(self, fresh, 6)
 detach(self, gone)
 self.x = self.x + self.n - len
-self.w, self.u = math.min(self.w, len), math.min(self.u, len)
+if self.u > 0 then
+  self.w, self.u = math.min(self.w, len), math.min(self.u, len)
+end
 self.n, self.messages, self.bytes, self.openings = len, before.messages, before.bytes, before.openings
 redis.call('HSET', meta, 's', packed(self))
 return {'truncated', self.i, len, self.f}

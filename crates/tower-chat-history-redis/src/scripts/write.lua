@@ -28,7 +28,7 @@ local ERASED_BYTES = 4194304
 -- Deletes elements that no longer belong to the log, at most `budget` of them, and recalled messages that were erased.
 local function sweep(self, budget)
   local function forget_recalled(seq)
-    self.r = self.r - redis.call('HDEL', recalled, recalled_field(seq))
+    self.r = self.r - redis.call('HDEL', recalled, seq)
   end
   local function forget(seq, from, to)
     local names = {}
@@ -55,13 +55,13 @@ local function sweep(self, budget)
     self.b = self.b + head
   end
 
-  self.w = self.r == 0 and self.u or math.min(math.max(self.w, self.f), self.u)
-  local checks, size = math.min(self.u - self.w, budget - tail - head), 0
-  if checks > 0 then
-    local first = self.w - self.b
-    for _, entry in ipairs(redis.call('LRANGE', index, first, first + checks - 1)) do
+  if self.u > 0 then
+    self.w = self.r == 0 and self.u or math.min(math.max(self.w, self.f), self.u)
+    local first, checks, size = self.w - self.b, math.min(self.u - self.w, budget - tail - head), 0
+    local entries = checks > 0 and redis.call('LRANGE', index, first, first + checks - 1) or {}
+    for _, entry in ipairs(entries) do
       local seq = self.w
-      local value = has_recalled(entry) and redis.call('HGET', recalled, recalled_field(seq))
+      local value = has_recalled(entry) and redis.call('HGET', recalled, seq)
       if value and erased(self, seq, value) then
         forget_recalled(seq)
         redis.call('LSET', index, seq - self.b, string.char(string.byte(entry) - 2) .. string.sub(entry, 2))
@@ -72,9 +72,9 @@ local function sweep(self, budget)
         break
       end
     end
-  end
-  if self.w >= self.u then
-    self.e, self.w, self.u = 0, 0, 0
+    if self.w >= self.u then
+      self.e, self.w, self.u = 0, 0, 0
+    end
   end
   redis.call('HSET', meta, 's', packed(self))
 end
