@@ -51,10 +51,10 @@
 //!
 //! # Guarantees
 //!
-//! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not depend on
-//!   the part of the log that is indexed already, on the store, or on the division of the index into parts. Scores are
-//!   equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order nearly equal
-//!   scores differently.
+//! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not
+//!   depend on the part of the log that is indexed already, on the store, or on the division of the index into parts.
+//!   Scores are equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order
+//!   nearly equal scores differently.
 //! - **Bounded work.** An exchange has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
 //!   characters. The rest is not indexed. A query has at most 256 words, of which the 32 rarest are scored, and reads
 //!   at most 65,536 postings. Nothing recurses over input.

@@ -118,7 +118,7 @@ impl StoredIndex {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
         for range in ranges {
             let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(self.indexed(range, &exchanges).await);
+            let block = self.block(&self.indexed(range, &exchanges).await);
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
@@ -133,12 +133,12 @@ impl StoredIndex {
     }
 
     /// Returns the record of a block, or that of an empty block if it would be too large.
-    fn block(&self, part: IndexPart) -> Attachment {
+    fn block(&self, part: &IndexPart) -> Attachment {
         let record = |part: &IndexPart| {
             let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
             self.names.attachment(part, record)
         };
-        let block = record(&part);
+        let block = record(part);
         if block.body.len() <= Attachment::MAX_BYTES {
             return block;
         }
