@@ -137,3 +137,52 @@ pub(super) fn full_segments(parts: &Parts, first: Seq) -> Vec<Vec<&IndexPart>> {
     });
     full.map(<[&IndexPart]>::to_vec).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{analyzer::Analyzer, stored::names::TermNames};
+
+    use super::*;
+
+    /// Returns the parts of these blocks, each by its number. More were not read if `cut` is set.
+    fn parts(blocks: impl IntoIterator<Item = u64>, cut: bool) -> Parts {
+        let (analyzer, names) = (Analyzer::default(), TermNames::new(Analyzer::default().id()));
+        let block = |number: u64| {
+            let start = Seq::new(number * IndexPart::BLOCK);
+            let part = IndexPart::index(&analyzer, start..Seq::new(start.get() + IndexPart::BLOCK), &[]);
+            let record = part.records(&analyzer).remove(0);
+            names.attachment(&part, record)
+        };
+        let attachments: Vec<Attachment> = blocks.into_iter().map(block).collect();
+        Parts::read(&analyzer, &names, &attachments, &[], cut)
+    }
+
+    #[test]
+    fn a_segment_is_full_if_it_has_all_blocks_of_the_log() {
+        let full =
+            |blocks: &[u64], first: u64| full_segments(&parts(blocks.iter().copied(), false), Seq::new(first)).len();
+        let all: Vec<u64> = (0..130).collect();
+        assert_eq!((full(&all, 0), full(&all[..127], 0), full(&all[..63], 0)), (2, 1, 0));
+        assert_eq!((full(&all[2..64], 0), full(&all[2..64], 127), full(&all[2..64], 128)), (0, 0, 1));
+        let with_gap = [&all[..3], &all[5..64]].concat();
+        assert_eq!((full(&with_gap, 0), full(&with_gap, 5 * 64)), (0, 1), "the gap is before the log");
+        assert_eq!(full(&all[63..64], 4000), 0, "one block is not merged");
+    }
+
+    #[test]
+    fn blocks_that_are_large_together_are_not_merged() {
+        let mut parts = parts(0..64, false);
+        for (bytes, full) in [(MAX_BYTES / 64, 1), (MAX_BYTES / 64 + 1, 0)] {
+            parts.stored.iter_mut().for_each(|part| part.bytes = bytes);
+            assert_eq!(full_segments(&parts, Seq::FIRST).len(), full);
+        }
+    }
+
+    #[test]
+    fn nothing_is_due_after_the_last_block_that_was_read() {
+        let within = Seq::FIRST..Seq::new(1000);
+        assert_eq!(parts([0, 1, 3], false).known_part(within.clone()), within);
+        assert_eq!(parts([0, 1, 3], true).known_part(within.clone()), Seq::FIRST..Seq::new(256));
+        assert_eq!(parts([], true).known_part(within), Seq::FIRST..Seq::FIRST);
+    }
+}

@@ -348,9 +348,9 @@ async fn records_of_former_analyzers_are_removed() {
 #[tokio::test]
 async fn a_block_that_is_too_large_is_stored_empty() {
     let chat = Chat::new();
-    // 64 exchanges of 128 passages of 1,000 different words.
+    // 64 exchanges of 10,000 different words.
     let text = |exchange: u32| -> String {
-        (0..100_000).map(|word| format!("{:x} ", u64::from(exchange * 100_000 + word) * 0x9e37_79b9)).collect()
+        (0..10_000).map(|word| format!("{:x} ", u64::from(exchange * 10_000 + word) * 0x9e37_79b9)).collect()
     };
     chat.say((0..64).map(text)).await;
     chat.say(["a dog", "another"]).await;

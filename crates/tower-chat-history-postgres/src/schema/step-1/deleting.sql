@@ -24,7 +24,7 @@ begin
     get diagnostics s_removed = row_count;
     delete from @.compaction k where k.conversation = s_conversation;
     delete from @.conversation c where c.id = s_conversation;
-    -- The search for a remaining exchange passes all deleted ones, so it is made only if another number was removed than
+    -- The search for a remaining exchange passes all deleted ones. It is made only if another number was removed than
     -- the log has. Damaged counters may be too large for a subtraction of integers.
     if not found
         or s_removed <> s_len::numeric - s_first and exists (
