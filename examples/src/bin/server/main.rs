@@ -46,7 +46,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let store = args.store.open().await?;
+    let store: Arc<dyn HistoryStore> = args.store.open().await?;
     let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
     eprintln!("{}", provider.about);
 
