@@ -27,6 +27,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::net::TcpListener;
+use tower_chat_history::HistoryStore;
 use tower_chat_history_test::{Replies, rules};
 
 /// Serve a model that remembers each user's conversations.
