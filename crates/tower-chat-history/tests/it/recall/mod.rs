@@ -1,0 +1,9 @@
+//! Recall around a turn: the place of the recalled messages, their budget, failures, repeated calls and preparations.
+
+mod adapters;
+mod budget;
+mod place;
+mod properties;
+mod repeated;
+mod skipped;
+mod support;
