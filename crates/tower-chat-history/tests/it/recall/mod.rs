@@ -5,5 +5,6 @@ mod budget;
 mod place;
 mod properties;
 mod repeated;
+mod room;
 mod skipped;
 mod support;
