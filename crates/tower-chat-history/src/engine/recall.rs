@@ -75,7 +75,7 @@ impl RecallWorker {
             cost: &cost,
         };
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
-        let search = AssertUnwindSafe(self.options.recall.recall(request)).catch_unwind();
+        let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
         let found = timer::timeout(Some(self.options.timeout), search).instrument(step.span().clone()).await;
         let found = match found {
             Ok(Ok(found)) => found.and_then(|found| checked(found, &request)),
@@ -96,7 +96,7 @@ impl RecallWorker {
         let timeout = self.store.options().store_timeout.map(|timeout| timeout.saturating_mul(4));
         let work = async move {
             let request = PrepareRequest { conversation: &id, revision, before };
-            let prepared = AssertUnwindSafe(recall.prepare(request)).catch_unwind();
+            let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
             let error = match timer::timeout(timeout, prepared).await {
                 Ok(Ok(Ok(_))) => return Some(()),
                 Ok(Ok(Err(error))) => error,
@@ -105,7 +105,7 @@ impl RecallWorker {
             };
             tracing::warn!(
                 error.type = error.kind(),
-                error = %error,
+                error = error.cause(),
                 "searches could not be prepared; a later turn retries"
             );
             None
@@ -153,7 +153,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     let found = found.unwrap_or_else(|error| {
         tracing::warn!(
             error.type = error.kind(),
-            error = %error,
+            error = error.cause(),
             "calling the model without recalled messages: the search failed"
         );
         report.outcome = RecallOutcome::Failed(Arc::new(error));

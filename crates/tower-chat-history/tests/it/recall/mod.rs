@@ -2,6 +2,7 @@
 
 mod adapters;
 mod budget;
+mod failures;
 mod place;
 mod properties;
 mod repeated;
