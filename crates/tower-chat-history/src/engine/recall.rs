@@ -34,7 +34,7 @@ pub(super) struct RecallWorker {
 pub(super) struct RecalledForCall {
     pub(super) recalled: Option<Recalled>,
     pub(super) report: RecallReport,
-    /// True if many exchanges before the window are not prepared.
+    /// True if many exchanges before the window are not prepared, or may not be, because the search took too long.
     pub(super) has_unprepared: bool,
 }
 
@@ -150,7 +150,9 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         best_score: None,
         took: begun.elapsed(),
     };
+    let mut took_too_long = false;
     let found = found.unwrap_or_else(|error| {
+        took_too_long = matches!(error, RecallError::TimedOut(_));
         tracing::warn!(
             error.type = error.kind(),
             error = error.cause(),
@@ -168,5 +170,5 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         report.exchanges = recalled.citations.chunk_by(|a, b| a.seq == b.seq).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
     }
-    RecalledForCall { recalled, report, has_unprepared: unprepared >= MANY_UNPREPARED }
+    RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
 }

@@ -4,6 +4,7 @@ mod adapters;
 mod budget;
 mod failures;
 mod place;
+mod prepare;
 mod properties;
 mod repeated;
 mod room;
