@@ -14,7 +14,7 @@ use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
 use crate::{
     recall::{PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
-    telemetry::RecallStep,
+    telemetry::{self, RecallStep},
 };
 
 /// The smallest allowance for which a search is made, in tokens. Even one short message needs more with its frame.
@@ -94,15 +94,20 @@ impl RecallWorker {
         }
         let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
         let timeout = self.store.options().store_timeout.map(|timeout| timeout.saturating_mul(4));
+        // The work does not enter the turn's span, which would otherwise end with the work.
+        let turn = span.clone();
         let work = async move {
+            let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, revision, before };
             let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
-            let error = match timer::timeout(timeout, prepared).await {
+            let error = match timer::timeout(timeout, prepared).instrument(span.clone()).await {
                 Ok(Ok(Ok(_))) => return Some(()),
                 Ok(Ok(Err(error))) => error,
                 Ok(Err(_)) => RecallError::Panicked,
                 Err(limit) => RecallError::TimedOut(limit),
             };
+            let _entered = span.enter();
+            telemetry::fail(&span, error.kind());
             tracing::warn!(
                 error.type = error.kind(),
                 error = error.cause(),
@@ -110,7 +115,7 @@ impl RecallWorker {
             );
             None
         };
-        let _ = self.running.run(conversation, &*self.store.options().spawn, work.instrument(span.clone()));
+        let _ = self.running.run(conversation, &*self.store.options().spawn, work);
     }
 }
 
