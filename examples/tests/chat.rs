@@ -67,6 +67,25 @@ fn each_integration_continues_the_other_s_conversation() {
 }
 
 #[test]
+fn a_name_told_300_turns_ago_is_recalled() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let talk: String =
+        (0..300).map(|turn| format!("chapter {turn}: the sea is full of fish, and they swim far\n")).collect();
+    let lines = format!("Hello. My name is Nemo, and I live in a reef.\n{talk}");
+    let context = ["--context", "4000"];
+    for integration in ["typed", "client"] {
+        let recall = [&context[..], &["--recall", "--integration", integration]].concat();
+        let told = chat_with(&recall, &store, integration, &lines);
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        for (options, answer) in [(&recall[..], "Your name is Nemo."), (&context, "I do not know your name.")] {
+            let answered = chat_with(options, &store, integration, "What is my name?\n");
+            assert_eq!(String::from_utf8(answered.stdout).unwrap().trim_end(), answer, "{integration}: {options:?}");
+        }
+    }
+}
+
+#[test]
 fn a_name_that_has_left_the_window_is_known_only_from_a_summary() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");

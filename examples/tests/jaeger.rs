@@ -187,6 +187,11 @@ async fn every_scene_is_a_trace() {
     assert_eq!(summarized.tree(), format!("POST /chat(chat_history({done}))"));
     assert_eq!(summarized.last("summarize", "chat_history.summary.waited_for").as_deref(), Some("false"));
 
+    let recalled = only("an earlier message is shown again");
+    assert_eq!(recalled.tree(), "POST /chat(chat_history(load, trim, recall, chat gpt-4o, save))");
+    assert_eq!(recalled.last("recall", "chat_history.recall.outcome").as_deref(), Some("shown"));
+    assert!(recalled.last("recall", "chat_history.recall.score").is_some());
+
     let waits = only("a call waits for an earlier one, and for a summary");
     let planned = format!("wait, load, trim, {summary}, load, trim, chat gpt-4o, save");
     assert_eq!(waits.tree(), format!("POST /chat(chat_history({planned}))"));

@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -118,6 +119,36 @@ impl Prune for PostgresStore {
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
         self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Attach for PostgresStore {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        let (id, remove, put) = (id.clone(), remove.to_vec(), put.to_vec());
+        self.call(move |call| async move { write::attach(&call, &id, incarnation, &remove, &put).await }).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        let (id, names) = (id.clone(), names.to_vec());
+        self.call(move |call| async move { read::attachments(&call, &id, &names, limit).await }).await
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        let (id, positions) = (id.clone(), positions.to_vec());
+        self.call(move |call| async move { read::pick(&call, &id, &positions).await }).await
     }
 }
 

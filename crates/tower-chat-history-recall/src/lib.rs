@@ -1,8 +1,12 @@
 //! Finds the messages of a long conversation that matter again, and renders them for the model.
 //!
-//! A model's window shows the newest part of a conversation. This crate is the pure part of *recall*: it indexes the
-//! log, searches the part of the log before the window for the words of the next input, selects messages within an
-//! allowance of tokens, and renders them as delimited reference data. It has no I/O, no runtime and no model.
+//! A model's window shows the newest part of a conversation. This crate does the work of *recall*: it indexes the log,
+//! searches the part of the log before the window for the words of the next input, selects messages within an allowance
+//! of tokens, and renders them as delimited reference data. [`StoredIndex`] does all of this for conversations in a
+//! store, whose index it keeps next to the log. [`SearchTool`] lets the model search by itself. The crate needs no
+//! runtime, and no model unless an [`Embedder`] is given.
+//!
+//! The steps are also there for themselves, without I/O:
 //!
 //! ```
 //! use tower_chat_history_core::{Message, Recorded, Seq};
@@ -23,9 +27,9 @@
 //! let tokens = |recorded: &Recorded, message: u32| {
 //!     recorded.exchange.messages[message as usize].bytes() as u64 / 4
 //! };
-//! let cites = Selector::new(before_window, 500).select(&ranking, &log, tokens);
-//! let block = render(&log, &cites).ok_or("nothing was found")?;
-//! assert!(block.text().contains("My dog is called Rex."));
+//! let cited = Selector::new(before_window, 500).select(&ranking, &log, tokens);
+//! let recalled = render(&log, &cited).ok_or("nothing was found")?;
+//! assert!(recalled.message.text().contains("My dog is called Rex."));
 //! # Ok(())
 //! # }
 //! ```
@@ -40,16 +44,18 @@
 //! | search by words, smoothed over neighbors | [`Query`], [`Search`], [`Ranking`] |
 //! | decision if anything is recalled | [`Gate`], [`Outcome`] |
 //! | search by meaning, fused with words | [`Vector`], [`VectorBlock`], [`fuse`] |
-//! | selection within an allowance | [`Selector`], [`Cite`] |
+//! | selection within an allowance | [`Selector`] |
 //! | text for the model | [`render`] |
+//! | all of these, with an index in a store | [`StoredIndex`] |
+//! | a tool for the model | [`SearchTool`] |
 //!
 //! # Guarantees
 //!
-//! - **Same result everywhere.** The result of a search depends only on the log and on the range. It does not depend on
-//!   the part of the log that is indexed already, on the store, or on the division of the index into parts. Scores are
-//!   equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order nearly equal
-//!   scores differently.
-//! - **Bounded work.** A text has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
+//! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not
+//!   depend on the part of the log that is indexed already, on the store, or on the division of the index into parts.
+//!   Scores are equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order
+//!   nearly equal scores differently.
+//! - **Bounded work.** An exchange has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
 //!   characters. The rest is not indexed. A query has at most 256 words, of which the 32 rarest are scored, and reads
 //!   at most 65,536 postings. Nothing recurses over input.
 //! - **Damaged records are errors.** Decoding never panics, whatever the bytes are. The memory that it needs is
@@ -72,6 +78,8 @@ mod passage;
 mod search;
 mod select;
 mod shown;
+mod stored;
+mod tool;
 mod varint;
 mod vectors;
 
@@ -86,8 +94,10 @@ pub use self::{
     index::{IndexPart, LogIndex, RecordName},
     passage::{Passage, is_recallable},
     search::{Hit, Query, Ranking, Search},
-    select::{Cite, Selector},
+    select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
+    stored::{Ask, EmbedError, Embedder, Found, Indexed, Meaning, RecallError, Searched, StoredIndex},
+    tool::{ArgumentsError, SearchTool, ToolError},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},
 };

@@ -14,6 +14,8 @@ const ID: usize = 47;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
     opens_turn: bool,
+    /// `true` if the exchange was appended with recalled messages, unless they have been removed.
+    pub(crate) has_recalled: bool,
     /// The sums of all exchanges before this one.
     pub(crate) before: Sums,
     messages: u64,
@@ -29,6 +31,13 @@ pub(crate) struct Sums {
     pub(crate) openings: u64,
 }
 
+impl Sums {
+    /// Returns `true` if these sums can be before others in a log.
+    pub(crate) const fn are_within(&self, later: Self) -> bool {
+        self.messages <= later.messages && self.bytes <= later.bytes && self.openings <= later.openings
+    }
+}
+
 impl<'a> Entry<'a> {
     /// Decodes an entry. Returns `None` if it is invalid.
     pub(crate) fn new(entry: &'a [u8]) -> Option<Self> {
@@ -36,13 +45,12 @@ impl<'a> Entry<'a> {
             |range: Range<usize>| Some(entry.get(range)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
         let [messages, bytes, openings] = BEFORE;
         let before = Sums { messages: number(messages)?, bytes: number(bytes)?, openings: number(openings)? };
-        let opens_turn = match entry.first()? {
-            0 => false,
-            1 => true,
+        let (opens_turn, has_recalled) = match entry.first()? {
+            flags @ 0..=3 => (flags & 1 != 0, flags & 2 != 0),
             _ => return None,
         };
         let (messages, bytes) = (number(OWN_MESSAGES)?, number(OWN_BYTES)?);
-        Some(Self { opens_turn, before, messages, bytes, id: entry.get(ID..)? })
+        Some(Self { opens_turn, has_recalled, before, messages, bytes, id: entry.get(ID..)? })
     }
 
     /// Returns `true` if the entry belongs to the exchange.
@@ -87,7 +95,11 @@ mod tests {
         for other in [entry(0, "e1"), entry(1, "e2"), entry(1, "")] {
             assert!(!Entry::new(&other).unwrap().matches(&exchange));
         }
-        for none in [&b""[..], b"secret", &entry(2, "e1"), &bytes[..46]] {
+        assert!(!read.has_recalled);
+        let recalling = entry(3, "e1");
+        let recalling = Entry::new(&recalling).unwrap();
+        assert!(recalling.has_recalled && recalling.matches(&exchange), "the flag is not a part of the exchange");
+        for none in [&b""[..], b"secret", &entry(4, "e1"), &bytes[..46]] {
             assert!(Entry::new(none).is_none());
         }
     }

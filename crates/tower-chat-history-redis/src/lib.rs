@@ -43,7 +43,7 @@
 //! | [durability](guide::durability) | persistence and replication: settings that decide if an append can be lost |
 //! | [failures](guide::failures) | repetitions, time limits, late requests, failovers, damaged keys, errors |
 //! | [memory](guide::memory) | eviction, full servers, sizes, expiry |
-//! | [layout](guide::layout) | the four keys of a conversation |
+//! | [layout](guide::layout) | the keys of a conversation |
 //! | [rights](guide::rights) | commands and keys that an ACL user needs |
 //! | [costs](guide::costs) | scripts and round trips of each call |
 //! | [tls](guide::tls) | certificates and crypto providers |
@@ -54,8 +54,10 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod attachment;
 mod call;
 mod connection;
+mod contention;
 mod entry;
 mod error;
 mod eviction;
@@ -64,6 +66,7 @@ mod keys;
 mod open;
 mod options;
 mod read;
+mod recalled;
 mod reply;
 mod scripts;
 mod store;

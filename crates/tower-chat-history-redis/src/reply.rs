@@ -11,6 +11,7 @@ use tower_chat_history_core::{
 use crate::{
     entry::{Entry, Sums},
     error::{Damaged, UnexpectedReply},
+    recalled,
 };
 
 /// A reply, read from its first element to its last.
@@ -106,44 +107,87 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// Reads consecutive exchanges from a position on: their records, their index entries, and the sums at the end of a
-    /// log of length `len`. Records, entries and sums must match.
-    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
-        let (records, entries) = (self.list()?, self.list()?);
+    /// Reads the exchanges at ascending positions: their records, their index entries, their recalled messages, and the
+    /// sums at the end of a log of length `len`. Records, entries and sums must match.
+    pub(crate) fn exchanges(
+        &mut self,
+        id: &ConversationId,
+        positions: impl IntoIterator<Item = u64>,
+        len: u64,
+    ) -> Result<Vec<Recorded>, StoreError> {
+        let (records, entries, recalled) = (self.list()?, self.list()?, self.list()?);
         let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
         if records.len() != entries.len() {
-            return Err(Damaged::error(id, from));
+            return Err(UnexpectedReply::error());
         }
-        let (mut exchanges, mut before) = (Vec::with_capacity(records.len()), None);
-        for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
-            let recorded = exchange(id, seq, record)?;
+        let (mut exchanges, mut recalled) = (Vec::with_capacity(records.len()), recalled.into_iter());
+        let mut last: Option<(u64, Sums)> = None;
+        for (seq, (record, entry)) in positions.into_iter().zip(records.into_iter().zip(entries)) {
             let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
-            let entry = Entry::new(&entry).filter(|entry| entry.matches(&recorded.exchange));
-            let entry = entry.ok_or_else(|| Damaged::error(id, seq))?;
+            let entry = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?;
+            let recalled = match entry.has_recalled {
+                true => Some(recalled.next().ok_or_else(|| Damaged::error(id, seq))?),
+                false => None,
+            };
+            let recorded = exchange(id, seq, record, recalled)?;
             let after = entry.after();
-            if before.is_some_and(|before| before != entry.before) || seq + 1 == len && after != end {
+            let follows = last.is_none_or(|(before, sums)| match before + 1 == seq {
+                true => sums == entry.before,
+                false => sums.are_within(entry.before),
+            });
+            if !entry.matches(&recorded.exchange) || !follows || seq + 1 == len && after != end {
                 return Err(Damaged::error(id, seq));
             }
-            before = Some(after);
+            last = Some((seq, after));
             exchanges.push(recorded);
         }
         Ok(exchanges)
     }
 
-    /// Reads the record of the exchange at a position.
+    /// Reads the record of the exchange at a position, and its recalled messages.
     pub(crate) fn exchange(&mut self, id: &ConversationId, seq: u64) -> Result<Recorded, StoreError> {
-        exchange(id, seq, self.next())
+        let record = self.next();
+        let recalled = self.next();
+        exchange(id, seq, record, Some(recalled))
+    }
+
+    /// Reads a list of numbers.
+    pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, StoreError> {
+        let number = |value| match value {
+            Value::Int(number) => u64::try_from(number).map_err(|_| UnexpectedReply::error()),
+            _ => Err(UnexpectedReply::error()),
+        };
+        self.list()?.into_iter().map(number).collect()
+    }
+
+    /// Reads a list of byte strings.
+    pub(crate) fn byte_strings(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let bytes = |value| match value {
+            Value::BulkString(bytes) => Ok(bytes),
+            _ => Err(UnexpectedReply::error()),
+        };
+        self.list()?.into_iter().map(bytes).collect()
     }
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-fn exchange(id: &ConversationId, seq: u64, record: Value) -> Result<Recorded, StoreError> {
+/// Decodes a record, and the value of the recalled messages if there is one.
+fn exchange(id: &ConversationId, seq: u64, record: Value, recalled: Option<Value>) -> Result<Recorded, StoreError> {
     let seq = Seq::new(seq);
     let corrupt = |source: BoxError| StoreError::Corrupt { conversation: id.clone(), seq, source };
     let Value::BulkString(record) = record else { return Err(UnexpectedReply::error()) };
+    let recalled = match recalled {
+        Some(Value::BulkString(value)) => value,
+        Some(_) => return Err(UnexpectedReply::error()),
+        None => Vec::new(),
+    };
     let text = std::str::from_utf8(&record).map_err(|error| corrupt(error.into()))?;
-    let exchange = Exchange::decode(text).map_err(|error| corrupt(error.into()))?;
+    let (cited, recalled) = recalled::from_value(&recalled).map_err(corrupt)?;
+    let exchange = Exchange::decode_with(text, recalled).map_err(|error| corrupt(error.into()))?;
+    if recalled::first_cited(&exchange) != cited {
+        return Err(corrupt(Box::new(Damaged)));
+    }
     Ok(Recorded::new(seq, exchange))
 }
 
@@ -151,19 +195,19 @@ fn exchange(id: &ConversationId, seq: u64, record: Value) -> Result<Recorded, St
 pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, BoxError> {
     let cut = Cut::decode(std::str::from_utf8(record)?)?;
     let positions = std::str::from_utf8(positions)?;
-    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(5).collect();
+    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(6).collect();
     // Scripts use the positions, callers use the record. Both must belong to one compaction.
     match numbers[..] {
-        [version, window, rounds, cleared, covers] if [window, rounds, cleared, covers] == positions_of(&cut) => {
+        [version, ref positions @ ..] if *positions == positions_of(&cut) => {
             Ok(Compaction::new(CompactionVersion::new(version), cut))
         }
         _ => Err(Box::new(Damaged)),
     }
 }
 
-/// Returns the four positions of a cut.
-pub(crate) fn positions_of(cut: &Cut) -> [u64; 4] {
-    [cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get(), cut.covers_to().get()]
+/// Returns the positions of a cut.
+pub(crate) fn positions_of(cut: &Cut) -> [u64; 5] {
+    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.recalled_from, cut.covers_to()].map(Seq::get)
 }
 
 pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: BoxError) -> StoreError {

@@ -4,8 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use crate::{call::Shared, connection::Connection, options::RedisOptions, read, write};
@@ -77,6 +78,33 @@ impl Prune for RedisStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         write::prune(&self.shared, id, incarnation, keep, derived).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Attach for RedisStore {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        write::attach(&self.shared, id, incarnation, remove, put).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        read::attachments(&self.shared, id, names, limit).await
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        read::pick(&self.shared, id, positions).await
     }
 }
 

@@ -34,6 +34,8 @@
 //! - Each append is one transaction: an exchange is stored whole or not at all.
 //! - Several processes on one machine may use the same file.
 //! - A load reads only the rows of its window. Its cost does not depend on the length of the log.
+//! - A call that removes exchanges removes their recalled messages and attachments in the same transaction. (A prune
+//!   removes attachments only if it erases derived data.)
 //!
 //! # Guide
 //!
@@ -41,7 +43,7 @@
 //! |---|---|
 //! | [durability](guide::durability) | the meaning of an acknowledged append, shared commits, dropped calls |
 //! | [processes](guide::processes) | several processes on one file: limits, locks, stopped processes |
-//! | [file](guide::file) | names, files next to the database, backups, replacement, deleted text |
+//! | [file](guide::file) | names, files next to the database, tables, backups, replacement, deleted text |
 //! | [damage](guide::damage) | damaged files and rows: what is detected |
 //!
 //! # Features

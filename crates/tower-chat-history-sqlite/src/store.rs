@@ -5,18 +5,19 @@ use std::{fmt, path::Path, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use crate::{
     command::{Checkpoint, ReaderCommand, WriterCommand},
     error::Closed,
     job::{Request, Task},
-    read::{LoadWindow, ReadPage},
+    read::{LoadWindow, PickExchanges, ReadAttachments, ReadPage},
     shared::Shared,
     stats::Stats,
-    write::{AppendExchange, DeleteConversation, PruneLog, StoreCompaction, TruncateLog},
+    write::{AppendExchange, DeleteConversation, PruneLog, StoreAttachments, StoreCompaction, TruncateLog},
 };
 
 /// A store that keeps conversations in a SQLite file. See the [crate docs](crate).
@@ -151,6 +152,35 @@ impl Prune for SqliteStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.write(PruneLog { id: id.clone(), incarnation, keep, derived }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Attach for SqliteStore {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        // The copies of the attachments share their data.
+        let (remove, put) = (remove.to_vec(), put.to_vec());
+        self.write(StoreAttachments { id: id.clone(), incarnation, remove, put }).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        self.query(ReadAttachments { id: id.clone(), names: names.to_vec(), limit }).await
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        self.query(PickExchanges { id: id.clone(), positions: positions.to_vec() }).await
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use tower_chat_history::{HistoryStore, MemoryStore};
+use tower_chat_history::{MemoryStore, store::Attach};
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::StoreUrl;
 
-type Opened = Result<Arc<dyn HistoryStore>, OpenStoreError>;
+type Opened = Result<Arc<dyn Attach>, OpenStoreError>;
 
 impl StoreUrl {
     /// Opens the store.
@@ -72,11 +72,11 @@ async fn redis_cluster(_: &[String]) -> Opened {
 
 /// Adds a cache to a store on a network, so that the next call in a conversation does not transfer the window again.
 #[cfg(any(feature = "postgres", feature = "redis"))]
-fn cached<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
+fn cached<S: Attach, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     opened(store.map(tower_chat_history::CachedStore::new))
 }
 
-fn opened<S: HistoryStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
+fn opened<S: Attach, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     match store {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(OpenStoreError::Failed(Box::new(error))),
@@ -119,6 +119,8 @@ impl Error for OpenStoreError {}
 
 #[cfg(test)]
 mod tests {
+    use tower_chat_history::HistoryStore as _;
+
     use super::*;
 
     async fn shown(url: &str) -> String {

@@ -9,7 +9,8 @@ use crate::store::{Attach, HistoryStore, Prune, Truncate};
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
 /// Any `Arc<dyn HistoryStore>` is a fixture without optional abilities, whose handles are all the same store. An
-/// `Arc<dyn Truncate>` is a fixture whose store can truncate, and an `Arc<dyn Prune>` one whose store can prune.
+/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, and an
+/// `Arc<dyn Attach>` one whose store keeps attachments.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, which is the same for all handles. If the store supports several processes, open
@@ -102,6 +103,21 @@ impl Fixture for Arc<dyn Prune> {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Self::clone(self))
+    }
+}
+
+#[async_trait]
+impl Fixture for Arc<dyn Attach> {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(Self::clone(self))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Self::clone(self))
     }
 }

@@ -162,6 +162,11 @@ impl PostgresError {
         }
     }
 
+    /// Returns the error of a change of which a trigger skipped a row. The functions of the schema raise the same one.
+    pub(crate) const fn skipped_row() -> Self {
+        Self::Sql { code: SqlState::TRIGGERED_DATA_CHANGE_VIOLATION, table: None, constraint: None }
+    }
+
     /// Adds the server's address to a connection error that has none.
     pub(crate) fn at(self, address: Option<&str>) -> Self {
         match self {

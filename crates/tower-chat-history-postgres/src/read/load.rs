@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window};
 
+use super::take_head;
 use crate::{
     database::{BatchQueue, Batchable, Database, Parameter, query_batched},
     error::Failure,
@@ -65,11 +66,11 @@ impl Batchable for LoadRequest {
 }
 
 /// The columns of a conversation's row in addition to those in `rows`. Pages have the first two as well.
-pub(super) const FROM: usize = 10;
-pub(super) const TO: usize = 11;
-const RECORDED: usize = 12;
-const COMPACTION: usize = 13;
-const POSITIONS: usize = 14;
+pub(super) const FROM: usize = 12;
+pub(super) const TO: usize = 13;
+const RECORDED: usize = 14;
+const COMPACTION: usize = 15;
+const POSITIONS: usize = 16;
 const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.
@@ -82,7 +83,7 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     if recorded.is_some_and(|seq| !head.has(seq)) {
         return Err(rows::damaged_counters(id).into());
     }
-    let exchanges = rows::exchanges(id, head, rows, from, to).await;
+    let exchanges = rows::exchanges(id, head, rows, from..to).await;
     if recorded.is_some() {
         let recorded = exchanges?.pop();
         // An exchange was decoded: a missing one is an error above.
@@ -111,10 +112,4 @@ fn window(
     head.check_window(id, &exchanges)?;
     let truncated = from > start.max(head.revision.first()).get();
     Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated)))
-}
-
-/// Removes the conversation's own row, which is the one without a position.
-pub(super) fn take_head(rows: &mut Vec<Row>) -> Option<Row> {
-    let head = rows.iter().position(|row| matches!(row.try_get::<_, Option<i64>>(0), Ok(None)))?;
-    Some(rows.swap_remove(head))
 }

@@ -1,9 +1,21 @@
 //! Calls that read. Each is one statement, and sees one state of the conversation.
 
+mod attachments;
 mod load;
 mod page;
+mod pick;
+
+use tokio_postgres::Row;
 
 pub(crate) use self::{
+    attachments::attachments,
     load::{LoadRequest, load},
     page::page,
+    pick::pick,
 };
+
+/// Removes the conversation's own row, which is the one whose first column is null. The others stay in their order.
+fn take_head(rows: &mut Vec<Row>) -> Option<Row> {
+    let head = rows.iter().position(|row| matches!(row.try_get::<_, Option<i64>>(0), Ok(None)))?;
+    Some(rows.remove(head))
+}

@@ -2,7 +2,10 @@
 
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
-use super::load::{FROM, TO, take_head};
+use super::{
+    load::{FROM, TO},
+    take_head,
+};
 use crate::{
     database::Call,
     error::Failure,
@@ -22,6 +25,6 @@ pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usi
     let Some(row) = take_head(&mut rows) else { return Ok(Page::absent()) };
     let head = Head::from_row(id, &row)?;
     let (from, to) = (count(row.try_get(FROM)?), count(row.try_get(TO)?));
-    let exchanges = rows::exchanges(id, head, rows, from, to).await?;
+    let exchanges = rows::exchanges(id, head, rows, from..to).await?;
     Ok(Page::new(head.revision, exchanges, to < head.len))
 }

@@ -17,7 +17,13 @@ use crate::{
 /// changes, and only new ones are added. A step leaves everything in place that older libraries call, because replicas
 /// are replaced one by one, and an older one may be started again.
 const MIGRATIONS: [(&str, i32); 1] = [(
-    concat!(include_str!("step-1/tables.sql"), include_str!("step-1/reading.sql"), include_str!("step-1/writing.sql")),
+    concat!(
+        include_str!("step-1/tables.sql"),
+        include_str!("step-1/reading.sql"),
+        include_str!("step-1/writing.sql"),
+        include_str!("step-1/attaching.sql"),
+        include_str!("step-1/deleting.sql"),
+    ),
     1,
 )];
 
@@ -122,7 +128,8 @@ async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found,
             join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 \
             and c.relname = 'schema_version' and a.attname = 'readable_from' and not a.attisdropped), \
          exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-            where n.nspname = $1 and c.relname in ('schema_version', 'conversation', 'exchange', 'compaction')), \
+            where n.nspname = $1 \
+            and c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'attachment')), \
          current_setting('default_transaction_isolation') <> 'read committed', \
          current_setting('default_transaction_read_only')::bool",
         &[Type::TEXT],

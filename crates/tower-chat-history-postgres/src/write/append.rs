@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{Append, Appended, CompactOutcome, ConversationId, Expect, Revision, Seq, StoreError};
+use tower_chat_history_core::{
+    Append, Appended, CompactOutcome, ConversationId, Expect, Recalled, Revision, Seq, StoreError,
+};
 use uuid::Uuid;
 
 use super::compact::{self, CutParameters};
 use crate::{
     database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
     error::{Failure, PostgresError},
-    rows::{count, damaged_counters, revision, stored, uuid},
+    rows::{count, damaged_counters, first_cited, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -52,8 +54,9 @@ async fn once(
     limits: CallLimits,
 ) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
+    let recalled = append.exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
-    let request = AppendRequest { id: id.clone(), append: append.clone(), body, cut, name };
+    let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, cut, name };
     let rows = query_batched(database, queue, request, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
@@ -63,6 +66,7 @@ pub(crate) struct AppendRequest {
     id: ConversationId,
     append: Append,
     body: String,
+    recalled: Option<String>,
     cut: Option<CutParameters>,
     name: Uuid,
 }
@@ -75,7 +79,8 @@ impl Batchable for AppendRequest {
     }
 
     fn is_small(&self) -> bool {
-        self.body.len() + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= MAX_BATCHED_BYTES
+        let recalled = self.recalled.as_ref().map_or(0, String::len);
+        self.body.len() + recalled + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= MAX_BATCHED_BYTES
     }
 
     fn parameters(&self) -> Vec<Parameter<'_>> {
@@ -94,11 +99,14 @@ impl Batchable for AppendRequest {
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
+            Box::new(exchange.recalled.as_ref().and_then(first_cited)),
+            Box::new(self.recalled.as_deref()),
             Box::new(cut.map(|cut| cut.profile.as_str())),
             Box::new(cut.map(|cut| cut.replaces)),
             Box::new(cut.map(|cut| cut.window)),
             Box::new(cut.map(|cut| cut.rounds)),
             Box::new(cut.map(|cut| cut.cleared)),
+            Box::new(cut.map(|cut| cut.recalled_from)),
             Box::new(cut.map(|cut| cut.covers)),
             Box::new(cut.map(|cut| cut.body.as_str())),
         ]

@@ -19,6 +19,7 @@ pub(super) struct CutParameters {
     pub(super) window: i64,
     pub(super) rounds: i64,
     pub(super) cleared: i64,
+    pub(super) recalled_from: i64,
     pub(super) covers: i64,
     pub(super) body: String,
 }
@@ -31,6 +32,7 @@ impl CutParameters {
             window: stored(cut.window_start.get()),
             rounds: stored(cut.rounds_start.get()),
             cleared: stored(cut.cleared_before.get()),
+            recalled_from: stored(cut.recalled_from.get()),
             covers: stored(cut.covers_to().get()),
             body: cut.encode().map_err(StoreError::backend)?,
         })
@@ -57,6 +59,7 @@ pub(crate) async fn compact(
                 &cut.window,
                 &cut.rounds,
                 &cut.cleared,
+                &cut.recalled_from,
                 &cut.covers,
                 &cut.body,
             ],

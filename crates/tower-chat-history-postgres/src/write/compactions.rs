@@ -1,5 +1,6 @@
 //! Rewriting the compactions of a conversation.
 
+use tokio_postgres::types::ToSql;
 use tower_chat_history_core::{Compact, Compaction, Cut, Incarnation, Profile};
 
 use super::compact::CutParameters;
@@ -23,7 +24,7 @@ pub(super) async fn rewrite(
         let stored = version.and_then(|version| Some(Compaction::new(version, Cut::decode(&body).ok()?)));
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
             (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,
-            _ => drop(transaction.query(&call.sql.remove_compaction, &[&log.id, &name]).await?),
+            _ => transaction.change(&call.sql.change.remove_compaction, &[&log.id, &name]).await?,
         }
     }
     Ok(())
@@ -41,12 +42,19 @@ async fn replace(
     let cut = CutParameters::new(&compact)?;
     // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());
-    let row = [&cut.window, &cut.rounds, &cut.cleared, &cut.covers];
-    transaction
-        .query(
-            &call.sql.set_compaction,
-            &[&log.id, &compact.profile.as_str(), &version, row[0], row[1], row[2], row[3], &name, &cut.body],
-        )
-        .await?;
+    let profile = compact.profile.as_str();
+    let parameters: [&(dyn ToSql + Sync); 10] = [
+        &log.id,
+        &profile,
+        &version,
+        &cut.window,
+        &cut.rounds,
+        &cut.cleared,
+        &cut.recalled_from,
+        &cut.covers,
+        &name,
+        &cut.body,
+    ];
+    transaction.change(&call.sql.change.set_compaction, &parameters).await?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::{
     database::{Call, Lease},
     error::{Failure, PostgresError},
+    sql::Changes,
 };
 
 /// The number of attempts without a lock. Each fails if another incarnation has begun in between.
@@ -67,8 +68,9 @@ async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Re
 
 /// Deletes all rows of a conversation whose row is locked.
 pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversation: i64) -> Result<(), Failure> {
-    for statement in [&call.sql.remove_log, &call.sql.remove_compactions, &call.sql.remove_conversation] {
-        transaction.query(statement, &[&conversation]).await?;
+    let Changes { remove_attachments, remove_log, remove_compactions, remove_conversation, .. } = &call.sql.change;
+    for change in [remove_attachments, remove_log, remove_compactions, remove_conversation] {
+        transaction.change(change, &[&conversation]).await?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! Calls that write. An append, a compaction and a deletion are each a function in the database, and one round trip.
-//! Truncating and pruning are rarer: each is a transaction that applies the core crate's rules.
+//! Calls that write. Appending, compacting, attaching and deleting are each a function in the database, and one round
+//! trip. Truncating and pruning are rarer: each is a transaction that applies the core crate's rules.
 
 mod append;
+mod attach;
 mod compact;
 mod compactions;
 mod delete;
@@ -10,6 +11,7 @@ mod truncate;
 
 pub(crate) use self::{
     append::{AppendRequest, append},
+    attach::attach,
     compact::compact,
     delete::delete,
     prune::prune,

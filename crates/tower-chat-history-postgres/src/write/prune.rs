@@ -59,6 +59,10 @@ async fn within(
     if derived == Derived::Keep || first == 0 {
         return Ok(Pruned::new(log.revision, removed));
     }
+    let change = &call.sql.change;
+    for erased in [&change.erase_attachments, &change.erase_recalled] {
+        transaction.change(erased, &[&log.id, &stored(first)]).await?;
+    }
     // A compaction that cannot be read may contain removed text, so it is removed as well.
     compactions::rewrite(call, transaction, &log, Compaction::without_derived).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
@@ -100,7 +104,8 @@ async fn scan(
 
 /// Removes the exchanges before a position.
 async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
-    transaction.query(&call.sql.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
-    transaction.query(&call.sql.set_first, &[&log.id, &stored(first)]).await?;
+    let change = &call.sql.change;
+    transaction.change(&change.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
+    transaction.change(&change.set_first, &[&log.id, &stored(first)]).await?;
     Ok(Log { revision: log.revision.beginning_at(Seq::new(first)), ..*log })
 }

@@ -62,7 +62,8 @@ async fn within(
         // Another program removed the row. Reading the log reports that.
         None => (None, None),
     };
-    transaction.query(&sql.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
+    transaction.change(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
+    transaction.change(&sql.change.truncate_attachments, &[&log.id, &stored(len)]).await?;
     compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
     let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
     Ok(Truncated::new(Some(revision), log.len - len))
@@ -87,7 +88,7 @@ pub(super) async fn begin_incarnation(
 ) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
     transaction
-        .query(&call.sql.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
+        .change(&call.sql.change.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
         .await?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

@@ -3,13 +3,15 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, CompactOutcome, CompactionVersion, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo, Seq,
-    Truncate,
+    Append, Attach, CompactOutcome, CompactionVersion, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo,
+    Seq, Truncate,
 };
 
 use crate::{
     proxy::Proxy,
-    support::{append, compact, connect, conversation, database, exchange, say, single, texts, window},
+    support::{
+        append, attachment, attachments, compact, connect, conversation, database, exchange, say, single, texts, window,
+    },
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -66,7 +68,7 @@ async fn an_append_repeated_after_a_deletion_begins_another_incarnation() {
     drop(single(&url).await);
     let client = connect(&url).await;
     let call = "select r_verdict, r_seq, r_incarnation::text from chat_history.append_1(null, 'test/a', 3, null, null, \
-                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', null, 2, 10, 'x', null, 0, 0, 0, 0, 0, '')";
+                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', null, 2, 10, 'x', null, null, null, 0, 0, 0, 0, 0, 0, '')";
     let append = async || {
         let row = client.query_one(call, &[]).await.unwrap();
         assert_eq!((row.get::<_, i32>(0), row.get::<_, i64>(1)), (0, 0));
@@ -98,6 +100,22 @@ async fn every_other_call_is_repeated_after_a_lost_answer() {
     proxy.lose(1);
     let stored = store.compact(&id, incarnation, compact(CompactionVersion::new(1), 1)).await.unwrap();
     assert_eq!(stored, CompactOutcome::Stored(CompactionVersion::new(2)));
+    let keys = attachment("a", 0..1, b"").key();
+    for body in [b"one", b"two"] {
+        proxy.lose(1);
+        let put = [attachment("a", 0..1, body)];
+        store.attach(&id, incarnation, std::slice::from_ref(&keys), &put).await.unwrap();
+        assert!(proxy.has_lost());
+        // The first read prepares the statement.
+        attachments(&store, &id, &["a"]).await;
+        proxy.lose(1);
+        assert_eq!(attachments(&store, &id, &["a"]).await, put);
+        assert!(proxy.has_lost());
+    }
+    store.pick(&id, &[Seq::FIRST]).await.unwrap();
+    proxy.lose(1);
+    assert_eq!(store.pick(&id, &[Seq::FIRST]).await.unwrap().exchanges.len(), 1);
+    assert!(proxy.has_lost());
     say(&store, &conversation("other"), "one").await;
     store.delete(&conversation("other")).await.unwrap();
     for lost in [1, 2] {

@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use test_servers::postgres;
 use tokio::sync::OnceCell;
 use tower_chat_history_core::{
-    HistoryStore, Prune, Truncate,
+    Attach, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Fixture},
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
@@ -46,6 +46,10 @@ impl Fixture for Database {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.store().await))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.store().await))
     }
 }

@@ -3,13 +3,15 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
-    testing::shorthand::page_sizes,
+    Append, Attach, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq,
+    Truncate, testing::shorthand::page_sizes,
 };
 
 use crate::{
     proxy::Proxy,
-    support::{append, compact, connect, conversation, database, exchange, say, single, window},
+    support::{
+        append, attachment, attachments, compact, connect, conversation, database, exchange, say, single, window,
+    },
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -31,6 +33,9 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     store.load(&other, Load::new()).await.unwrap();
     store.read(&other, Seq::FIRST, 1).await.unwrap();
     store.compact(&other, first.revision.incarnation(), compact(CompactionVersion::NONE, 0)).await.unwrap();
+    store.attach(&other, first.revision.incarnation(), &[], &[]).await.unwrap();
+    attachments(&store, &other, &[]).await;
+    store.pick(&other, &[]).await.unwrap();
     store.delete(&other).await.unwrap();
     proxy.trips();
 
@@ -56,6 +61,12 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     assert_eq!(proxy.trips(), 1, "a compaction by itself");
     assert_eq!(store.read(&id, Seq::FIRST, 10).await.unwrap().exchanges.len(), 3);
     assert_eq!(proxy.trips(), 1, "a page");
+    store.attach(&id, incarnation, &[], &[attachment("a", 0..1, b"x")]).await.unwrap();
+    assert_eq!(proxy.trips(), 1, "storing an attachment");
+    assert_eq!(attachments(&store, &id, &["a"]).await.len(), 1);
+    assert_eq!(proxy.trips(), 1, "reading attachments");
+    assert_eq!(store.pick(&id, &[Seq::FIRST]).await.unwrap().exchanges.len(), 1);
+    assert_eq!(proxy.trips(), 1, "picking exchanges");
     store.delete(&id).await.unwrap();
     assert_eq!(proxy.trips(), 2, "a deletion first reads the incarnation that it deletes");
     store.delete(&id).await.unwrap();
@@ -80,14 +91,17 @@ pub(crate) async fn long_log(client: &tokio_postgres::Client) {
         .unwrap();
 }
 
-/// Returns the number of exchange rows that this connection has read, and the number of scans of their table.
+/// Returns the number of rows of exchanges and attachments that this connection has read, and the number of scans of
+/// their tables.
 async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
-    let counts = "select idx_tup_fetch, seq_scan from pg_stat_xact_user_tables where relname = 'exchange'";
+    let counts = "select sum(idx_tup_fetch)::bigint, sum(seq_scan)::bigint from pg_stat_xact_user_tables \
+                  where relname in ('exchange', 'attachment')";
     let row = client.query_one(counts, &[]).await.unwrap();
     (row.get(0), row.get(1))
 }
 
-/// Returns the number of exchange rows that a statement reads. All of them must be read by an index.
+/// Returns the number of rows of exchanges and attachments that a statement reads. All of them must be read by an
+/// index.
 pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
     // In one transaction, because PostgreSQL moves the counts elsewhere at its end.
     client.batch_execute("begin").await.unwrap();

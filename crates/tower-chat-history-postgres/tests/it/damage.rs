@@ -4,8 +4,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore, KnownState,
-    Load, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
+    Append, Attach, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore,
+    KnownState, Load, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -134,7 +134,7 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
     for start in [6, 7, 99] {
         let change = format!(
             "delete from chat_history.compaction; insert into chat_history.compaction \
-             select id, 'default', 1, {start}, 0, 0, 0, gen_random_uuid(), \
+             select id, 'default', 1, {start}, 0, 0, 0, 0, gen_random_uuid(), \
                 '{{\"v\":1,\"window_start\":{start},\"rounds_start\":0,\"cleared_before\":0}}' \
              from chat_history.conversation where key = 'test/damaged'"
         );
@@ -153,9 +153,10 @@ async fn a_damaged_compaction_prevents_no_append() {
         format!("window_start = 4, {}", record(2, 2)),
         format!("window_start = 99, rounds_start = 99, {}", record(99, 99)),
         format!("rounds_start = 99, {}", record(2, 99)),
+        format!("recalled_from = 99, {}", record(2, 2).replace("}'", ",\"recalled_from\":99}'")),
         "rounds_start = 5, body = 'secret'".to_owned(),
     ];
-    for column in ["window_start", "rounds_start", "cleared_before", "covers_to"] {
+    for column in ["window_start", "rounds_start", "cleared_before", "recalled_from", "covers_to"] {
         damages.extend([5, 99, i64::MAX - 1, i64::MAX].map(|position| format!("{column} = {position}")));
     }
     for damage in damages {
@@ -209,6 +210,9 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
         assert_corrupt(store.append(&id, append("more")).await, &id, &damage);
         assert_corrupt(store.append(&id, append("more").compact(compact(NONE, 0))).await, &id, &damage);
         assert_corrupt(store.compact(&id, revision.incarnation(), compact(NONE, 0)).await, &id, &damage);
+        assert_corrupt(store.attach(&id, revision.incarnation(), &[], &[]).await, &id, &damage);
+        assert_corrupt(store.attachments(&id, &[], 9).await, &id, &damage);
+        assert_corrupt(store.pick(&id, &[0, 3, 5, u64::MAX].map(Seq::new)).await, &id, &damage);
         for from in [0, 3, u64::MAX] {
             assert_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
         }

@@ -6,14 +6,16 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo, Revision,
-    Seq, Truncate,
+    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo,
+    Revision, Seq, Truncate,
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 use crate::{
     proxy::Proxy,
-    support::{compact, connect, conversation, database, exchange, say, single, texts, window},
+    support::{
+        attachment, attachments, compact, connect, conversation, database, exchange, say, single, texts, window,
+    },
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -29,7 +31,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
 
 async fn no_late_call_changes_the_next_incarnation() {
-    let calls: [(&str, Made); 7] = [
+    let calls: [(&str, Made); 8] = [
         ("delete_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::new(1)).await.is_ok() })),
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::FIRST).await.is_ok() })),
@@ -41,6 +43,10 @@ async fn no_late_call_changes_the_next_incarnation() {
         ("compact_1", |store, id, last| {
             let compact = compact(CompactionVersion::NONE, 1);
             Box::pin(async move { store.compact(id, last.incarnation(), compact).await.is_ok() })
+        }),
+        ("attach_1", |store, id, last| {
+            let late = [attachment("late", 0..1, b"late")];
+            Box::pin(async move { store.attach(id, last.incarnation(), &[], &late).await.is_ok() })
         }),
         ("append_1", |store, id, last| {
             let append = Append::new(Expect::AnyIn(last.incarnation()), exchange("late"));
@@ -77,6 +83,7 @@ async fn no_late_call_changes_the_next_incarnation() {
         proxy.release().await;
         assert_eq!(window(&other, &id).await, before, "call {number}: {text}");
         assert_eq!(texts(&other, &id).await, ["new", "newer"], "call {number}: {text}");
+        assert_eq!(attachments(&other, &id, &["late"]).await, [], "call {number}: {text}");
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod answers;
+mod attach;
 mod batching;
 mod calls;
 mod contract;
@@ -14,9 +15,11 @@ mod limits;
 mod no_text;
 mod opening;
 mod proxy;
+mod recalled;
 mod refused;
 mod rules;
 mod settings;
+mod skipped;
 mod support;
 mod trust;
 
@@ -27,6 +30,7 @@ use test_servers::postgres;
 fn main() -> ExitCode {
     let tests = [
         answers::tests(),
+        attach::tests(),
         calls::tests(),
         contract::tests(),
         cost::tests(),
@@ -37,9 +41,11 @@ fn main() -> ExitCode {
         limits::tests(),
         opening::tests(),
         no_text::tests(),
+        recalled::tests(),
         refused::tests(),
         rules::tests(),
         settings::tests(),
+        skipped::tests(),
         batching::tests(),
         trust::tests(),
     ];

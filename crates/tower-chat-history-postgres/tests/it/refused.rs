@@ -158,7 +158,7 @@ async fn an_append_to_a_read_only_server_fails() {
 }
 
 /// Makes a trigger skip changes of a table without an error.
-async fn swallow(client: &Client, table: &str, change: &str) {
+pub(crate) async fn swallow(client: &Client, table: &str, change: &str) {
     let swallows = format!(
         "create or replace function public.swallows() returns trigger language plpgsql as $$ begin return null; end $$; \
          create or replace trigger swallows before {change} on chat_history.{table} \
@@ -167,7 +167,7 @@ async fn swallow(client: &Client, table: &str, change: &str) {
     client.batch_execute(&swallows).await.unwrap();
 }
 
-fn assert_swallowed(error: &StoreError, what: &str) {
+pub(crate) fn assert_swallowed(error: &StoreError, what: &str) {
     let StoreError::Backend { source } = error else { panic!("{what}: {error:?}") };
     let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{what}: {error:?}") };
     assert_eq!(code.code(), "27000", "{what}");

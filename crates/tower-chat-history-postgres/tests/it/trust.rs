@@ -62,16 +62,19 @@ impl Roles {
 }
 
 /// The parameters of the store's functions, in order.
-const FUNCTIONS: [(&str, &str); 6] = [
+const FUNCTIONS: [(&str, &str); 9] = [
     ("load_1", "text text text uuid bigint bigint bigint text bigint bigint"),
     ("read_1", "text bigint bigint bigint"),
+    ("pick_1", "text bigint[]"),
+    ("attachments_1", "text text[] bigint"),
+    ("attach_1", "text uuid text[] bigint[] text[] bigint[] bigint[] bytea[]"),
     (
         "append_1",
-        "int text int uuid bigint uuid text bigint bigint bigint text text bigint bigint bigint bigint bigint text",
+        "int text int uuid bigint uuid text bigint bigint bigint text bigint text text bigint bigint bigint bigint bigint bigint text",
     ),
-    ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint text"),
+    ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint bigint text"),
     ("delete_1", "text uuid"),
-    ("put_compaction_1", "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint text"),
+    ("put_compaction_1", "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint bigint text"),
 ];
 
 /// Returns the SQL of a function with this name. Its call raises an error that nothing else raises.
@@ -95,6 +98,8 @@ fn overloads() -> Vec<String> {
             types.iter().map(|of| if matches!(*of, "int" | "bigint") { "numeric" } else { of }).collect(),
             types.iter().map(|of| if *of == "text" { "varchar" } else { of }).collect(),
             types.iter().map(|of| if *of == "int" { "bigint" } else { of }).collect(),
+            types.iter().map(|of| if of.ends_with("[]") { "anyarray" } else { of }).collect(),
+            types.iter().map(|of| if *of == "text[]" { "varchar[]" } else { of }).collect(),
             vec!["variadic text[]"],
             vec!["variadic \"any\""],
         ];
@@ -186,6 +191,7 @@ async fn tables_and_functions_of_another_role_are_refused() {
     for (change, object) in [
         ("alter function chat_history.delete_1(text, uuid) owner to", "the function delete_1"),
         ("alter table chat_history.exchange owner to", "the table exchange"),
+        ("alter table chat_history.attachment owner to", "the table attachment"),
         ("alter table chat_history.schema_version owner to", "the table schema_version"),
     ] {
         let roles = Roles::new().await;

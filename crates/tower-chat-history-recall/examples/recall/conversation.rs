@@ -4,8 +4,8 @@ use std::{collections::HashMap, error::Error, fs, path::Path};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tower_chat_history_core::{Message, Recorded, Seq};
-use tower_chat_history_recall::{Cite, Ranking};
+use tower_chat_history_core::{Citation, Message, Recorded, Seq};
+use tower_chat_history_recall::Ranking;
 
 pub(crate) struct Conversation {
     pub(crate) id: String,
@@ -54,10 +54,11 @@ impl Conversation {
     }
 
     /// Returns the newest exchanges that fit.
-    pub(crate) fn window(&self, budget: u64) -> Vec<Cite> {
-        let mut window: Vec<Cite> = Vec::new();
+    pub(crate) fn window(&self, budget: u64) -> Vec<Citation> {
+        let mut window: Vec<Citation> = Vec::new();
         for recorded in self.log.iter().rev() {
-            let all = Cite::new(recorded.seq, 0..u32::try_from(recorded.exchange.messages.len()).unwrap_or(u32::MAX));
+            let all =
+                Citation::new(recorded.seq, 0..u32::try_from(recorded.exchange.messages.len()).unwrap_or(u32::MAX));
             window.push(all);
             if self.cost(&window) > budget {
                 window.pop();
@@ -68,13 +69,13 @@ impl Conversation {
     }
 
     /// Returns the position of the first exchange of a window.
-    pub(crate) fn start_of(&self, window: &[Cite]) -> Seq {
+    pub(crate) fn start_of(&self, window: &[Citation]) -> Seq {
         let end = self.log.last().map_or(Seq::FIRST, |recorded| recorded.seq.next());
         window.last().map_or(end, |cite| cite.seq)
     }
 
     /// Returns single messages of a ranking, best first, that fit. The newest of the others use up what is left.
-    pub(crate) fn greedy(&self, ranking: &Ranking, allowance: u64) -> Vec<Cite> {
+    pub(crate) fn greedy(&self, ranking: &Ranking, allowance: u64) -> Vec<Citation> {
         let end = ranking.hits.iter().map(|hit| hit.seq).max();
         let hits = ranking.hits.iter().map(|hit| (hit.seq, hit.message));
         let mut others: Vec<(Seq, u32)> = self.messages.keys().copied().filter(|(seq, _)| Some(*seq) <= end).collect();
@@ -88,18 +89,18 @@ impl Conversation {
             }
         }
         taken.sort_unstable();
-        taken.into_iter().map(|(seq, message)| Cite::new(seq, message..message + 1)).collect()
+        taken.into_iter().map(|(seq, message)| Citation::new(seq, message..message + 1)).collect()
     }
 
-    pub(crate) fn cost(&self, cites: &[Cite]) -> u64 {
+    pub(crate) fn cost(&self, cites: &[Citation]) -> u64 {
         self.known(cites).map(|(_, tokens)| tokens).sum()
     }
 
-    pub(crate) fn ids<'a>(&'a self, cites: impl IntoIterator<Item = &'a Cite>) -> Vec<&'a str> {
+    pub(crate) fn ids<'a>(&'a self, cites: impl IntoIterator<Item = &'a Citation>) -> Vec<&'a str> {
         self.known(cites).map(|(id, _)| id.as_str()).collect()
     }
 
-    fn known<'a>(&'a self, cites: impl IntoIterator<Item = &'a Cite>) -> impl Iterator<Item = &'a (String, u64)> {
+    fn known<'a>(&'a self, cites: impl IntoIterator<Item = &'a Citation>) -> impl Iterator<Item = &'a (String, u64)> {
         let places = cites.into_iter().flat_map(|cite| cite.messages.clone().map(|message| (cite.seq, message)));
         places.filter_map(|place| self.messages.get(&place))
     }

@@ -116,7 +116,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                     Method::Window => Vec::new(),
                 };
                 report.add(budget, start.elapsed(), ranking.gate.open);
-                report.block(budget, conversation.cost(&cites), render(&conversation.log, &cites));
+                report.block(
+                    budget,
+                    conversation.cost(&cites),
+                    render(&conversation.log, &cites).map(|recalled| recalled.message),
+                );
                 let selected = conversation.ids(window.iter().chain(&cites));
                 let line = json!({"conversation": conversation.id, "question": question.id, "budget": budget, "selected": selected});
                 println!("{line}");

@@ -148,6 +148,11 @@ impl LogIndex {
         Ok(())
     }
 
+    /// Removes the block or the segment that begins at a position.
+    pub(crate) fn remove(&mut self, start: Seq, segment: bool) {
+        self.parts.retain(|part| part.range().start != start || part.is_segment() != segment);
+    }
+
     /// Removes the parts that reach beyond the first `len` positions, as a truncation of the log to `len` does.
     pub fn truncate(&mut self, len: Seq) {
         self.parts.retain(|part| part.range().end <= len);

@@ -1,13 +1,17 @@
 //! The index of a log: which passages have which terms, in bytes.
 
 mod documents;
+mod indexing;
 mod log_index;
+mod merge;
 mod part;
 mod postings;
 mod record;
 
 pub(crate) use self::{
     documents::Documents,
+    indexing::Indexing,
+    merge::Merger,
     postings::{Posting, Postings},
 };
 pub use self::{log_index::LogIndex, part::IndexPart, record::RecordName};

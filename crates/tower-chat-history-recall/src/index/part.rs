@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
-    documents::{Document, Documents},
-    postings::{Posting, Postings, Terms, sort, table},
+    documents::Documents,
+    indexing::Indexing,
+    merge::Merger,
+    postings::{Postings, Terms},
     record::{FORMAT, RecordName},
 };
 use crate::{
     analyzer::{Analyzer, Term},
-    passage::Passage,
     varint::{DecodeError, Reader, Writer},
 };
 
@@ -40,6 +41,16 @@ impl IndexPart {
     /// The number of exchanges of a segment.
     pub const SEGMENT: u64 = 4096;
 
+    /// Returns the start of the block that a position is in.
+    pub(crate) const fn block_start(seq: Seq) -> Seq {
+        Seq::new(seq.get() / Self::BLOCK * Self::BLOCK)
+    }
+
+    /// Returns the end of the segment that a position is in.
+    pub(crate) const fn segment_end(seq: Seq) -> Seq {
+        Seq::new((seq.get() / Self::SEGMENT).saturating_add(1).saturating_mul(Self::SEGMENT))
+    }
+
     /// Indexes the exchanges of a range, which must be in the order of the log, as one block. Others are ignored.
     ///
     /// A block that is stored has the [64](Self::BLOCK) positions from a multiple of 64 on. Positions without an
@@ -48,29 +59,14 @@ impl IndexPart {
     pub fn index(analyzer: &Analyzer, range: Range<Seq>, exchanges: &[Recorded]) -> Self {
         let longest = Self::SEGMENT.saturating_add(exchanges.len() as u64);
         let range = range.start..range.end.min(Seq::new(range.start.get().saturating_add(longest)));
-        let mut documents = Documents::new(range.start);
-        let mut postings: Vec<(Term, Posting)> = Vec::new();
-        for Recorded { seq, exchange, .. } in exchanges {
-            if *seq < documents.end() || *seq >= range.end {
-                continue;
-            }
-            documents.skip_to(*seq);
-            let base = documents.len();
-            let passages = Passage::of(exchange);
-            documents.push(passages.iter().zip(base..).map(|(passage, document)| {
-                let mut found = passage.terms(exchange, analyzer);
-                let length = u32::try_from(found.len()).unwrap_or(u32::MAX);
-                found.sort_unstable();
-                for same in found.chunk_by(Term::eq) {
-                    let posting = Posting { document, frequency: u32::try_from(same.len()).unwrap_or(u32::MAX) };
-                    postings.push((same[0], posting));
-                }
-                Document { message: passage.message, length }
-            }));
-        }
-        documents.skip_to(range.end);
-        sort(&mut postings);
-        Self { documents, tables: Tables::Block(table(&postings)) }
+        let mut indexing = Indexing::new(analyzer, range);
+        exchanges.iter().for_each(|recorded| indexing.push(recorded));
+        indexing.finish()
+    }
+
+    /// Returns the block of documents and their table of terms.
+    pub(super) const fn of_table(documents: Documents, table: Vec<u8>) -> Self {
+        Self { documents, tables: Tables::Block(table) }
     }
 
     /// Returns the positions of the exchanges.
@@ -101,34 +97,17 @@ impl IndexPart {
     ///
     /// Returns an error if a block is damaged, or if the blocks are not in order or too far apart.
     pub fn merge(blocks: &[&Self]) -> Result<Self, DecodeError> {
-        let mut documents = Documents::new(blocks.first().map_or(Seq::FIRST, |block| block.range().start));
-        let mut postings: Vec<(Term, Posting)> = Vec::new();
-        let longest = Seq::new(documents.first().get().saturating_add(Self::SEGMENT));
-        for block in blocks {
-            if block.range().start < documents.end() || block.range().end > longest {
-                return Err(Reader::new(&[]).error("blocks that make up no segment"));
-            }
-            let base = documents.len();
-            documents.append(&block.documents);
-            for bucket in block.buckets() {
-                for found in block.terms(bucket)? {
-                    let (term, of_term) = found?;
-                    for posting in of_term.read(&block.documents) {
-                        let Posting { document, frequency } = posting?;
-                        postings.push((term, Posting { document: base.saturating_add(document), frequency }));
-                    }
-                }
-            }
-        }
-        sort(&mut postings);
-        let mut rest = postings.as_slice();
+        let mut merger = Merger::new(blocks)?;
         let mut tables = BTreeMap::new();
-        for bucket in 0..Term::BUCKETS {
-            let (of_bucket, after) = rest.split_at(rest.partition_point(|(term, _)| term.bucket() <= bucket));
-            tables.insert(bucket, table(of_bucket));
-            rest = after;
+        while let Some((bucket, table)) = merger.next_table()? {
+            tables.insert(bucket, table);
         }
-        Ok(Self { documents, tables: Tables::Segment(tables) })
+        Ok(Self::of_tables(merger, tables))
+    }
+
+    /// Returns the segment of a merger and its tables.
+    pub(crate) fn of_tables(merger: Merger<'_>, tables: BTreeMap<u8, Vec<u8>>) -> Self {
+        Self { documents: merger.into_documents(), tables: Tables::Segment(tables) }
     }
 
     /// Returns the records that this part is stored as.
@@ -213,15 +192,8 @@ impl IndexPart {
         &self.documents
     }
 
-    /// Returns the buckets of the tables. A block's only table has the bucket 0.
-    fn buckets(&self) -> Vec<u8> {
-        match &self.tables {
-            Tables::Block(_) => vec![0],
-            Tables::Segment(tables) => tables.keys().copied().collect(),
-        }
-    }
-
-    fn terms(&self, bucket: u8) -> Result<Terms<'_>, DecodeError> {
+    /// Returns the terms of a table. A block's only table has the bucket 0.
+    pub(super) fn terms(&self, bucket: u8) -> Result<Terms<'_>, DecodeError> {
         Terms::of(match &self.tables {
             Tables::Block(table) => table,
             Tables::Segment(tables) => {

@@ -27,7 +27,8 @@ const MAX_NAME_TERMS: usize = 16;
 ///
 /// A message is split at about 160 terms. Its calls have passages of their own, of name and arguments. Long tool
 /// results are indexed at both ends only. A message that is [recallable](is_recallable) has at least one passage,
-/// even if that has no terms, because passages score for their neighbors too.
+/// even if that has no terms, because passages score for their neighbors too. An exchange has at most
+/// [128](Self::MAX_OF_EXCHANGE) passages, the first ones: messages after them are not found.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passage {
     /// The message, by its place in its exchange.
@@ -37,13 +38,21 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// Returns the passages of an exchange, in order.
+    /// The most passages of an exchange. So the index of 64 exchanges is an attachment of allowed size, except for
+    /// hostile text.
+    pub const MAX_OF_EXCHANGE: usize = 128;
+
+    /// Returns the passages of an exchange, in order: the first [128](Self::MAX_OF_EXCHANGE).
     #[must_use]
     pub fn of(exchange: &Exchange) -> Vec<Self> {
         let mut passages = Vec::new();
         for (message, index) in exchange.messages.iter().zip(0..) {
+            if passages.len() >= Self::MAX_OF_EXCHANGE {
+                break;
+            }
             passages.extend(texts_of(message).into_iter().map(|text| Self { message: index, text }));
         }
+        passages.truncate(Self::MAX_OF_EXCHANGE);
         passages
     }
 
@@ -143,6 +152,14 @@ mod tests {
         assert!(texts[0].starts_with("row0 ") && texts[7].ends_with("row19999 "));
         let middle = super::texts_of(&Message::user("word ".repeat(1000)));
         assert_eq!(middle.len(), 4, "shorter ones are whole");
+    }
+
+    #[test]
+    fn an_exchange_has_a_bounded_number_of_passages() {
+        let messages = (0..300).map(|number| Message::user(format!("message {number}")));
+        let passages = Passage::of(&exchange(messages));
+        assert_eq!(passages.len(), Passage::MAX_OF_EXCHANGE);
+        assert_eq!(passages.last().map(|passage| passage.message), Some(127));
     }
 
     #[test]

@@ -79,6 +79,11 @@ impl Query {
         buckets
     }
 
+    /// Returns `true` if a term is one of these.
+    pub(crate) fn any(&self, is: impl Fn(Term) -> bool) -> bool {
+        self.terms.iter().any(|term| is(*term))
+    }
+
     pub(super) fn terms(&self) -> &[Term] {
         &self.terms
     }

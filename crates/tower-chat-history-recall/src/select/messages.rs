@@ -5,7 +5,7 @@ use tower_chat_history_core::{Message, Recorded, Role, Seq};
 use crate::passage::is_recallable;
 
 /// A message's place in the log.
-pub(super) type Place = (Seq, u32);
+pub(crate) type Place = (Seq, u32);
 
 /// The most messages of a round of calls, and the most that are passed over to find a neighbor. A longer round is not
 /// selected.
@@ -13,14 +13,14 @@ const MAX_STEPS: usize = 256;
 
 /// The recallable messages around a hit, in its exchange and in the two next to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around<'a> {
+pub(crate) struct Around<'a> {
     exchanges: &'a [Recorded],
     hit: Place,
 }
 
 impl<'a> Around<'a> {
     /// Returns the messages around a place, if its exchange is among these, which are in order.
-    pub(super) fn of(exchanges: &'a [Recorded], hit: Place) -> Option<Self> {
+    pub(crate) fn of(exchanges: &'a [Recorded], hit: Place) -> Option<Self> {
         let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
         let from = at(Seq::new(hit.0.get().saturating_sub(1)));
         let around = Self { exchanges: &exchanges[from..at(hit.0.next().next()).max(from)], hit };
@@ -29,7 +29,7 @@ impl<'a> Around<'a> {
 
     /// Returns the hit with both of its neighbors. A call is there with its results. Returns `None` if that is too
     /// much.
-    pub(super) fn with_neighbors(&self) -> Option<Vec<Place>> {
+    pub(crate) fn with_neighbors(&self) -> Option<Vec<Place>> {
         let alone = self.alone()?;
         if alone.len() > 1 {
             return Some(alone);
@@ -41,7 +41,7 @@ impl<'a> Around<'a> {
     }
 
     /// Returns the hit alone. A call is there with its results. Returns `None` if that is too much.
-    pub(super) fn alone(&self) -> Option<Vec<Place>> {
+    pub(crate) fn alone(&self) -> Option<Vec<Place>> {
         self.unit(self.hit)
     }
 

@@ -1,17 +1,18 @@
 //! Selection: which of the found messages are shown, within an allowance.
 
-mod cite;
+mod cited;
 mod messages;
 mod purse;
 
 use std::{collections::BTreeSet, ops::Range};
 
-use tower_chat_history_core::{Recorded, Seq};
+use tower_chat_history_core::{Citation, Recorded, Seq};
 
-pub use self::cite::Cite;
-use self::{
+pub use self::cited::cited;
+use self::purse::Purse;
+pub(crate) use self::{
+    cited::{citations, places},
     messages::{Around, Place},
-    purse::Purse,
 };
 use crate::search::{Hit, Ranking};
 
@@ -22,7 +23,7 @@ use crate::search::{Hit, Ranking};
 #[derive(Clone, Debug)]
 pub struct Selector<'a> {
     within: Range<Seq>,
-    already: &'a [Cite],
+    already: &'a [Citation],
     allowance: u64,
     exchange_cost: u64,
     ratio: f64,
@@ -50,10 +51,16 @@ impl<'a> Selector<'a> {
         }
     }
 
+    /// Sets the allowance in tokens. The number of units stays as it was.
+    pub(crate) const fn with_allowance(mut self, tokens: u64) -> Self {
+        self.allowance = tokens;
+        self
+    }
+
     /// Sets the messages that are shown already, by earlier selections. They are not selected again, but their scores
     /// count for the [ratio](Self::ratio), so asking twice does not bring up worse messages. The default is none.
     #[must_use]
-    pub const fn already(mut self, already: &'a [Cite]) -> Self {
+    pub const fn already(mut self, already: &'a [Citation]) -> Self {
         self.already = already;
         self
     }
@@ -101,29 +108,40 @@ impl<'a> Selector<'a> {
         ranking: &Ranking,
         exchanges: &[Recorded],
         cost: impl FnMut(&Recorded, u32) -> u64,
-    ) -> Vec<Cite> {
+    ) -> Vec<Citation> {
+        let units = self.units_of(ranking, exchanges, cost);
+        citations(units.into_iter().flatten().collect::<BTreeSet<Place>>())
+    }
+
+    /// Selects messages, as [`select`](Self::select) does. Returns the new messages of each unit, best unit first.
+    pub(crate) fn units_of(
+        &self,
+        ranking: &Ranking,
+        exchanges: &[Recorded],
+        cost: impl FnMut(&Recorded, u32) -> u64,
+    ) -> Vec<Vec<Place>> {
         let from = exchanges.partition_point(|recorded| recorded.seq < self.within.start);
         let to = exchanges.partition_point(|recorded| recorded.seq < self.within.end);
         let mut purse = Purse {
             exchanges: &exchanges[from..to.max(from)],
-            shown: Cite::places(self.already).collect(),
+            shown: places(self.already).collect(),
             selected: BTreeSet::new(),
             left: self.allowance,
             exchange_cost: self.exchange_cost,
             cost,
         };
+        let mut units = Vec::new();
         for hit in self.candidates(ranking) {
             let place = (hit.seq, hit.message);
             if purse.shown.contains(&place) {
                 continue;
             }
             let Some(around) = Around::of(purse.exchanges, place) else { continue };
-            let mut take = |unit: Option<Vec<Place>>| unit.is_some_and(|unit| purse.take(unit));
-            if !take(around.with_neighbors()) {
-                take(around.alone());
-            }
+            let mut take = |unit: Option<Vec<Place>>| unit.and_then(|unit| purse.take(unit));
+            units
+                .extend(take(around.with_neighbors()).or_else(|| take(around.alone())).filter(|unit| !unit.is_empty()));
         }
-        Cite::of_places(purse.selected)
+        units
     }
 
     fn candidates<'r>(&self, ranking: &'r Ranking) -> impl Iterator<Item = &'r Hit> + use<'r> {

@@ -19,13 +19,13 @@ pub(super) struct Purse<'a, C> {
 }
 
 impl<C: FnMut(&Recorded, u32) -> u64> Purse<'_, C> {
-    /// Selects the messages of a unit that are new, if they fit. Returns `false` if they do not.
-    pub(super) fn take(&mut self, mut unit: Vec<Place>) -> bool {
+    /// Selects the messages of a unit that are new, if they fit, and returns them. Returns `None` if they
+    /// do not fit.
+    pub(super) fn take(&mut self, mut unit: Vec<Place>) -> Option<Vec<Place>> {
         unit.retain(|place| !self.shown.contains(place) && !self.selected.contains(place));
-        let Some(left) = self.cost_of(&unit).and_then(|cost| self.left.checked_sub(cost)) else { return false };
-        self.left = left;
-        self.selected.extend(unit);
-        true
+        self.left = self.left.checked_sub(self.cost_of(&unit)?)?;
+        self.selected.extend(unit.iter().copied());
+        Some(unit)
     }
 
     /// Returns the cost of messages, in the order of the log, or `None` if one is not there.

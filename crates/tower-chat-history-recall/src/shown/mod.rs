@@ -3,13 +3,15 @@
 mod escape;
 mod time;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
-use tower_chat_history_core::{Message, Recorded};
+use tower_chat_history_core::{Citation, Message, Recalled, Recorded};
 
 use self::{escape::without_tags, time::minute};
 use crate::{
     passage::{is_recallable, text_of},
-    select::Cite,
+    select::{Place, citations, places},
 };
 
 /// The name of the tag around the messages.
@@ -54,32 +56,44 @@ struct Call<'a> {
 /// around a line of JSON for each exchange. No text of a message can close the tag or open another one, because such
 /// text is escaped. The JSON of the lines still decodes to the messages' text.
 ///
-/// Instructions and messages without text and calls are left out, and so is everything but text and calls.
+/// Instructions and messages without text and calls are left out, and so is everything but text and calls. The
+/// result cites exactly the messages that its text has.
 ///
 /// ```
-/// use tower_chat_history_core::{Message, Recorded, Seq};
-/// use tower_chat_history_recall::{Cite, render};
+/// use tower_chat_history_core::{Citation, Message, Recorded, Seq};
+/// use tower_chat_history_recall::render;
 ///
 /// let log = Recorded::log(vec![Message::user("My dog is called Rex. </earlier_messages>")]);
-/// let block = render(&log, &[Cite::new(Seq::FIRST, 0..1)]).unwrap();
-/// assert!(block.text().contains(r#""messages":[{"role":"user","text":"My dog is called Rex. <\/earlier_messages>"}]"#));
+/// let recalled = render(&log, &[Citation::new(Seq::FIRST, 0..1)]).unwrap();
+/// assert!(recalled.message.text().contains(r#""messages":[{"role":"user","text":"My dog is called Rex. <\/earlier_messages>"}]"#));
 /// ```
 #[must_use]
-pub fn render(exchanges: &[Recorded], cites: &[Cite]) -> Option<Message> {
-    let mut lines = Vec::new();
-    for cites in cites.chunk_by(|a, b| a.seq == b.seq) {
-        let Ok(at) = exchanges.binary_search_by_key(&cites[0].seq, |recorded| recorded.seq) else { continue };
+pub fn render(exchanges: &[Recorded], cited: &[Citation]) -> Option<Recalled> {
+    let (mut lines, mut rendered): (Vec<String>, Vec<Place>) = (Vec::new(), Vec::new());
+    for cited in cited.chunk_by(|a, b| a.seq == b.seq) {
+        let Ok(at) = exchanges.binary_search_by_key(&cited[0].seq, |recorded| recorded.seq) else { continue };
         let recorded = &exchanges[at];
-        let cited = cites.iter().flat_map(|cite| cite.messages_of(recorded));
-        let messages: Vec<Shown<'_>> = cited.filter(|message| is_recallable(message)).map(shown).collect();
+        let known = recorded.exchange.messages.len();
+        let message = |index: u32| recorded.exchange.messages.get(usize::try_from(index).ok()?);
+        let within = cited.iter().map(|one| {
+            let end = u32::try_from(known).unwrap_or(u32::MAX).min(one.messages.end);
+            Citation::new(one.seq, one.messages.start..end)
+        });
+        let within: Vec<Citation> = within.collect();
+        let distinct: BTreeSet<Place> = places(&within).collect();
+        let messages: Vec<(Place, &Message)> = distinct
+            .into_iter()
+            .filter_map(|place| message(place.1).filter(|message| is_recallable(message)).map(|found| (place, found)))
+            .collect();
         if !messages.is_empty() {
-            lines.push(line(recorded, messages));
+            rendered.extend(messages.iter().map(|(place, _)| *place));
+            lines.push(line(recorded, messages.into_iter().map(|(_, message)| shown(message)).collect()));
         }
     }
     if lines.is_empty() {
         return None;
     }
-    Some(Message::user(format!("{OPENING}\n{}\n{CLOSING}", lines.join("\n"))))
+    Some(Recalled::new(format!("{OPENING}\n{}\n{CLOSING}", lines.join("\n")), citations(rendered)))
 }
 
 /// Returns what a block has for one message, without the line that it is in. Its tokens are the

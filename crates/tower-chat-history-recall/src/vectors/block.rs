@@ -40,6 +40,12 @@ impl VectorBlock {
         fits
     }
 
+    /// Returns the number of numbers of each vector.
+    #[must_use]
+    pub const fn dimension(&self) -> usize {
+        self.dimension
+    }
+
     /// Returns the number of vectors.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower_chat_history_core::{Exchange, ExchangeId, Message, Recorded, Role, Seq, Timestamp};
-use tower_chat_history_recall::{Cite, is_recallable, render, render_exchange, render_frame, render_message};
+use tower_chat_history_core::{Citation, Exchange, ExchangeId, Message, Recalled, Recorded, Role, Seq, Timestamp};
+use tower_chat_history_recall::{is_recallable, render, render_exchange, render_frame, render_message};
 
 use crate::logs::{log, of};
 
@@ -37,9 +37,9 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-fn all(log: &[Recorded]) -> Vec<Cite> {
+fn all(log: &[Recorded]) -> Vec<Citation> {
     log.iter()
-        .map(|recorded| Cite::new(recorded.seq, 0..u32::try_from(recorded.exchange.messages.len()).unwrap()))
+        .map(|recorded| Citation::new(recorded.seq, 0..u32::try_from(recorded.exchange.messages.len()).unwrap()))
         .collect()
 }
 
@@ -64,7 +64,9 @@ fn a_block_shows_position_time_role_name_text_and_calls() {
     );
     exchange.at = Timestamp::from_unix_millis(1_778_248_599_000);
     let log = [Recorded::new(Seq::new(12), exchange)];
-    let block = render(&log, &all(&log)).unwrap();
+    let recalled = render(&log, &all(&log)).unwrap();
+    assert_eq!(recalled.citations, [Citation::new(Seq::new(12), 1..3)], "the instruction is not shown");
+    let block = recalled.message;
     assert_eq!(block.role(), &Role::User);
     let line = r#"{"position":12,"at":"2026-05-08T13:56Z","messages":[{"role":"user","name":"Ann","text":"Where is Rex?"},{"role":"assistant","calls":[{"name":"find","arguments":"{\"q\":\"Rex\"}"}]}]}"#;
     let expected = format!(
@@ -72,7 +74,7 @@ fn a_block_shows_position_time_role_name_text_and_calls() {
     );
     assert_eq!(block.text(), expected);
     assert_eq!(render(&log, &[]), None);
-    assert_eq!(render(&log, &[Cite::new(Seq::new(12), 0..1), Cite::new(Seq::new(12), 7..9)]), None);
+    assert_eq!(render(&log, &[Citation::new(Seq::new(12), 0..1), Citation::new(Seq::new(12), 7..9)]), None);
 }
 
 proptest! {
@@ -81,10 +83,12 @@ proptest! {
         let messages: Vec<Message> = texts.iter().map(|(role, name, text)| of(&json!({"role": role, "name": name, "content": text}))).collect();
         let log = Recorded::log(messages.clone());
         let shown: Vec<Message> = messages.into_iter().filter(is_recallable).collect();
-        let Some(block) = render(&log, &all(&log)) else {
+        let Some(Recalled { message: block, citations, .. }) = render(&log, &all(&log)) else {
             prop_assert!(shown.is_empty());
             return Ok(());
         };
+        let count: usize = citations.iter().map(|citation| citation.messages.len()).sum();
+        prop_assert_eq!(count, shown.len());
         let text = block.text().to_lowercase();
         prop_assert_eq!(text.matches(OPENING).count(), 1);
         prop_assert_eq!(text.matches(CLOSING).count(), 1);
@@ -105,8 +109,8 @@ proptest! {
     #[test]
     fn a_block_within_a_block_stays_inside(log in log(1..20)) {
         if let Some(block) = render(&log, &all(&log)) {
-            let log = Recorded::log(vec![block]);
-            let twice = render(&log, &all(&log)).unwrap();
+            let log = Recorded::log(vec![block.message]);
+            let twice = render(&log, &all(&log)).unwrap().message;
             prop_assert_eq!(twice.text().matches(OPENING).count(), 1);
             prop_assert_eq!(twice.text().matches(CLOSING).count(), 1);
             let lines = lines(&twice);
@@ -122,6 +126,6 @@ proptest! {
         };
         let parts: usize = log.iter().map(of_exchange).sum();
         let block = render(&log, &all(&log));
-        prop_assert!(block.is_none_or(|block| block.text().len() <= parts + render_frame().len()));
+        prop_assert!(block.is_none_or(|block| block.message.text().len() <= parts + render_frame().len()));
     }
 }

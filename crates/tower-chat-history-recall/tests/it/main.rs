@@ -3,8 +3,12 @@
 
 mod block;
 mod gate;
+mod halting;
 mod logs;
 mod meaning;
 mod search;
 mod select;
+mod store_index;
+mod store_meaning;
 mod stored;
+mod tool;

@@ -5,8 +5,8 @@ use tower_chat_history_core::testing::shorthand::cases;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tower_chat_history_core::{Message, Recorded, Role, Seq};
-use tower_chat_history_recall::{Analyzer, Cite, Gate, LogIndex, Query, Ranking, Search, Selector, is_recallable};
+use tower_chat_history_core::{Citation, Message, Recorded, Role, Seq};
+use tower_chat_history_recall::{Analyzer, Gate, LogIndex, Query, Ranking, Search, Selector, cited, is_recallable};
 
 use crate::logs::{log, of, words};
 
@@ -20,9 +20,9 @@ fn cost(recorded: &Recorded, message: u32) -> u64 {
     recorded.exchange.messages[message as usize].text().len() as u64 + 4
 }
 
-fn texts(log: &[Recorded], cites: &[Cite]) -> Vec<String> {
-    let cited = cites.iter().flat_map(|cite| log.iter().flat_map(|recorded| cite.messages_of(recorded)));
-    cited.map(|message| message.text().into_owned()).collect()
+fn texts(log: &[Recorded], cites: &[Citation]) -> Vec<String> {
+    let found = cites.iter().flat_map(|citation| log.iter().flat_map(|recorded| cited(citation, recorded)));
+    found.map(|message| message.text().into_owned()).collect()
 }
 
 fn call(id: &str) -> Message {
@@ -109,7 +109,7 @@ proptest! {
     ) {
         let within = Seq::FIRST..Seq::new(before);
         let ranking = rank(&log, &query, before);
-        let already = [Cite::new(Seq::new(seen), 0..of_seen)];
+        let already = [Citation::new(Seq::new(seen), 0..of_seen)];
         let selector = Selector::new(within, allowance).already(&already).exchange_cost(exchange_cost);
         let cites = selector.select(&ranking, &log, cost);
         prop_assert!(cites.is_sorted_by_key(|cite| (cite.seq, cite.messages.start)));

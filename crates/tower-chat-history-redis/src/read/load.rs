@@ -46,7 +46,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             }
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from, revision.version())?;
+            let exchanges = reply.exchanges(id, from.., revision.version())?;
             Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
         }
         _ => Err(UnexpectedReply::error()),

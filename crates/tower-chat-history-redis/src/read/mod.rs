@@ -1,6 +1,9 @@
-//! Calls that read. Each is one script, and sees one state of the conversation.
+//! Calls that read. A load and a page are one script, and see one state of the conversation. Other calls check that it
+//! did not change between their steps.
 
+mod attachments;
 mod load;
 mod page;
+mod pick;
 
-pub(crate) use self::{load::load, page::page};
+pub(crate) use self::{attachments::attachments, load::load, page::page, pick::pick};

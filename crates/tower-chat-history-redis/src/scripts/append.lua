@@ -1,8 +1,9 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
--- of this call, milliseconds to live, and optionally a compaction (`cut_at`).
-local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl = unpack(ARGV, 1, 12)
-local CUT = 13
+-- of this call, milliseconds to live, its recalled messages or '', and optionally a compaction (`cut_at`).
+local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown =
+  unpack(ARGV, 1, 13)
+local CUT = 14
 local profile = ARGV[CUT]
 local self = find(profile or '')
 local at = self and self.n or 0
@@ -73,23 +74,45 @@ if not self then
   -- the incarnation contains the time.
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
-  self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0}
+  self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
+    r = 0, u = 0, a = 0, g = 0}
 end
-local entry = struct.pack(NUMBERS, opens, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
+local flags = opens
+if shown ~= '' then
+  if self.r == 0 and redis.call('HLEN', recalled) > 0 then
+    damaged(self.f)
+  end
+  flags, self.r = opens + 2, self.r + 1
+end
+local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
-local expired, sweeps, expires = self.t == 1, self.b < self.f, nil
+local expired, sweeps, expires = self.t == 1, self.b < self.f or self.u > 0, nil
 demand('RPUSH', log, '')
 demand('RPUSH', index, '')
 demand('HSET', ids, '', '')
 demand('HSET', meta, '', '')
+if shown ~= '' then
+  demand('HSET', recalled, '', '')
+end
 if ttl ~= '' then
   local now = redis.call('TIME')
   expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
 end
-for _, key in ipairs(KEYS) do
+local keys = {}
+if expires or expired then
+  keys = {meta, log, index, ids}
+  if self.r > 0 then
+    keys[#keys + 1] = recalled
+  end
+  if self.a > 0 then
+    keys[#keys + 1] = attached
+    keys[#keys + 1] = bodies
+  end
+end
+for _, key in ipairs(keys) do
   if expires then
     demand('PEXPIREAT', key, expires)
-  elseif expired then
+  else
     demand('PERSIST', key)
   end
 end
@@ -104,6 +127,9 @@ if type(pushed) == 'table' then
 end
 redis.call('RPUSH', index, entry)
 redis.call('HSET', ids, id, at)
+if shown ~= '' then
+  redis.call('HSET', recalled, at, shown)
+end
 self.n = at + 1
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
 local stored = {}
@@ -121,18 +147,16 @@ elseif wrong then
 end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 
-if expires then
-  -- All keys expire at the same time, so that no key is missing before the others.
-  for _, key in ipairs(KEYS) do
+for _, key in ipairs(keys) do
+  if expires then
+    -- All keys expire at the same time, so that no key is missing before the others.
     redis.call('PEXPIREAT', key, expires)
-  end
-elseif expired then
-  for _, key in ipairs(KEYS) do
+  else
     redis.call('PERSIST', key)
   end
 end
 if sweeps then
-  -- A prune was interrupted: its rest is removed in small steps.
+  -- A prune or an erasure was interrupted: its rest is removed in small steps.
   sweep(self, 64)
 end
 return answer

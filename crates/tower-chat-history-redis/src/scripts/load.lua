@@ -10,14 +10,19 @@ if exchange ~= '' then
   whole(self)
   local at = recorded(self, exchange)
   if at and at >= self.f and at < self.n then
-    return {'recorded', at, redis.call('LINDEX', log, at - self.b)}
+    local shown = ''
+    if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then
+      shown = recalled_at(self, at)
+    end
+    return {'recorded', at, redis.call('LINDEX', log, at - self.b), shown}
   end
 end
 
 if self.i == incarnation and self.n == tonumber(version) and self.f == tonumber(first)
   and string.sub(self.v or '0 ', 1, #known_cut + 1) == known_cut .. ' ' then
   -- No element of the lists is returned here, so it is enough that the lists exist.
-  if redis.call('EXISTS', log, index, ids) < 3 then
+  local keys = {log, index, ids, self.r > 0 and recalled or nil}
+  if redis.call('EXISTS', unpack(keys)) < #keys then
     damaged(self.f)
   end
   local last = newest ~= '' and redis.call('LINDEX', index, self.n - 1 - self.b)

@@ -1,9 +1,10 @@
 -- The index.
 
--- Returns an entry's numbers, or nothing if the entry is invalid.
+-- Returns an entry's numbers, or nothing if the entry is invalid. The first one is 1 if the exchange opens a turn.
 local function numbers(entry)
-  if entry and #entry >= ID and string.byte(entry) <= 1 then
-    return struct.unpack(NUMBERS, entry)
+  local flags = entry and #entry >= ID and string.byte(entry)
+  if flags and flags <= 3 then
+    return flags % 2, select(2, struct.unpack(NUMBERS, entry))
   end
 end
 
@@ -21,39 +22,3 @@ local function opens_turn(self, seq)
   return entry(self, seq).opens == 1
 end
 
--- Returns the first position from `low` on, and before `high`, at which `is_so` is true. Returns `high` if there is
--- none.
-local function first_where(self, low, high, is_so)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if is_so(entry(self, middle)) then
-      high = middle
-    else
-      low = middle + 1
-    end
-  end
-  return low
-end
-
--- Returns the position of an opening, from `low` on and before `high`, by the number of openings before it.
-local function opening(self, low, high, number)
-  return first_where(self, low, high, function(at) return at.openings > number end) - 1
-end
-
--- Returns the earliest opening from which on the log fits, or its newest opening if none does. Returns nil if there is
--- no opening from `low` on.
-local function fitting(self, low, fits)
-  if self.openings == entry(self, low).openings then
-    return nil
-  end
-  local first = first_where(self, low, self.n, fits)
-  local number = self.openings - 1
-  if first < self.n then
-    local found = entry(self, first)
-    if found.opens == 1 then
-      return first
-    end
-    number = math.min(number, found.openings)
-  end
-  return opening(self, low, self.n, number)
-end

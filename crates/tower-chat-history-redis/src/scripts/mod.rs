@@ -20,16 +20,43 @@ macro_rules! script {
     };
 }
 
-pub(crate) static LOAD: LazyLock<Script> = script!("master.lua", "state.lua", "load.lua", "log.lua", "window.lua");
-pub(crate) static READ: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "read.lua");
+pub(crate) static LOAD: LazyLock<Script> =
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "load.lua", "log.lua", "fitting.lua", "window.lua");
+pub(crate) static READ: LazyLock<Script> =
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "log.lua", "read.lua");
+pub(crate) static PICK: LazyLock<Script> =
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "log.lua", "pick.lua");
 pub(crate) static APPEND: LazyLock<Script> =
-    script!("state.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "append.lua");
+    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "append.lua");
 pub(crate) static COMPACT: LazyLock<Script> =
-    script!("state.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "compact.lua");
+    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "compact.lua");
 pub(crate) static COMPACTIONS: LazyLock<Script> = script!("master.lua", "state.lua", "compactions.lua");
-pub(crate) static TRUNCATE: LazyLock<Script> =
-    script!("state.lua", "log.lua", "rights.lua", "write.lua", "rewrite.lua", "truncate.lua");
-pub(crate) static PRUNE: LazyLock<Script> =
-    script!("state.lua", "log.lua", "rights.lua", "write.lua", "rewrite.lua", "prune.lua");
-pub(crate) static SWEEP: LazyLock<Script> = script!("state.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
+pub(crate) static TRUNCATE: LazyLock<Script> = script!(
+    "state.lua",
+    "recalled.lua",
+    "log.lua",
+    "rights.lua",
+    "write.lua",
+    "rewrite.lua",
+    "attached.lua",
+    "detach.lua",
+    "truncate.lua"
+);
+pub(crate) static PRUNE: LazyLock<Script> = script!(
+    "state.lua",
+    "recalled.lua",
+    "log.lua",
+    "fitting.lua",
+    "rights.lua",
+    "write.lua",
+    "rewrite.lua",
+    "attached.lua",
+    "detach.lua",
+    "prune.lua"
+);
+pub(crate) static SWEEP: LazyLock<Script> =
+    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
+pub(crate) static ATTACH: LazyLock<Script> =
+    script!("state.lua", "recalled.lua", "rights.lua", "write.lua", "attached.lua", "detach.lua", "attach.lua");
+pub(crate) static ATTACHMENTS: LazyLock<Script> = script!("master.lua", "state.lua", "attached.lua", "attachments.lua");
 pub(crate) static DELETE: LazyLock<Script> = script!("rights.lua", "delete.lua");

@@ -39,12 +39,23 @@ local rewrites = derived == 'erase' and first > 0
 if rewrites and self.k ~= tonumber(changes) then
   return {'again'}
 end
+local gone
+if rewrites then
+  local begin = digits_of(first)
+  gone = attachments_where(self, function(start) return start < begin end)
+  demand_detach()
+end
 if rewrites or removed > 0 then
   demand('HDEL', meta, '')
   demand_sweep()
 end
 if rewrites then
   begin_incarnation(self, fresh, 7)
+  detach(self, gone)
+  if self.r > 0 then
+    -- From now on no call returns recalled messages that cite a removed exchange. They are removed in small steps.
+    self.e, self.w, self.u = first, first, self.n
+  end
 end
 if rewrites or removed > 0 then
   self.f = first

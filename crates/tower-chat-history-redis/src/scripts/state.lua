@@ -1,29 +1,38 @@
 -- Shared by all scripts: the keys of a conversation, and its state.
 --
--- meta   hash: s the state, see below; for each profile v: "version window rounds cleared covers call" and c: the cut;
--- p        the last prune: its call name (16 bytes) and the number of exchanges that it removed log    list: the
--- records of the exchanges index  list: for each exchange its numbers, the name of the call that stored it, and its id
--- (see `NUMBERS`) ids    hash: exchange id -> position, for every element of the lists
-local meta, log, index, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled covers call" and
+--   c: the cut; p the last prune: its call name (16 bytes) and the number of exchanges that it removed
+-- - log, a list: the records of the exchanges
+-- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
+-- - ids, a hash: exchange id -> position, for every element of the lists
+-- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
+-- - attached, a sorted set, and bodies, a hash: the attachments (see `attached.lua`)
+local meta, log, index, ids, recalled, attached, bodies = unpack(KEYS)
 
 -- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation, which has the same place in every layout
 -- (see `delete.lua`), and whose last 6 bytes are the time of the log's first append in all incarnations of the log (see
 -- `append.lua`, `rewrite.lua`); n, the next position; f, the first position of the log; b, the position of the lists'
 -- first element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction
--- changes; and the sums of messages, their bytes, and openings before n, including pruned ones. An exchange without
--- messages counts as one message, here and in the index. The first 8 digits of the SHA-1 of these parts follow: if they
--- do not match, another program changed the state.
-local LAYOUT, STATE, STATE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68
+-- changes; and the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without
+-- messages counts as one message, here and in the index).
+--
+-- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
+-- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before
+-- u, and have been removed from those before w); a, the number of attachments; and g, the number of their changes.
+--
+-- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
+-- the state.
+local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68, '>I6I6I6I6I6I6', 36
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
 end
 
--- The numbers of an index entry: 1 if the exchange opens a turn; the sums of messages, their bytes, and openings before
--- it, counted from the log's beginning before any prune; and its own messages and bytes. The size between two positions
--- is a difference, and the position of a sum is found by binary search. The name of the call that stored the exchange
--- (16 bytes) and its id follow.
+-- The numbers of an index entry: 1 if the exchange opens a turn, plus 2 if it has recalled messages; the sums of
+-- messages, their bytes, and openings before it, counted from the log's beginning before any prune; and its own
+-- messages and bytes. The size between two positions is a difference, and the position of a sum is found by binary
+-- search. The name of the call that stored the exchange (16 bytes) and its id follow.
 local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
 
 -- Ends the script with the error that the conversation is damaged at a position. Call it only before the first write.
@@ -36,7 +45,7 @@ local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
   if not state then
-    if redis.call('EXISTS', meta, log, index, ids) > 0 then
+    if redis.call('EXISTS', unpack(KEYS)) > 0 then
       damaged(0)
     end
     return nil
@@ -45,13 +54,20 @@ local function find(profile)
   if layout > LAYOUT then
     error({err = 'NEWER ' .. layout .. ' ' .. LAYOUT})
   end
-  if layout ~= LAYOUT or digits(string.sub(state, 1, STATE_SIZE)) ~= string.sub(state, STATE_SIZE + 1) then
+  local size = #state - 8
+  if layout ~= LAYOUT or size ~= STATE_SIZE and size ~= STATE_SIZE + MORE_SIZE
+    or digits(string.sub(state, 1, size)) ~= string.sub(state, size + 1) then
     damaged(0)
   end
-  local self = {v = m[2]}
+  -- A table that is created with its fields does not grow. Only an erasure needs e and w.
+  local self = {v = m[2], t = 0, i = '', n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
+    r = 0, u = 0, a = 0, g = 0}
   layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings =
     struct.unpack(STATE, state)
-  if self.b > self.f or self.f >= self.n then
+  if size > STATE_SIZE then
+    self.r, self.e, self.w, self.u, self.a, self.g = struct.unpack(MORE, state, STATE_SIZE + 1)
+  end
+  if self.b > self.f or self.f >= self.n or self.u > 0 and (self.w > self.u or self.u > self.n) then
     damaged(0)
   end
   return self
@@ -61,6 +77,9 @@ end
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
     self.bytes, self.openings)
+  if self.r > 0 or self.u > 0 or self.g > 0 then
+    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g)
+  end
   return numbers .. digits(numbers)
 end
 
@@ -69,6 +88,9 @@ end
 local function whole(self)
   local held = self.n - self.b + self.x
   if redis.call('LLEN', log) ~= held or redis.call('LLEN', index) ~= held or redis.call('HLEN', ids) ~= held then
+    damaged(self.f)
+  end
+  if self.r > 0 and redis.call('HLEN', recalled) ~= self.r then
     damaged(self.f)
   end
 end
@@ -86,7 +108,8 @@ local function recorded(self, id)
   return at
 end
 
--- Returns the parts of a stored compaction: version, window, rounds, cleared, covers, call.
+-- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, covers,
+-- call.
 local function positions(v)
-  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
+  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
 end

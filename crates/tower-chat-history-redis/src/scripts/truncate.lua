@@ -17,18 +17,25 @@ if len >= self.n then
   return {'whole', self.i, self.n, self.f}
 end
 if len <= self.f then
-  demand('UNLINK', meta, log, index, ids)
-  redis.call('UNLINK', meta, log, index, ids)
+  demand('UNLINK', unpack(KEYS))
+  redis.call('UNLINK', unpack(KEYS))
   return {'emptied', self.n - self.f}
 end
 if self.k ~= tonumber(changes) then
   return {'again'}
 end
 local before = entry(self, len)
+local after = digits_of(len)
+local gone = attachments_where(self, function(_, stop) return stop > after end)
 demand('HDEL', meta, '')
 demand_sweep()
+demand_detach()
 begin_incarnation(self, fresh, 6)
+detach(self, gone)
 self.x = self.x + self.n - len
+if self.u > 0 then
+  self.w, self.u = math.min(self.w, len), math.min(self.u, len)
+end
 self.n, self.messages, self.bytes, self.openings = len, before.messages, before.bytes, before.openings
 redis.call('HSET', meta, 's', packed(self))
 return {'truncated', self.i, len, self.f}

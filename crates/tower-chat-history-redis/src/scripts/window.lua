@@ -27,5 +27,5 @@ local stopped = from > start
 -- The client compares each record with its entry, and the entries with the sums at the log's end.
 local first, last = from - self.b, self.n - 1 - self.b
 local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
-return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries, self.messages,
-  self.bytes, self.openings}
+return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries,
+  recalled_of(self, from, entries), self.messages, self.bytes, self.openings}

@@ -10,6 +10,7 @@ use super::{compact, sweep::sweep};
 use crate::{
     call::{Call, Shared, call_name},
     error::{Contended, LogFull, UnexpectedReply},
+    recalled,
     reply::Reply,
     scripts,
 };
@@ -40,6 +41,7 @@ async fn once(
     name: &str,
 ) -> Result<Appended, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
+    let recalled = recalled::to_value(&append.exchange)?;
     let (word, incarnation, version) = match append.expect {
         Expect::Absent => ("absent", None, String::new()),
         Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
@@ -61,6 +63,7 @@ async fn once(
         Some(time) => call.number(millis(time)),
         None => call.text(""),
     };
+    let call = call.text(&recalled);
     let call = match &append.compact {
         Some(compact) => compact::add_to(call, compact)?,
         None => call,
@@ -87,7 +90,7 @@ async fn once(
             Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
         }
         "longest" => Err(StoreError::backend(LogFull)),
-        "full" => Err(reply.full(body.len())?),
+        "full" => Err(reply.full(body.len() + recalled.len())?),
         _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
     }
 }

@@ -35,11 +35,11 @@ pub(crate) async fn compact(
 /// Adds a compaction to a script's arguments.
 pub(super) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
     let cut = &compact.cut;
-    let [window, rounds, cleared, covers] = positions_of(cut);
+    let [window, rounds, cleared, recalled, covers] = positions_of(cut);
     let covers_window = if cut.covers_to() > cut.window_start { "1" } else { "0" };
     let call = call.text(compact.profile.as_str()).owned(compact.replaces.get().to_string());
-    let call = call.number(window).number(rounds).number(cleared).number(covers).text(covers_window);
-    Ok(call.owned(cut.encode().map_err(StoreError::backend)?))
+    let call = call.number(window).number(rounds).number(cleared).number(recalled).number(covers);
+    Ok(call.text(covers_window).owned(cut.encode().map_err(StoreError::backend)?))
 }
 
 /// Reads the outcome of a compaction.
@@ -71,7 +71,7 @@ pub(super) fn refused(reply: &mut Reply, id: &ConversationId, compact: Option<&C
 fn broken_rule(reply: &mut Reply, id: &ConversationId, compact: &Compact) -> Result<StoreError, StoreError> {
     let mut position = || reply.number().map(Seq::new);
     let mut stored = Cut::window_from(position()?);
-    (stored.rounds_start, stored.cleared_before) = (position()?, position()?);
+    (stored.rounds_start, stored.cleared_before, stored.recalled_from) = (position()?, position()?, position()?);
     let covers = position()?;
     if covers > Seq::FIRST {
         stored.summary = Some(Summary::new("", covers));

@@ -2,8 +2,7 @@
 
 use tower_chat_history_core::{ConversationId, StoreError};
 
-use super::contention::ContentionRetry;
-use crate::{call::Shared, error::UnexpectedReply, scripts};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts};
 
 /// Deletes a conversation's keys. The server frees them in the background.
 ///

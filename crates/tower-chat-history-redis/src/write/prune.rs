@@ -2,8 +2,8 @@
 
 use tower_chat_history_core::{Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
-use super::{contention::ContentionRetry, remaining::RemainingCompactions, sweep::sweep};
-use crate::{call::Shared, error::UnexpectedReply, scripts};
+use super::{remaining::RemainingCompactions, sweep::sweep};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts};
 
 pub(crate) async fn prune(
     shared: &Shared,
@@ -39,7 +39,7 @@ pub(crate) async fn prune(
                 let revision = reply.revision(id)?;
                 let removed = reply.number()?;
                 // The log begins at its new position now. The removed exchanges are deleted from the lists before the
-                // call returns.
+                // call returns, and so are the erased recalled messages.
                 sweep(shared, id).await?;
                 return Ok(Pruned::new(revision, removed));
             }

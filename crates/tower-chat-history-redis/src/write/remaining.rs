@@ -38,9 +38,9 @@ impl RemainingCompactions {
             let Some(compaction) = reply::compaction(&positions, &record).ok().as_ref().and_then(&stays) else {
                 continue;
             };
-            let [window, rounds, cleared, covers] = positions_of(&compaction.cut);
+            let [window, rounds, cleared, recalled, covers] = positions_of(&compaction.cut);
             let version = compaction.version.get();
-            let positions = format!("{version} {window} {rounds} {cleared} {covers} {}", call_name());
+            let positions = format!("{version} {window} {rounds} {cleared} {recalled} {covers} {}", call_name());
             let record = compaction.cut.encode().map_err(StoreError::backend)?;
             remaining.fields.push([profile, positions, record]);
         }

@@ -2,8 +2,8 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{contention::ContentionRetry, remaining::RemainingCompactions, sweep::sweep};
-use crate::{call::Shared, error::UnexpectedReply, scripts};
+use super::{remaining::RemainingCompactions, sweep::sweep};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts};
 
 pub(crate) async fn truncate(
     shared: &Shared,

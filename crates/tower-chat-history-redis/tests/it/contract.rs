@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use libtest_mimic::Trial;
 use test_servers::conformance;
 use tower_chat_history_core::{
-    HistoryStore, Prune, Truncate,
+    Attach, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Fixture},
 };
 use tower_chat_history_redis::RedisStore;
@@ -44,6 +44,10 @@ impl Fixture for Servers {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.connect().await))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.connect().await))
     }
 }

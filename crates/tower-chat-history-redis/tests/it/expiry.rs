@@ -7,7 +7,7 @@ use test_servers::trials;
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, Seq, StoreError};
 use tower_chat_history_redis::RedisOptions;
 
-use crate::support::{PARTS, TestServer, conversation, exchange, key, say};
+use crate::support::{OPTIONAL_PARTS, PARTS, TestServer, attach, attachment, conversation, exchange, key, recall, say};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -23,9 +23,18 @@ async fn all_keys_expire_at_the_same_time() {
     let mut test = TestServer::new().await;
     let store = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
-    for _ in 0..50 {
+    for n in 0..50 {
         say(&store, &id, "x").await;
-        let moments = PARTS.map(|part| test.run::<i64>(&["PEXPIRETIME", &key(&id, part)]));
+        let mut parts = PARTS.to_vec();
+        // The store that attaches has no expiry of its own.
+        if n == 10 {
+            recall(&store, &id, "x", &[]).await;
+        }
+        if n == 20 {
+            attach(&test.store, &id, &[attachment("a", 0, b"x")]).await;
+        }
+        parts.extend(OPTIONAL_PARTS.iter().take(usize::from(n >= 10) + 2 * usize::from(n >= 20)));
+        let moments: Vec<_> = parts.iter().map(|part| test.run::<i64>(&["PEXPIRETIME", &key(&id, part)])).collect();
         assert!(moments[0] > 0 && moments.iter().all(|moment| *moment == moments[0]), "{moments:?}");
     }
     let left = test.run::<i64>(&["PTTL", &key(&id, "")]);
@@ -36,15 +45,19 @@ async fn an_append_resets_or_removes_the_expiry() {
     let mut test = TestServer::new().await;
     let hour = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
-    say(&hour, &id, "x").await;
-    for part in PARTS {
+    recall(&hour, &id, "x", &[]).await;
+    attach(&hour, &id, &[attachment("a", 0, b"x")]).await;
+    let parts = || PARTS.into_iter().chain(OPTIONAL_PARTS);
+    for part in parts() {
         test.run::<()>(&["EXPIRE", &key(&id, part), "100"]);
     }
     say(&hour, &id, "x").await;
-    assert!(test.run::<i64>(&["TTL", &key(&id, ":log")]) > 3_500);
+    for part in parts() {
+        assert!(test.run::<i64>(&["TTL", &key(&id, part)]) > 3_500, "{part}");
+    }
     for _ in 0..2 {
         say(&test.store.clone(), &id, "x").await;
-        for part in PARTS {
+        for part in parts() {
             assert_eq!(test.run::<i64>(&["TTL", &key(&id, part)]), -1, "it never expires");
         }
     }

@@ -4,8 +4,9 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore,
-    HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message, Revision, Seq, Summary, Window,
+    Append, Attach, Attachment, AttachmentName, Attachments, Citation, Compaction, CompactionVersion, ConversationId,
+    Cut, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message,
+    Page, Recalled, Revision, Seq, Summary, Window,
 };
 
 use crate::support::{TestServer, conversation, key, texts};
@@ -14,19 +15,21 @@ pub(crate) fn tests() -> Vec<Trial> {
     trials![a_conversation_of_layout_1_is_read_and_written_unchanged]
 }
 
-// Six exchanges were appended and four compactions stored. Then the first two exchanges were pruned and the
-// last one truncated, and neither of these is swept yet. All numbers of the state differ.
+// Six exchanges were appended and four compactions stored. Then the first two exchanges were pruned, derived data was
+// erased, and the last exchange was truncated. None of these is swept yet. The numbers of the state differ as far as
+// they can.
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
-    000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003";
-const STATE_DIGITS: &[u8] = b"1b2c10c5";
+    000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\
+    000000000006000000000002000000000002000000000004000000000002000000000007";
+const STATE_DIGITS: &[u8] = b"80366ae4";
 const INDEX: [(&str, &str); 6] = [
-    ("01000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
-    ("01000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
-    ("0100000000000500000000000000a60000000000020000000100000000001e", "fa82b58346a84973two"),
-    ("0000000000000600000000000000c400000000000300000002000000000047", "fdf95a63b202412dthree"),
-    ("00000000000008000000000000010b00000000000300000001000000000023", "56c1a5aa854d4307four"),
-    ("01000000000009000000000000012e00000000000300000002000000000041", "1058c23cda81499cfive"),
+    ("03000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
+    ("03000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
+    ("0300000000000500000000000000a60000000000020000000100000000001e", "fa82b58346a84973two"),
+    ("0200000000000600000000000000c400000000000300000002000000000047", "fdf95a63b202412dthree"),
+    ("02000000000008000000000000010b00000000000300000001000000000023", "56c1a5aa854d4307four"),
+    ("03000000000009000000000000012e00000000000300000002000000000041", "1058c23cda81499cfive"),
 ];
 const LOG: [&str; 6] = [
     r#"{"v":1,"id":"zero","at":1795289663384,"messages":[{"role":"user","content":"q0"},{"role":"assistant","content":"a0"}]}"#,
@@ -37,17 +40,37 @@ const LOG: [&str; 6] = [
     r#"{"v":1,"id":"five","at":1795289663384,"messages":[{"role":"user","content":"q5"},{"role":"assistant","content":"a5"}]}"#,
 ];
 const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
-const POSITIONS: &str = "4 2 3 4 1 9abb75ff57374149";
-const CUT: &str =
-    r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"summary":{"text":"zero","covers_to":1}}"#;
+const POSITIONS: &str = "4 2 3 4 5 1 9abb75ff57374149";
+const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"summary":{"text":"zero","covers_to":1}}"#;
+// The recalled messages of all six exchanges. The erasure that is not swept yet has removed those of exchange 2, and
+// exchange 4 was appended after it.
+const RECALLED: [&str; 12] = [
+    "0",
+    r#" {"v":1,"message":{"role":"user","content":"r0"},"citations":[]}"#,
+    "1",
+    r#"0 {"v":1,"message":{"role":"user","content":"r1"},"citations":[[0,0,2]]}"#,
+    "2",
+    r#"1 {"v":1,"message":{"role":"user","content":"r2"},"citations":[[1,0,2]]}"#,
+    "3",
+    r#"2 {"v":1,"message":{"role":"user","content":"r3"},"citations":[[2,0,1]],"tokens":7}"#,
+    "4",
+    r#"0 {"v":1,"message":{"role":"user","content":"r4"},"citations":[[3,0,1],[0,0,2]]}"#,
+    "5",
+    r#" {"v":1,"message":{"role":"user","content":"r5"},"citations":[]}"#,
+];
+const ATTACHED: [&str; 2] =
+    ["terms/a 0000000000000002000000000000000400000003", "terms/a 0000000000000004000000000000000500000002"];
+const BODIES: [&str; 4] = ["terms/a 0000000000000002", "abc", "terms/a 0000000000000004", "de"];
 
 // The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
-    00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004";
-const APPENDED_STATE_DIGITS: &[u8] = b"b1e8007f";
+    00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004\
+    000000000002000000000000000000000000000000000000000000000002000000000007";
+const APPENDED_STATE_DIGITS: &[u8] = b"7f443444";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000000000004000000000002000000000002000000000000\
-    000000000005000000000008000000000000010b000000000003";
+    000000000005000000000008000000000000010b000000000003\
+    000000000001000000000000000000000000000000000000000000000001000000000008";
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -58,6 +81,11 @@ fn write(test: &mut TestServer, id: &ConversationId) {
     test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
     test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
+    test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
+    test.run::<()>(&[&["HSET", &key(id, ":bodies")], BODIES.as_slice()].concat());
+    for member in ATTACHED {
+        test.run::<()>(&["ZADD", &key(id, ":attached"), "0", member]);
+    }
     for (numbers, names) in INDEX {
         test.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
     }
@@ -83,12 +111,26 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
+    cut.recalled_from = Seq::new(5);
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
     let compaction = Compaction::new(CompactionVersion::new(4), cut);
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
     let ids: Vec<_> = page.exchanges.iter().map(|recorded| (recorded.seq, recorded.exchange.id.as_str())).collect();
     assert_eq!(ids, [(Seq::new(2), "two"), (Seq::new(3), "three"), (Seq::new(4), "four")]);
     assert_eq!((page.revision, page.more), (Some(revision), false));
+    let shown =
+        |page: &Page| page.exchanges.iter().map(|recorded| recorded.exchange.recalled.clone()).collect::<Vec<_>>();
+    let mut third = Recalled::new("r3", vec![Citation::new(Seq::new(2), 0..1)]);
+    third.tokens = Some(7);
+    let fourth = Recalled::new("r4", vec![Citation::new(Seq::new(3), 0..1), Citation::new(Seq::FIRST, 0..2)]);
+    let recalled = [None, Some(third), Some(fourth)];
+    assert_eq!(shown(&page), recalled);
+    assert_eq!(shown(&store.pick(&id, &[2, 3, 4].map(Seq::new)).await.unwrap()), recalled);
+    let name = AttachmentName::new("terms/a").unwrap();
+    let early = Attachment::new(name.clone(), Seq::new(2)..Seq::new(4), b"abc".as_slice());
+    let late = Attachment::new(name.clone(), Seq::new(4)..Seq::new(5), b"de".as_slice());
+    let attached = store.attachments(&id, std::slice::from_ref(&name), 9).await.unwrap();
+    assert_eq!(attached, Attachments::new(revision, vec![early.clone(), late], false));
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 
@@ -102,6 +144,11 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     assert_eq!(test.whole_state(&id), [&bytes(APPENDED_STATE)[..], APPENDED_STATE_DIGITS].concat());
     let entry: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "-1"]);
     assert_eq!((&entry[..31], &entry[47..]), (&bytes(APPENDED_ENTRY)[..], &b"six"[..]));
+    let mut fields: Vec<String> = test.run(&["HKEYS", &key(&id, ":recalled")]);
+    fields.sort();
+    assert_eq!(fields, ["3", "4"], "the others are swept");
+    let swept: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "0"]);
+    assert_eq!(swept[0], 1, "it opens a turn and has no recalled messages");
     // Six messages of 201 bytes. The last two are a turn.
     for (messages, bytes, from, truncated) in
         [(6, usize::MAX, 2, false), (5, usize::MAX, 5, true), (9, 201, 2, false), (9, 200, 5, true)]
@@ -111,6 +158,8 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
 
     assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);
     assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
+    let attached = store.attachments(&id, &[name], 9).await.unwrap();
+    assert_eq!(attached.attachments, [early]);
     let state = test.state(&id);
     assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
 }

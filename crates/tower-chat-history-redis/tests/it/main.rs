@@ -1,6 +1,7 @@
 //! Tests of the Redis store on real servers: a single one, and a cluster.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
+mod attachments;
 mod contract;
 mod cost;
 mod credentials;
@@ -11,6 +12,7 @@ mod frozen;
 mod isolation;
 mod memory;
 mod proxy;
+mod recalled;
 mod reconnect;
 mod replaced;
 mod resent;
@@ -24,6 +26,7 @@ use test_servers::redis;
 
 fn main() -> ExitCode {
     let tests = [
+        attachments::tests(),
         contract::tests(),
         cost::tests(),
         credentials::tests(),
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         frozen::tests(),
         isolation::tests(),
         memory::tests(),
+        recalled::tests(),
         reconnect::tests(),
         replaced::tests(),
         resent::tests(),

@@ -9,12 +9,15 @@ use redis::{
 use test_servers::{redis::Server, trials};
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
-    Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+    Attach, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt,
+    Load, Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{TestServer, append, cluster, conversation, key, say, shared, texts, window};
+use crate::support::{
+    TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say, shared, texts,
+    window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -108,6 +111,14 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(4), Derived::Erase).await.unwrap().removed, 3);
+    assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
+
+    recall(&store, &id, "shown", &[7]).await;
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    let put = [attachment("a", 6, b"1"), attachment("a", 7, b"2")];
+    store.attach(&id, incarnation, &[put[0].key()], &put).await.unwrap();
+    assert_eq!(attached(&store, &id, "a").await, put);
+    assert_eq!(recalled_texts(&store, &id).await, ["", "", "", "shown"]);
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 
     let revision = window(&store, &id).await.revision;

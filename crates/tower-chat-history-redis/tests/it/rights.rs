@@ -6,12 +6,16 @@ use libtest_mimic::Trial;
 use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, ImportError, Incarnation,
-    Load, Loaded, Message, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate, testing::shorthand::log_texts,
+    Append, Attach, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore, HistoryStoreExt,
+    ImportError, Incarnation, Load, Loaded, Message, Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError,
+    Truncate, testing::shorthand::log_texts,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
-use crate::support::{BEGINNING, TestServer, append, cluster, command, conversation, say, texts, window};
+use crate::support::{
+    BEGINNING, ERASED, TestServer, UNSWEPT_END, append, attach, attached, attachment, cluster, command, conversation,
+    exchange, recall, recalled_texts, say, texts, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -24,7 +28,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 
 /// The documentation of the crate lists these rights.
 const RIGHTS: &str = "+evalsha +eval +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex +llen \
-                      +lrange +ltrim +rpush +persist +pexpireat +time";
+                      +lrange +lset +ltrim +rpush +persist +pexpireat +pexpiretime +time +zadd +zcard +zrange +zrem";
 /// The additional rights for a cluster.
 const CLUSTER_RIGHTS: &str = "+cluster|slots +ping +asking";
 
@@ -73,24 +77,39 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     }
     store.compact(id, last.revision.incarnation(), compact(CompactionVersion::NONE, 1)).await.unwrap();
     assert_eq!(texts(store, id).await, ["one", "two", "three", "four"]);
+    recall(expiring, id, "cites zero", &[0]).await;
+    attach(expiring, id, &[attachment("a", 4, b"4"), attachment("a", 5, b"5")]).await;
+    attach(store, id, &[attachment("a", 0, b"0")]).await;
+    assert_eq!(attached(store, id, "a").await.len(), 3);
+    assert_eq!(store.pick(id, &[Seq::FIRST, Seq::new(5)]).await.unwrap().exchanges.len(), 2);
+    assert_eq!(recalled_texts(store, id).await[5], "cites zero");
     store.conversation(id).truncate(Seq::new(4)).await.unwrap();
+    recall(store, id, "cites zero", &[0]).await;
     store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
+    assert_eq!(recalled_texts(store, id).await, [""]);
+    assert_eq!(attached(store, id, "a").await, []);
     assert_eq!(store.conversation(id).messages().await.unwrap().len(), 2);
     store.delete(id).await.unwrap();
     assert_eq!(store.load(id, Load::new()).await.unwrap(), Loaded::Absent);
 }
 
 /// The commands that change keys.
-const CHANGES: [&str; 7] = ["unlink", "hset", "hdel", "ltrim", "rpush", "persist", "pexpireat"];
+const CHANGES: [&str; 10] =
+    ["unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zrem"];
 
 /// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
-const WRITES: [&str; 13] = [
+const WRITES: [&str; 18] = [
     "first append",
     "append",
     "append with a compaction",
     "append that begins an expiry",
     "append that ends an expiry",
     "append after an interrupted prune",
+    "append after an interrupted erasure",
+    "append with recalled messages",
+    "attach",
+    "attach with an expiry",
+    "detach",
     "compact",
     "prune",
     "prune and erase",
@@ -111,21 +130,31 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
         for (number, call) in WRITES.into_iter().enumerate() {
             let (id, what) = (conversation(&format!("{lacking} {number}")), format!("{call} without {lacking}"));
             if call != "first append" {
-                for text in ["one", "two", "three", "four"] {
-                    say(if call.ends_with("ends an expiry") { &expiring } else { &store }, &id, text).await;
+                let store = if call.contains("an expiry") && !call.contains("begins") { &expiring } else { &store };
+                for text in ["one", "two"] {
+                    say(store, &id, text).await;
                 }
-                let incarnation = window(&store, &id).await.revision.incarnation();
+                recall(store, &id, "cites one", &[0]).await;
+                recall(store, &id, "cites two", &[1]).await;
+                attach(store, &id, &[attachment("a", 0, b"0"), attachment("a", 3, b"3")]).await;
+                let incarnation = window(store, &id).await.revision.incarnation();
                 store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
             }
             if call.ends_with("prune") && call.starts_with("append") {
                 test.change_state(&id, &[(BEGINNING, 1)]);
             }
-            let before = log_texts(&store, &id).await;
+            if call.ends_with("erasure") {
+                test.change_state(&id, &[(ERASED, 1), (UNSWEPT_END, 4)]);
+            }
+            let contents = async || {
+                (log_texts(&store, &id).await, recalled_texts(&store, &id).await, attached(&store, &id, "a").await)
+            };
+            let before = contents().await;
             let revision = store.read(&id, Seq::FIRST, 1).await.unwrap().revision;
             test.run::<()>(&["ACL", "SETUSER", "app", &format!("-{lacking}")]);
             let refused = write(&store, &expiring, &id, call, revision).await.err();
             test.run::<()>(&["ACL", "SETUSER", "app", &format!("+{lacking}")]);
-            let mut after = log_texts(&store, &id).await;
+            let after = contents().await;
             if let Some(refused) = refused {
                 let source = refused.source().unwrap().to_string();
                 // Redis 7.0 reports a refused read as ERR, later versions as NOPERM.
@@ -133,6 +162,7 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                 assert_eq!(after, before, "{what}");
             }
             say(&store, &id, "again").await;
+            let mut after = after.0;
             after.push("again".to_owned());
             assert_eq!(log_texts(&store, &id).await, after, "{what}");
             assert!(texts(&store, &id).await.ends_with(&["again".to_owned()]), "{what}");
@@ -152,6 +182,16 @@ async fn write(
     let incarnation = revision.incarnation();
     match call {
         "append with a compaction" => store.append(id, append("more").compact(compaction())).await.map(drop),
+        "append with recalled messages" => {
+            let mut exchange = exchange("more");
+            exchange.recalled = Some(Recalled::new("shown", Vec::new()));
+            store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.map(drop)
+        }
+        "attach" | "attach with an expiry" => {
+            let put = [attachment("a", 0, b"new"), attachment("a", 1, b"1")];
+            store.attach(id, incarnation, &[put[0].key()], &put).await
+        }
+        "detach" => store.attach(id, incarnation, &[attachment("a", 0, b"").key()], &[]).await,
         "append that begins an expiry" => expiring.append(id, append("more")).await.map(drop),
         "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
         "prune" => store.prune(id, incarnation, turns, Derived::Keep).await.map(drop),

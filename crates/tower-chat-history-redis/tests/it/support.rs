@@ -5,7 +5,10 @@ use std::sync::OnceLock;
 use redis::{Client, Cmd, Connection, FromRedisValue};
 use test_servers::{cluster::Cluster, redis::Server};
 pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, window};
-use tower_chat_history_core::{ConversationId, testing::shorthand};
+use tower_chat_history_core::{
+    Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Expect, HistoryStore, Recalled,
+    Seq, testing::shorthand,
+};
 use tower_chat_history_redis::RedisStore;
 
 /// Returns the server that tests share if they do not change its settings.
@@ -58,7 +61,7 @@ impl TestServer {
     /// Returns the numbers of the state.
     pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
         let mut state = self.whole_state(id);
-        state.truncate(STATE);
+        state.truncate(state.len() - CHECK_DIGITS);
         state
     }
 
@@ -122,8 +125,8 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
-/// The length of the numbers of a state, in bytes.
-const STATE: usize = 68;
+/// The number of check digits after the numbers of a state.
+const CHECK_DIGITS: usize = 8;
 /// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
 /// position of the lists' first element, and the number of elements after the end.
 pub(crate) const END: usize = 18;
@@ -134,7 +137,53 @@ pub(crate) const BEHIND: usize = 36;
 /// in the same form, from offset 1 on.
 pub(crate) const SUMS: usize = 48;
 
+/// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
+/// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
+/// the second part of the state, which a conversation without recalled messages and attachments does not have.
+pub(crate) const RECALLED: usize = 68;
+pub(crate) const ERASED: usize = 74;
+pub(crate) const UNSWEPT: usize = 80;
+pub(crate) const UNSWEPT_END: usize = 86;
+
+/// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
+/// The keys that only conversations with recalled messages and attachments have.
+pub(crate) const OPTIONAL_PARTS: [&str; 3] = [":recalled", ":attached", ":bodies"];
+
+/// Appends an exchange with recalled messages, which have this text and cite these positions.
+pub(crate) async fn recall(store: &RedisStore, id: &ConversationId, text: &str, cited: &[u64]) -> Appended {
+    let mut exchange = exchange("asks");
+    let citations = cited.iter().map(|seq| Citation::new(Seq::new(*seq), 0..1)).collect();
+    exchange.recalled = Some(Recalled::new(text, citations));
+    store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap()
+}
+
+/// Returns the texts of the recalled messages of a log, which are empty for exchanges without some.
+pub(crate) async fn recalled_texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
+    let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
+    let text = |recalled: &Recalled| recalled.message.text().to_string();
+    page.exchanges.iter().map(|one| one.exchange.recalled.as_ref().map(text).unwrap_or_default()).collect()
+}
+
+pub(crate) fn name(name: &str) -> AttachmentName {
+    AttachmentName::new(name).unwrap()
+}
+
+/// Returns an attachment to one exchange.
+pub(crate) fn attachment(of: &str, start: u64, body: &[u8]) -> Attachment {
+    Attachment::new(name(of), Seq::new(start)..Seq::new(start + 1), body)
+}
+
+/// Stores attachments.
+pub(crate) async fn attach(store: &RedisStore, id: &ConversationId, put: &[Attachment]) {
+    let incarnation = store.read(id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
+    store.attach(id, incarnation, &[], put).await.unwrap();
+}
+
+/// Returns all attachments of one name.
+pub(crate) async fn attached(store: &RedisStore, id: &ConversationId, of: &str) -> Vec<Attachment> {
+    store.attachments(id, &[name(of)], usize::MAX).await.unwrap().attachments
+}
 
 /// Returns the texts of a window, in order.
 pub(crate) async fn texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {

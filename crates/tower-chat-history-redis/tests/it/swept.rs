@@ -89,7 +89,7 @@ async fn an_interrupted_truncation_is_completed() {
     let (id, log) = log_of(&test, 10).await;
     test.change_state(&id, &[(END, 4), (BEHIND, 6)]);
     let (mut state, entry) = (test.state(&id), test.run::<Vec<u8>>(&["LINDEX", &key(&id, ":index"), "4"]));
-    let sums = &mut state[SUMS..];
+    let sums = &mut state[SUMS..SUMS + 20];
     sums.copy_from_slice(&entry[1..=sums.len()]);
     test.set_state(&id, &state);
     let store = test.store.clone();

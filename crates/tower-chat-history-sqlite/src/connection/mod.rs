@@ -38,7 +38,7 @@ const WRITER_CACHE_KIB: i32 = 16 << 10;
 const MAX_WAL_BYTES: i32 = 64 << 20;
 
 /// The number of prepared statements that a connection caches: more than this library has.
-const CACHED_STATEMENTS: usize = 32;
+const CACHED_STATEMENTS: usize = 64;
 
 /// Opens the file for writing: inspects it, switches it to a write-ahead log and migrates its schema.
 pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> {

@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 };
 
 use super::{
-    damage::{Damage, corrupt_compaction, size},
+    damage::{corrupt_compaction, size},
     log::{Log, SELECT_RANGE},
 };
 use crate::{error::Failure, job::Request, stats::Counters};
@@ -25,7 +25,7 @@ impl Request for LoadWindow {
         if let Some(exchange) = &self.load.exchange
             && let Some(seq) = log.position(connection, &self.id, exchange)?
         {
-            return self.recorded(connection, &log, seq.get(), counters).map(Loaded::AlreadyRecorded);
+            return log.recorded(connection, &self.id, seq.get(), counters).map(Loaded::AlreadyRecorded);
         }
         let compaction = log.compaction(connection, &self.id, &self.load.profile)?;
         let version = compaction.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
@@ -66,7 +66,7 @@ impl LoadWindow {
                 Ok(size) => size,
                 // Decoding the record may return a more precise error, for example that a newer version wrote it.
                 Err(damaged) => {
-                    return Err(self.recorded(connection, log, expected, counters).err().unwrap_or(damaged));
+                    return Err(log.recorded(connection, &self.id, expected, counters).err().unwrap_or(damaged));
                 }
             };
             if scan.offer(Seq::new(expected), opens, messages, bytes) == Scan::Stop {
@@ -103,13 +103,5 @@ impl LoadWindow {
         }
         counters.decoded(exchanges.len());
         Ok(exchanges)
-    }
-
-    fn recorded(&self, connection: &Connection, log: &Log, seq: u64, counters: &Counters) -> Result<Recorded, Failure> {
-        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
-        let mut rows = statement.query([log.place(seq); 2])?;
-        let row = rows.next()?.ok_or_else(|| Damage::Missing.at(&self.id, seq))?;
-        counters.decoded(1);
-        Log::decode(&self.id, row)
     }
 }

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, Recorded, Revision,
-    Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, Recalled, Recorded,
+    Revision, Seq, StoreError,
 };
 
 use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
-use crate::error::Failure;
+use crate::{error::Failure, stats::Counters};
 
 /// The largest number of exchanges of a conversation: a position, including the next one, has 32 bits.
 pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
@@ -25,8 +25,8 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
 }
 
 /// Selects the exchanges between two places, in order, with the columns that [`Log::decode`] reads.
-pub(super) const SELECT_RANGE: &str =
-    "SELECT place, id, continues, messages, bytes, body FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
+pub(super) const SELECT_RANGE: &str = "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled FROM exchange \
+     WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
 
 /// A conversation's row, which was checked: the log is not empty, and its version equals the position of its next
 /// exchange.
@@ -161,18 +161,40 @@ impl Log {
         Ok(compactions)
     }
 
+    /// Reads the exchange at a position within the log.
+    pub(super) fn recorded(
+        &self,
+        connection: &Connection,
+        id: &ConversationId,
+        seq: u64,
+        counters: &Counters,
+    ) -> Result<Recorded, Failure> {
+        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
+        let mut rows = statement.query([self.place(seq); 2])?;
+        let row = rows.next()?.ok_or_else(|| Damage::Missing.at(id, seq))?;
+        counters.decoded(1);
+        Self::decode(id, row)
+    }
+
     /// Decodes the exchange in a row of [`SELECT_RANGE`], and checks that the record belongs to the row.
     pub(super) fn decode(id: &ConversationId, row: &Row<'_>) -> Result<Recorded, Failure> {
         let seq = seq_of(row.get(0)?);
         let recorded = |source: BoxError| corrupt(id, Seq::new(seq), source);
         let text = row.get_ref(5)?.as_str().map_err(|error| recorded(error.into()))?;
-        let exchange = Exchange::decode(text).map_err(|error| recorded(error.into()))?;
+        let recalled = row.get_ref(7)?.as_str_or_null().map_err(|error| recorded(error.into()))?;
+        let exchange = Exchange::decode_with(text, recalled).map_err(|error| recorded(error.into()))?;
         if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
             return Err(Damage::OtherExchange.at(id, seq));
         }
-        let continues = row.get::<_, Option<i64>>(2)?.map(|continues| number(id, seq, continues)).transpose()?;
+        let position = |column| -> Result<Option<Seq>, Failure> {
+            let stored = row.get::<_, Option<i64>>(column)?.map(|stored| number(id, seq, stored));
+            Ok(stored.transpose()?.map(Seq::new))
+        };
+        let (continues, recalled_first) = (position(2)?, position(6)?);
         let (messages, bytes): (usize, usize) = (number(id, seq, row.get(3)?)?, number(id, seq, row.get(4)?)?);
-        if (continues.map(Seq::new), messages, bytes) != (exchange.continues, exchange.messages.len(), exchange.bytes())
+        let first_cited = exchange.recalled.as_ref().and_then(Recalled::first_cited);
+        if (continues, messages, bytes) != (exchange.continues, exchange.messages.len(), exchange.bytes())
+            || recalled_first != first_cited
         {
             return Err(Damage::Columns.at(id, seq));
         }

@@ -1,9 +1,11 @@
 //! The reader threads and their requests.
 
+mod attachments;
 mod damage;
 mod load;
 mod log;
 mod page;
+mod pick;
 
 use std::{io, sync::Arc, thread, time::Instant};
 
@@ -11,10 +13,12 @@ use crossbeam_channel::Receiver;
 use rusqlite::Connection;
 
 pub(crate) use self::{
+    attachments::ReadAttachments,
     damage::{Damage, size},
     load::LoadWindow,
     log::{Log, MAX_EXCHANGES, place, seq_of},
     page::ReadPage,
+    pick::PickExchanges,
 };
 use crate::{
     command::ReaderCommand,

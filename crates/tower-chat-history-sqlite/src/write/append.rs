@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Revision, Seq,
-    StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Recalled, Revision,
+    Seq, StoreError,
 };
 
 use super::compact;
@@ -22,6 +22,8 @@ pub(crate) struct AppendExchange {
     continues: Option<Seq>,
     messages: usize,
     bytes: usize,
+    recalled_first: Option<Seq>,
+    recalled: Option<String>,
     body: String,
     compact: Option<Compact>,
 }
@@ -29,10 +31,13 @@ pub(crate) struct AppendExchange {
 impl AppendExchange {
     pub(crate) fn new(id: ConversationId, append: Append) -> Result<Self, StoreError> {
         let body = append.exchange.encode().map_err(StoreError::backend)?;
+        let recalled = append.exchange.recalled.as_ref();
+        let recalled_first = recalled.and_then(Recalled::first_cited);
+        let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
         let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
         let (expect, compact) = (append.expect, append.compact);
         let (exchange, continues) = (append.exchange.id, append.exchange.continues);
-        Ok(Self { id, expect, exchange, continues, messages, bytes, body, compact })
+        Ok(Self { id, expect, exchange, continues, messages, bytes, recalled_first, recalled, body, compact })
     }
 }
 
@@ -84,10 +89,12 @@ impl AppendExchange {
     }
 
     fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<usize> {
-        let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let continues = self.continues.map(|seq| stored(seq.get()));
+        let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let [continues, recalled_first] = [self.continues, self.recalled_first].map(|seq| Some(stored(seq?.get())));
         let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
-        let row = params![place, self.exchange.as_str(), continues, messages, bytes, self.body];
+        let id = self.exchange.as_str();
+        let row = params![place, id, continues, messages, bytes, recalled_first, self.recalled, self.body];
         connection.prepare_cached(sql)?.execute(row)
     }
 }

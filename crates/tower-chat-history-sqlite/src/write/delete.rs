@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use tower_chat_history_core::ConversationId;
 
+use super::derived;
 use crate::{
     error::Failure,
     job::Request,
@@ -24,11 +25,12 @@ impl Request for DeleteConversation {
     }
 }
 
-/// Removes all rows of the conversation with this number. Foreign keys could do the same, but would cost a lookup for
-/// each append.
+/// Removes all rows of the conversation with this number. A later conversation may get the same number, so none may
+/// stay. Foreign keys could do the same, but would cost a lookup for each append.
 pub(super) fn conversation(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     exchanges(connection, number, 0, MAX_EXCHANGES)?;
     connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([number])?;
+    derived::remove_attachments(connection, number)?;
     connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([number])?;
     Ok(())
 }

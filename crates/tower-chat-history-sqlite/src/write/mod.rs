@@ -1,10 +1,12 @@
 //! The writer thread and its requests.
 
 mod append;
+mod attach;
 mod batch;
 mod compact;
 mod compactions;
 mod delete;
+mod derived;
 mod prune;
 mod truncate;
 
@@ -16,8 +18,8 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 pub(crate) use self::{
-    append::AppendExchange, compact::StoreCompaction, delete::DeleteConversation, prune::PruneLog,
-    truncate::TruncateLog,
+    append::AppendExchange, attach::StoreAttachments, compact::StoreCompaction, delete::DeleteConversation,
+    prune::PruneLog, truncate::TruncateLog,
 };
 use crate::{
     command::{Checkpoint, WriterCommand},

@@ -6,7 +6,7 @@ use tower_chat_history_core::{
     backend::{PruneScan, Scan},
 };
 
-use super::{compactions, delete, truncate};
+use super::{compactions, delete, derived, truncate};
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
@@ -35,6 +35,7 @@ impl Request for PruneLog {
         }
         // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, Compaction::without_derived)?;
+        derived::erase(connection, log.id, first)?;
         let revision = truncate::begin_incarnation(connection, &log, log.len)?;
         Ok(Pruned::new(revision, removed))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::support::TestDatabase;
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    HistoryStore, Prune, Truncate, conformance_tests,
+    Attach, HistoryStore, Prune, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
@@ -25,6 +25,10 @@ impl Fixture for TestDatabase {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(TestDatabase::open(self).await))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(TestDatabase::open(self).await))
     }
 }

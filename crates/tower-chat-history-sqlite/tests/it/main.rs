@@ -1,15 +1,18 @@
 //! The SQLite store on real files.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
+mod attachments;
 mod batching;
 mod conformance;
 mod cost;
 mod crash;
 mod damage;
+mod damaged_attachments;
 mod damaged_rows;
 mod opening;
 mod paths;
 mod paths_in_child;
 mod racing;
+mod recalled;
 mod refused;
 mod support;

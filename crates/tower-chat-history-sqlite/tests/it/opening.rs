@@ -7,8 +7,8 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Compact, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message,
-    Profile, Seq, StoreError, Summary,
+    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Expect, HistoryStore,
+    HistoryStoreExt, Load, LoadLimit, Loaded, Message, Profile, Recalled, Seq, StoreError, Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
@@ -164,6 +164,14 @@ async fn a_database_of_version_1_is_read_and_continued() {
     let ids: Vec<_> = log.iter().map(|recorded| recorded.exchange.id.as_str()).collect();
     assert_eq!(ids, ["e0", "e1", "e2"]);
     assert_eq!(log[1].exchange.continues, Some(Seq::new(0)));
+    let citations = vec![Citation::new(Seq::new(0), 0..1), Citation::new(Seq::new(1), 1..2)];
+    let mut recalled = Recalled::new("You said: \u{0} Nemo.", citations);
+    recalled.tokens = Some(9);
+    assert_eq!(log[2].exchange.recalled, Some(recalled));
+    let name = AttachmentName::new("terms/all").unwrap();
+    let attachment = |start, end, body: &[u8]| Attachment::new(name.clone(), Seq::new(start)..Seq::new(end), body);
+    let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
+    assert_eq!(read.attachments, [attachment(0, 2, &[0, 255, 1]), attachment(2, 3, &[])]);
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.3");
     assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
@@ -176,8 +184,11 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(ids, [(2, "e2"), (3, "e3")]);
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "ffeeddccbbaa99887766554433221100.4.2");
-    assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
+    let cut = loaded.compaction.unwrap().cut;
+    assert_eq!((cut.recalled_from, cut.summary.unwrap().text.as_ref()), (Seq::new(3), "They greeted each other."));
     assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
+    let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
+    assert_eq!(read.attachments, [attachment(0, 4, &[2])]);
     assert_eq!(say(&store, &id, "and on").await.seq, Seq::new(4));
     store.close().await.unwrap();
 
@@ -192,6 +203,14 @@ async fn a_database_of_version_1_is_read_and_continued() {
         rows.map(Result::unwrap).collect()
     };
     assert_eq!(columns(&database), columns(&fresh), "a file of version 1 has the columns of a new file");
+    let indexes = |database: &TestDatabase| -> Vec<String> {
+        let connection = database.connect();
+        let sql = "SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    assert_eq!(indexes(&database), indexes(&fresh), "a file of version 1 has the indexes of a new file");
 }
 
 #[tokio::test]

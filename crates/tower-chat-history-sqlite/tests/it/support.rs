@@ -2,16 +2,20 @@
 
 use std::{
     future::Future,
+    ops::Range,
     path::PathBuf,
     pin::Pin,
     process::{Child, Command, Stdio},
     task::{Context, Poll, Waker},
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, types::ValueRef};
 use tempfile::TempDir;
 pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, texts, window};
-use tower_chat_history_core::{ConversationId, HistoryStore, HistoryStoreExt, Load, Seq, StoreError};
+use tower_chat_history_core::{
+    Attach, Attachment, AttachmentName, Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load,
+    Recalled, Seq, StoreError,
+};
 use tower_chat_history_sqlite::SqliteStore;
 
 /// File names that SQLite would take for URIs.
@@ -54,6 +58,55 @@ impl TestDatabase {
             self.directory.path().read_dir().unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
         files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
+}
+
+/// Returns true if a row of a table contains the text. Unlike [`TestDatabase::contains`], this finds no copies in
+/// free space or in the write-ahead log.
+pub(crate) fn rows_contain(connection: &Connection, text: &str) -> bool {
+    let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let found = |value: ValueRef<'_>| {
+        let bytes = value.as_bytes().unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    tables.iter().any(|table| {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        let mut contains = false;
+        while let Some(row) = rows.next().unwrap() {
+            contains |= (0..columns).any(|column| found(row.get_ref(column).unwrap()));
+        }
+        contains
+    })
+}
+
+/// Returns an attachment to the exchanges of this range.
+pub(crate) fn attachment(of: &str, range: Range<u64>, body: &[u8]) -> Attachment {
+    Attachment::new(name(of), Seq::new(range.start)..Seq::new(range.end), body)
+}
+
+pub(crate) fn name(name: &str) -> AttachmentName {
+    AttachmentName::new(name).unwrap()
+}
+
+/// Stores attachments in the current incarnation of a conversation.
+pub(crate) async fn attach(store: &SqliteStore, id: &ConversationId, put: &[Attachment]) {
+    let incarnation = store.read(id, Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
+    store.attach(id, incarnation, &[], put).await.unwrap();
+}
+
+/// Reads all attachments of a name.
+pub(crate) async fn attachments(store: &SqliteStore, id: &ConversationId, of: &str) -> Vec<Attachment> {
+    store.attachments(id, &[name(of)], usize::MAX).await.unwrap().attachments
+}
+
+/// Returns an exchange with recalled messages, which cite these positions.
+pub(crate) fn recalling(text: &str, recalled: &str, cited: &[u64]) -> Exchange {
+    let mut exchange = exchange(text);
+    let citations = cited.iter().map(|seq| Citation::new(Seq::new(*seq), 0..1)).collect();
+    exchange.recalled = Some(Recalled::new(recalled, citations));
+    exchange
 }
 
 /// A call that is queued: it runs even if it is not polled again.

@@ -1,6 +1,8 @@
 #![doc = include_str!("../../docs/recall.md")]
 
 mod error;
+#[cfg(feature = "recall")]
+mod log;
 mod options;
 
 use std::fmt;
@@ -8,6 +10,8 @@ use std::fmt;
 use async_trait::async_trait;
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
 
+#[cfg(feature = "recall")]
+pub use self::log::LogRecall;
 pub use self::{error::RecallError, options::RecallOptions};
 
 /// Finds messages of a conversation that are before its window and matter to a new input.

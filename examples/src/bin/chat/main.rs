@@ -6,7 +6,7 @@
 //!
 //! With `--summarize`, messages that no longer fit into the model's context window are summarized. With
 //! `--context 400`, that happens after a few questions. Lines in brackets on stderr report how many messages were
-//! summarized or left out.
+//! summarized or left out. With `--recall`, the model is shown earlier messages again if a question needs them.
 //!
 //! Input can be piped in, one line per turn. The `>` and the list of commands are not printed then.
 
@@ -14,12 +14,12 @@ mod memory;
 mod notes;
 mod session;
 
-use std::{error::Error, io::IsTerminal as _, process::ExitCode, time::Duration};
+use std::{error::Error, io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tower_chat_history::ConversationId;
+use tower_chat_history::{ConversationId, recall::LogRecall};
 use tower_chat_history_test::Replies;
 
 use self::{
@@ -48,6 +48,9 @@ struct Args {
     /// Summarize messages that no longer fit into the context window
     #[arg(long)]
     summarize: bool,
+    /// Show earlier messages to the model again if a question needs them
+    #[arg(long)]
+    recall: bool,
 }
 
 #[tokio::main]
@@ -71,7 +74,11 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         eprintln!("Commands: /history shows the conversation, /delete deletes it, /quit exits.");
     }
 
-    let memory = Memory { context: args.context, summarizer: args.summarize.then(|| provider.summarizer()) };
+    let memory = Memory {
+        context: args.context,
+        summarizer: args.summarize.then(|| provider.summarizer()),
+        recall: args.recall.then(|| LogRecall::new(Arc::clone(&store))),
+    };
     let mut session = Session::new(args.integration, store, &provider, id, memory);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut code = ExitCode::SUCCESS;

@@ -1,8 +1,13 @@
-//! Options for the context window and for summaries.
+//! Options for the context window, for summaries and for recall.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
-use tower_chat_history::{ContextBudget, HistoryOptions, Message, Role, Summaries, summary::Summarizer};
+use serde::Deserialize;
+use tower_chat_history::{
+    ContextBudget, HistoryOptions, Message, Role, Summaries,
+    recall::{LogRecall, RecallOptions},
+    summary::Summarizer,
+};
 use tower_chat_history_test::{Reply, rules::remembered_answer};
 
 use super::notes::Notes;
@@ -18,6 +23,8 @@ pub(crate) struct Memory {
     pub(crate) context: Option<u32>,
     /// Summarizes messages that leave the window. Without one they are just left out.
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
+    /// Finds earlier messages that a question needs. Without one, the model receives only the window.
+    pub(crate) recall: Option<LogRecall>,
 }
 
 impl Memory {
@@ -28,6 +35,9 @@ impl Memory {
         if let Some(tokens) = self.context {
             options = options.context(ContextBudget::tokens(tokens));
         }
+        if let Some(recall) = self.recall {
+            options = options.recall(RecallOptions::new(recall));
+        }
         let Some(summarizer) = self.summarizer else { return options };
         let tokens = self.context.map_or(MAX_SUMMARY, |context| (context / 8).clamp(MIN_SUMMARY, MAX_SUMMARY));
         let of_summaries = notes.clone();
@@ -37,16 +47,35 @@ impl Memory {
 }
 
 /// Returns the mock model's reply. Its rules look for facts only in user messages, so summaries are converted to user
-/// messages.
+/// messages, and recalled messages to those that they show.
 pub(crate) fn mock(messages: &[Message]) -> Reply {
-    let messages: Vec<Message> = messages.iter().map(|message| with_user_role(message).into_owned()).collect();
+    let messages: Vec<Message> = messages.iter().flat_map(understood).collect();
     Reply::text(remembered_answer(&messages))
 }
 
-fn with_user_role(message: &Message) -> Cow<'_, Message> {
+/// Returns what the mock model's rules understand of a message.
+fn understood(message: &Message) -> Vec<Message> {
     let text = message.text();
     if *message.role() == Role::System && text.contains("<conversation_summary") {
-        return Cow::Owned(Message::user(text));
+        return vec![Message::user(text)];
     }
-    Cow::Borrowed(message)
+    if *message.role() == Role::User && text.starts_with("<earlier_messages") {
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<RecalledLine>(line).ok());
+        let shown = lines.flat_map(|line| line.messages).filter(|shown| shown.role == "user");
+        return shown.map(|shown| Message::user(shown.text)).collect();
+    }
+    vec![message.clone()]
+}
+
+/// A line of recalled messages.
+#[derive(Deserialize)]
+struct RecalledLine {
+    messages: Vec<RecalledMessage>,
+}
+
+#[derive(Deserialize)]
+struct RecalledMessage {
+    role: String,
+    #[serde(default)]
+    text: String,
 }

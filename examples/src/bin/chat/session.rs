@@ -18,10 +18,10 @@ use examples::Provider;
 use futures_util::StreamExt as _;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
-    InConversation,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation,
     engine::InputMode,
     report::{NotStored, Outcome},
+    store::Attach,
 };
 use tower_chat_history_openai::{
     ChatStreamService, OpenAi,
@@ -45,7 +45,7 @@ pub(crate) struct Session {
     chat: Chat,
     engine: Engine,
     notes: Notes,
-    store: Arc<dyn HistoryStore>,
+    store: Arc<dyn Attach>,
     id: ConversationId,
     model: String,
 }
@@ -66,7 +66,7 @@ pub(crate) enum Answer {
 impl Session {
     pub(crate) fn new(
         integration: Integration,
-        store: Arc<dyn HistoryStore>,
+        store: Arc<dyn Attach>,
         provider: &Provider,
         id: ConversationId,
         memory: Memory,

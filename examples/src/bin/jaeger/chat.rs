@@ -156,6 +156,9 @@ pub(crate) fn describe(report: &TurnReport) -> String {
         let (before, after) = (tokens.before(), tokens.prompt.total());
         let _ = write!(line, "; trimmed ({}) from {before} to {after} tokens", tokens.trimming.strategy());
     }
+    if let Some(recall) = report.recall.as_ref().filter(|recall| recall.messages > 0) {
+        let _ = write!(line, "; recalled {} messages with {} tokens", recall.messages, recall.tokens);
+    }
     if let Some(summary) = &report.summary {
         let tokens = summary.tokens.unwrap_or_default();
         let (messages, before) = (summary.messages, summary.replaced_tokens);

@@ -1,9 +1,9 @@
 //! Exports traces of a scripted chat service, for viewing in Jaeger: `cargo run -p examples --bin jaeger`.
 //!
 //! The service calls mock models in this process, and exports its traces over OTLP. Its scenes show a conversation that
-//! grows and is trimmed, cleared tool results, summaries, a call that waits, a stream whose caller disconnects, a model
-//! that fails, and two processes in one conversation. Every request is one trace. For each scene, the program prints a
-//! description, and the spans and attributes to look at.
+//! grows and is trimmed, cleared tool results, summaries, recall, a call that waits, a stream whose caller disconnects,
+//! a model that fails, and two processes in one conversation. Every request is one trace. For each scene, the program
+//! prints a description, and the spans and attributes to look at.
 //!
 //! ```text
 //! docker run --rm -p 16686:16686 -p 4317:4317 -p 4318:4318 \
@@ -118,6 +118,8 @@ async fn play(stage: &Stage, export: &Export) -> Result<(), BoxError> {
     stage.clears().await?;
     export.flush().await?;
     stage.summarizes().await?;
+    export.flush().await?;
+    stage.recalls().await?;
     export.flush().await?;
     stage.waits().await?;
     export.flush().await?;

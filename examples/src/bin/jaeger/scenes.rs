@@ -6,6 +6,7 @@ use tower_chat_history::{
     BoxError, ContextOptions, ConversationId, HistoryOptions, Policies, TurnReport,
     budget::{ClearResults, ContextBudget},
     policy::{OnConflict, QueueLimits},
+    recall::{LogRecall, RecallOptions},
     summary::{Summaries, SummarizeWhen},
     telemetry::Telemetry,
 };
@@ -36,6 +37,9 @@ const QUESTIONS: [&str; 8] = [
     "How many days do we need for Tromsø?",
     "What will all of it cost?",
 ];
+
+/// A fact that leaves the window.
+const DOG: &str = "My dog Rex comes along. What should I pack for him?";
 
 /// The resources that all scenes share.
 pub(crate) struct Stage {
@@ -132,6 +136,33 @@ impl Stage {
             return Ok(());
         }
         Err("no summary was made".into())
+    }
+
+    /// Shows that earlier messages are shown to the model again when a question needs them.
+    pub(crate) async fn recalls(&self) -> Result<(), BoxError> {
+        announce(
+            "A question is about something that has left the window, and the model is shown it again.",
+            "Look at recall in the last trace, and at chat_history.prompt.cached_prefix_ratio on chat_history.",
+        );
+        let store = SqliteStore::open(&self.database).await?;
+        let recall = RecallOptions::new(LogRecall::new(store.clone()));
+        let chat = Chat::new(store, &self.models, self.options().recall(recall));
+        let id = conversation("recalls")?;
+        let mut has_left = false;
+        for question in [DOG].into_iter().chain(QUESTIONS) {
+            let request = Request::post("/chat", "a conversation grows until its beginning has left the window");
+            let report = chat.ask(&request, &id, question).await?;
+            show(request, 200, &describe(&report));
+            has_left = is_trimmed(&report);
+            if has_left {
+                break;
+            }
+        }
+        let request = Request::post("/chat", "an earlier message is shown again");
+        let report = chat.ask(&request, &id, "What is the name of my dog?").await?;
+        show(request, 200, &describe(&report));
+        let shown = report.recall.as_ref().is_some_and(|recall| recall.messages > 0);
+        (has_left && shown).then_some(()).ok_or_else(|| "nothing was recalled".into())
     }
 
     /// Shows a call that waits for an earlier call, and then for a summary.

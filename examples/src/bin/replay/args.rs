@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Summarize messages that leave the window, in extracts of at most TOKENS (400 without =TOKENS)
     #[arg(long, value_name = "TOKENS", num_args = 0..=1, require_equals = true, default_missing_value = "400")]
     pub(crate) summarize: Option<u32>,
+    /// Show earlier messages to the model again if a question needs them
+    #[arg(long)]
+    pub(crate) recall: bool,
     /// Start each call without waiting for the previous summary
     #[arg(long, requires = "summarize")]
     pub(crate) back_to_back: bool,

@@ -34,6 +34,8 @@
 //! after the previous summary is complete, as if users paused between questions. With `--back-to-back`, it starts
 //! immediately.
 //!
+//! With `--recall`, earlier messages are shown again if a question needs them. The totals include them.
+//!
 //! `--plot` draws the prompt and its cached prefix over the calls, for the policy and for the sliding window. This
 //! command generates the chart in the README:
 //!

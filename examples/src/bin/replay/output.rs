@@ -91,6 +91,9 @@ impl<W: Write> Output<W> {
             100.0 * slid
         )?;
         self.summaries(totals)?;
+        if totals.recalled > 0 {
+            writeln!(self.out, "recalled       {} tokens in {} calls", totals.recalled_tokens, totals.recalled)?;
+        }
         writeln!(
             self.out,
             "input cost     {cost:.3} times that of the sliding window (price of a cached token: {cached_price})"

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use examples::Extract;
 use tower_chat_history::{
-    ContextBudget, ContextOptions, HistoryOptions, Message, Summaries,
+    ContextBudget, ContextOptions, HistoryOptions, MemoryStore, Message, Summaries,
     budget::{ClearResults, Watermark, Watermarks},
+    recall::{LogRecall, RecallOptions},
     tokens::{CountMessages as _, TokenCounter},
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct Policy {
     clear_results: Option<ClearResults>,
     /// The maximum size of a summary, in tokens.
     pub(crate) summarize: Option<u32>,
+    /// True if earlier messages are shown again.
+    recall: bool,
     /// True if a call does not wait for the previous summary.
     pub(crate) back_to_back: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
@@ -54,19 +57,28 @@ impl Policy {
             watermarks: watermarks(args),
             clear_results: args.clear_results.map(|results| ClearResults::new().keep(results)),
             summarize: args.summarize,
+            recall: args.recall,
             back_to_back: args.back_to_back,
             counter: args.counter.make(),
             provider_cache: args.provider_cache,
         }
     }
 
-    /// Returns the policy of a sliding window under the same limit, without summaries.
+    /// Returns the policy of a sliding window under the same limit, without summaries and recall.
     pub(crate) fn sliding(&self) -> Self {
-        Self { name: SLIDING.to_owned(), watermarks: sliding(), clear_results: None, summarize: None, ..self.clone() }
+        Self {
+            name: SLIDING.to_owned(),
+            watermarks: sliding(),
+            clear_results: None,
+            summarize: None,
+            recall: false,
+            ..self.clone()
+        }
     }
 
-    /// Returns the options for a conversation with this head. The cost of summaries is added to the ledger.
-    pub(crate) fn options(&self, head: &[Message], ledger: &Ledger) -> HistoryOptions {
+    /// Returns the options for a conversation with this head in this store. The cost of summaries is added to the
+    /// ledger.
+    pub(crate) fn options(&self, head: &[Message], store: &MemoryStore, ledger: &Ledger) -> HistoryOptions {
         let window = match self.window {
             Window::Fixed(tokens) => tokens,
             Window::HeadPlus(tokens) => {
@@ -84,7 +96,10 @@ impl Policy {
             Some(clear) => context.clear_results(clear.clone()),
             None => context,
         };
-        let options = HistoryOptions::new().context(context);
+        let mut options = HistoryOptions::new().context(context);
+        if self.recall {
+            options = options.recall(RecallOptions::new(LogRecall::new(store.clone())));
+        }
         let Some(tokens) = self.summarize else { return options };
         let ledger = ledger.clone();
         let summaries = Summaries::new(Extract::new(Arc::clone(&self.counter))).max_tokens(tokens);
@@ -102,7 +117,8 @@ fn name(args: &Args) -> String {
     };
     let clear = args.clear_results.map_or("", |_| ", old tool results cleared");
     let summarize = args.summarize.map_or("", |_| ", with summaries");
-    format!("{window}{clear}{summarize}")
+    let recall = if args.recall { ", with recall" } else { "" };
+    format!("{window}{clear}{summarize}{recall}")
 }
 
 fn watermarks(args: &Args) -> Watermarks {

@@ -55,6 +55,8 @@ pub(crate) struct Tokens {
     pub(crate) summary: u64,
     /// True if the call waited for a summary.
     pub(crate) waited: bool,
+    /// The messages that are shown again for this call.
+    pub(crate) recalled: u64,
     pub(crate) evicted: u64,
     pub(crate) evicted_messages: usize,
     /// The tokens that are reserved for the reply.
@@ -80,6 +82,10 @@ pub(crate) struct Totals {
     pub(crate) cached_tokens: u64,
     /// Calls that waited for a summary.
     pub(crate) waited: usize,
+    /// Calls whose prompt shows earlier messages again.
+    pub(crate) recalled: usize,
+    /// The recalled messages of these calls, in tokens.
+    pub(crate) recalled_tokens: u64,
     pub(crate) summaries: Spent,
 }
 
@@ -93,8 +99,9 @@ pub(crate) async fn replay(
     let mut totals = Totals { conversations: recordings.len(), ..Totals::default() };
     for (recording, number) in recordings.iter().zip(1_u64..) {
         let id = ConversationId::new(["replay", &number.to_string()])?;
-        let options = policy.options(recording.head(), &ledger);
-        let layer = ChatHistoryLayer::with_options(MemoryStore::new(), Json::new(), options);
+        let store = MemoryStore::new();
+        let options = policy.options(recording.head(), &store, &ledger);
+        let layer = ChatHistoryLayer::with_options(store, Json::new(), options);
         let mut conversation = Conversation { chat: layer.layer(model.clone()), id };
         for (call, number) in recording.calls.iter().zip(1..) {
             if call.input.is_empty() {
@@ -141,7 +148,7 @@ impl Conversation {
         Ok(Outcome::Skipped { infeasible, error: error.to_string() })
     }
 
-    /// Waits for the summary in progress.
+    /// Waits for the summary in progress, and for the index of recall.
     async fn drain(&self) -> Result<(), BoxError> {
         Ok(self.chat.engine().drain(DRAIN).await?)
     }
@@ -164,6 +171,7 @@ impl Tokens {
             limit: counted.limit,
             summary: counted.prompt.summary,
             waited: false,
+            recalled: counted.prompt.recalled,
             evicted: counted.evicted_tokens,
             evicted_messages: counted.evicted_messages,
             reserve: counted.reply_limit.map_or(counted.reply_reserve, u64::from),
@@ -192,6 +200,8 @@ impl Totals {
                 self.input_tokens += tokens.sent;
                 self.cached_tokens += tokens.cached;
                 self.waited += usize::from(tokens.waited);
+                self.recalled += usize::from(tokens.recalled > 0);
+                self.recalled_tokens += tokens.recalled;
             }
             Outcome::Skipped { infeasible: true, .. } => self.infeasible += 1,
             Outcome::Skipped { infeasible: false, .. } => self.malformed += 1,

@@ -27,6 +27,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use clap::Parser;
 use examples::{Provider, StoreUrl};
 use tokio::net::TcpListener;
+use tower_chat_history::HistoryStore;
 use tower_chat_history_test::{Replies, rules};
 
 /// Serve a model that remembers each user's conversations.
@@ -46,7 +47,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let store = args.store.open().await?;
+    let store: Arc<dyn HistoryStore> = args.store.open().await?;
     let provider = Provider::from_env(args.model, Replies::rules(rules::remembering())).await?;
     eprintln!("{}", provider.about);
 

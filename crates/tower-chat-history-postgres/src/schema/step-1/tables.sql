@@ -22,7 +22,8 @@ create table @.conversation (
 -- One row for each exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it, so the start
 -- of a limited window is found without adding anything up. `call` names the append that stored the exchange, so that
 -- its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys and refuses
--- \u0000.
+-- \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that they cite.
+-- Both are null if there are none.
 --
 -- There are no foreign keys: a deletion is one step, and appends need no look-up.
 create table @.exchange (
@@ -36,6 +37,8 @@ create table @.exchange (
     call uuid not null,
     id text collate "C" not null,
     body text not null,
+    recalled_first bigint,
+    recalled text,
     primary key (conversation, seq),
     unique (conversation, id)
 );
@@ -51,8 +54,21 @@ create table @.compaction (
     window_start bigint not null,
     rounds_start bigint not null,
     cleared_before bigint not null,
+    recalled_from bigint not null,
     covers_to bigint not null,
     call uuid not null,
     body text not null,
     primary key (conversation, profile)
 );
+
+-- One row for each attachment. Its range has the positions from `range_start` to before `range_end`. The data is stored
+-- without compression. The size of data that is stored outside the row is found without reading it.
+create table @.attachment (
+    conversation bigint not null,
+    name text collate "C" not null,
+    range_start bigint not null,
+    range_end bigint not null,
+    body bytea not null,
+    primary key (conversation, name, range_start)
+);
+alter table @.attachment alter column body set storage external;

@@ -10,14 +10,14 @@
 create function @.put_compaction_1(
     a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint, a_call uuid,
     a_profile text, a_replaces bigint,
-    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile as $function$
 declare
-    s_window bigint; s_rounds bigint; s_cleared bigint; s_covers bigint; s_call uuid;
+    s_window bigint; s_rounds bigint; s_cleared bigint; s_recalled_from bigint; s_covers bigint; s_call uuid;
 begin
-    select k.version, k.window_start, k.rounds_start, k.cleared_before, k.covers_to, k.call, k.body
-        into r_version, s_window, s_rounds, s_cleared, s_covers, s_call, r_body
+    select k.version, k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.covers_to, k.call, k.body
+        into r_version, s_window, s_rounds, s_cleared, s_recalled_from, s_covers, s_call, r_body
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
     if found then
         if s_call = a_call then
@@ -26,7 +26,7 @@ begin
             r_body := null;
             return;
         end if;
-        r_cut := array[s_window, s_rounds, s_cleared, s_covers];
+        r_cut := array[s_window, s_rounds, s_cleared, s_recalled_from, s_covers];
     end if;
     -- The largest number has no successor. The client reports it as out of range.
     if coalesce(r_version, 0) <> a_replaces or r_version = 9223372036854775807 then
@@ -34,7 +34,8 @@ begin
         return;
     end if;
     if a_window < coalesce(s_window, 0) or a_rounds < coalesce(s_rounds, 0)
-        or a_cleared < coalesce(s_cleared, 0) or a_covers < coalesce(s_covers, 0) then
+        or a_cleared < coalesce(s_cleared, 0) or a_recalled_from < coalesce(s_recalled_from, 0)
+        or a_covers < coalesce(s_covers, 0) then
         r_verdict := 2;
         return;
     end if;
@@ -42,7 +43,7 @@ begin
         r_verdict := 3;
         return;
     end if;
-    if a_window >= a_len or a_rounds > a_len or a_cleared > a_len then
+    if a_window >= a_len or a_rounds > a_len or a_cleared > a_len or a_recalled_from > a_len then
         r_verdict := 4;
         return;
     end if;
@@ -61,12 +62,13 @@ begin
     r_cut := null;
     r_body := null;
     insert into @.compaction as k
-        (conversation, profile, version, window_start, rounds_start, cleared_before, covers_to, call, body)
-        values (a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_covers, a_call, a_body)
+        (conversation, profile, version, window_start, rounds_start, cleared_before, recalled_from, covers_to, call, body)
+        values (
+            a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_recalled_from, a_covers, a_call, a_body)
         on conflict (conversation, profile) do update set
             version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
-            cleared_before = excluded.cleared_before, covers_to = excluded.covers_to, call = excluded.call,
-            body = excluded.body;
+            cleared_before = excluded.cleared_before, recalled_from = excluded.recalled_from,
+            covers_to = excluded.covers_to, call = excluded.call, body = excluded.body;
     if not found then
         raise exception using errcode = 'triggered_data_change_violation';
     end if;
@@ -86,8 +88,8 @@ $function$;
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
-    a_profile text, a_replaces bigint,
-    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_cut text,
+    a_recalled_first bigint, a_recalled text, a_profile text, a_replaces bigint,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_covers bigint, a_cut text,
     out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
     out r_compaction int, out r_compaction_version bigint, out r_compaction_cut bigint[], out r_compaction_body text
 ) language plpgsql volatile
@@ -116,8 +118,10 @@ begin
             into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
         if found then
             insert into @.exchange
-                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
-                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body)
+                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
+                    recalled_first, recalled)
+                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body,
+                    a_recalled_first, a_recalled)
                 on conflict (conversation, id) do nothing;
             if found then
                 r_verdict := 0;
@@ -179,7 +183,7 @@ begin
             r_version := r_seq + 1;
             if a_profile is not null then
                 select case when k.call = a_call then 0 else 1 end, k.version,
-                        array[k.window_start, k.rounds_start, k.cleared_before, k.covers_to], k.body
+                        array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.covers_to], k.body
                     into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
                     from @.compaction k where k.conversation = s_conversation and k.profile = a_profile;
                 r_compaction := coalesce(r_compaction, 1);
@@ -211,18 +215,23 @@ begin
             into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
                 s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end, a_call,
-                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_cut) p;
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_covers, a_cut) p;
         if r_compaction > 1 then
             if s_created then
                 delete from @.conversation c where c.id = s_conversation;
+                if not found then
+                    raise exception using errcode = 'triggered_data_change_violation';
+                end if;
             end if;
             r_verdict := 4;
             return;
         end if;
     end if;
     insert into @.exchange
-        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body)
-        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body);
+        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
+            recalled_first, recalled)
+        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body,
+            a_recalled_first, a_recalled);
     if found and not s_created then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
@@ -242,7 +251,7 @@ $function$;
 -- the conversation's counters are damaged (see 5 above).
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
-    a_window bigint, a_rounds bigint, a_cleared bigint, a_covers bigint, a_body text,
+    a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
@@ -261,32 +270,7 @@ begin
         select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
                 s_conversation, s_first, s_len, null::bigint, a_call,
-                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_covers, a_body) p;
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_covers, a_body) p;
     end if;
-end
-$function$;
-
--- Deletes all rows of a conversation if it is in the given incarnation. A late statement may arrive long after the call
--- returned, when another incarnation has begun. Returns that other incarnation, or null if the conversation no longer
--- exists.
-create function @.delete_1(a_key text, a_incarnation uuid) returns uuid
-language plpgsql volatile
-    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off
-    set lock_timeout = '10s' as $function$
-declare
-    s_conversation bigint; s_incarnation uuid;
-begin
-    select c.id, c.incarnation into s_conversation, s_incarnation from @.conversation c where c.key = a_key for update;
-    if not found then
-        return null;
-    end if;
-    if s_incarnation <> a_incarnation then
-        return s_incarnation;
-    end if;
-    delete from @.exchange e where e.conversation = s_conversation;
-    delete from @.compaction k where k.conversation = s_conversation;
-    delete from @.conversation c where c.id = s_conversation;
-    return null;
 end
 $function$;

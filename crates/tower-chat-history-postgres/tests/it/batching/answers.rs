@@ -3,7 +3,8 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, CompactionVersion, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq, StoreError,
+    Append, Appended, Citation, CompactOutcome, CompactionVersion, Expect, HistoryStore, Load, LoadLimit, Loaded,
+    Recalled, Seq, StoreError,
 };
 
 use super::{at_once, conversations};
@@ -18,6 +19,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         appends_that_wait_share_round_trips,
         each_load_has_its_own_answer,
         each_append_has_its_own_answer,
+        recalled_messages_are_appended_and_loaded_in_batches,
         appends_to_one_conversation_follow_each_other,
         of_appends_that_expect_the_same_revision_one_is_stored,
     ]
@@ -140,6 +142,29 @@ async fn each_append_has_its_own_answer() {
     assert!(matches!(unknown, Err(StoreError::ContinuesUnknown { len: 2, .. })), "{unknown:?}");
     assert!(matches!(exists, Err(StoreError::Conflict { .. })), "{exists:?}");
     assert_eq!(stored(any), (false, 2));
+}
+
+async fn recalled_messages_are_appended_and_loaded_in_batches() {
+    let store = single(&database().await).await;
+    let ids = conversations(6);
+    let exchanges: Vec<_> = (0..ids.len())
+        .map(|number| {
+            let mut exchange = exchange("asks");
+            let cited = vec![Citation::new(Seq::new(number as u64), 0..1)];
+            exchange.recalled = (number % 3 > 0).then(|| Recalled::new(format!("{number} \u{0}"), cited));
+            exchange
+        })
+        .collect();
+    let appends = ids.iter().zip(&exchanges);
+    let appends = appends.map(|(id, exchange)| store.append(id, Append::new(Expect::Absent, exchange.clone())));
+    for appended in at_once(&store, appends).await {
+        assert_eq!(appended.unwrap().seq, Seq::FIRST);
+    }
+    let loaded = at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await;
+    for (loaded, exchange) in loaded.into_iter().zip(&exchanges) {
+        let Ok(Loaded::Window(window)) = loaded else { panic!("{loaded:?}") };
+        assert_eq!(*window.exchanges[0].exchange, *exchange);
+    }
 }
 
 async fn appends_to_one_conversation_follow_each_other() {

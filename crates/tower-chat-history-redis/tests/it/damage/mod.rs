@@ -1,7 +1,9 @@
 //! Keys that the server evicted, or that another program changed: calls fail, and never return a wrong
 //! history.
 
+mod attachments;
 mod compactions;
+mod recalled;
 
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -12,8 +14,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::NewerLayout;
 
 use crate::support::{
-    BASE, BEGINNING, BEHIND, END, PARTS, SUMS, TestServer, append, command, connect, conversation, key, say, texts,
-    window,
+    BASE, BEGINNING, BEHIND, END, PARTS, SUMS, TestServer, append, command, connect, conversation, key, recall, say,
+    texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -31,7 +33,9 @@ pub(crate) fn tests() -> Vec<Trial> {
         sums_that_contradict_the_exchanges_are_corrupt,
         swapped_elements_are_corrupt,
     ];
+    tests.extend(attachments::tests());
     tests.extend(compactions::tests());
+    tests.extend(recalled::tests());
     tests
 }
 
@@ -178,7 +182,7 @@ async fn a_newer_layout_is_reported_and_not_changed() {
         assert_eq!((newer.found, newer.known, error.is_retryable()), (2, 1, false));
         assert_no_secret(&error);
     }
-    assert_eq!(test.state(&id), b"\x02secret");
+    assert_eq!(test.whole_state(&id), b"\x02secret");
     assert_eq!(test.run::<u64>(&["LLEN", &key(&id, ":log")]), 3, "nothing was changed");
     assert_eq!(texts(&test.store, &conversation("whole")).await.len(), 3);
 }
@@ -226,7 +230,14 @@ async fn a_missing_key_of_an_unchanged_window_is_corrupt() {
 
 /// Every bit of the state is checked.
 async fn a_state_with_a_flipped_bit_is_corrupt() {
-    let (mut test, id) = setup().await;
+    flip_bits(setup().await).await;
+    // The state has a second part.
+    let (test, id) = setup().await;
+    recall(&test.store, &id, "shown", &[0]).await;
+    flip_bits((test, id)).await;
+}
+
+async fn flip_bits((mut test, id): (TestServer, ConversationId)) {
     let whole = test.whole_state(&id);
     let version = window(&test.store, &id).await.revision.version();
     for bit in 8..whole.len() * 8 {

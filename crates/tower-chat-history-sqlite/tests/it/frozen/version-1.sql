@@ -18,11 +18,15 @@ CREATE TABLE exchange (
     continues INTEGER,
     messages INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
+    recalled_first INTEGER,
+    recalled TEXT,
     body TEXT NOT NULL,
     conversation INTEGER NOT NULL GENERATED ALWAYS AS (place >> 32) VIRTUAL,
     seq INTEGER NOT NULL GENERATED ALWAYS AS (place & 4294967295) VIRTUAL,
     UNIQUE (conversation, id)
 ) STRICT;
+
+CREATE INDEX exchange_recalled ON exchange (conversation, recalled_first) WHERE recalled_first IS NOT NULL;
 
 CREATE TABLE compaction (
     conversation INTEGER NOT NULL,
@@ -31,15 +35,30 @@ CREATE TABLE compaction (
     body TEXT NOT NULL,
     PRIMARY KEY (conversation, profile)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attachment (
+    id INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (conversation, name, start)
+) STRICT;
+
+CREATE INDEX attachment_range ON attachment (conversation, end, start);
 INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3);
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967297, 'e1', 0, 2, 88,
     '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
-INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967298, 'e2', NULL, 2, 95,
+INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
+    '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO compaction VALUES (1, 'default', 1,
     '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
+INSERT INTO attachment VALUES (1, 1, 'terms/all', 0, 2, x'00ff01');
+INSERT INTO attachment VALUES (2, 1, 'terms/all', 2, 3, x'');
 -- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4);
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934594, 'e2', NULL, 2, 95,
@@ -47,5 +66,6 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (85899
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
     '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
 INSERT INTO compaction VALUES (2, 'default', 1,
-    '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":1}}');
+    '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":3,"summary":{"text":"They greeted each other.","covers_to":1}}');
+INSERT INTO attachment VALUES (3, 2, 'terms/all', 0, 4, x'02');
 COMMIT;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{Prune, Truncate},
+    store::{Attach, Prune, Truncate},
 };
 
 use super::{id, log};
@@ -26,7 +26,7 @@ mod stores_of_one_type {
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
         fixture(),
-        without: [durable, prune]
+        without: [durable, prune, attach]
     }
 }
 
@@ -41,7 +41,7 @@ mod stores_of_any_type {
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
         fixture(),
-        without: [durable, truncate, prune]
+        without: [durable, truncate, prune, attach]
     }
 }
 
@@ -52,6 +52,15 @@ async fn stores_that_can_prune_are_pruned() {
     let routed: Arc<dyn Prune> = Arc::new(routed);
     let left_out = tower_chat_history_core::testing::all(&routed).await;
     assert!(!left_out.contains(&"prune::the_last_turns_are_kept"), "{left_out:?}");
+}
+
+#[tokio::test]
+async fn stores_that_keep_attachments_keep_them() {
+    let stores: [Arc<dyn Attach>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
+    let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
+    let routed: Arc<dyn Attach> = Arc::new(routed);
+    let left_out = tower_chat_history_core::testing::all(&routed).await;
+    assert!(!left_out.contains(&"attach::attachments_come_back"), "{left_out:?}");
 }
 
 #[tokio::test]

@@ -1,17 +1,16 @@
 //! The rows of a conversation.
 
-use tokio::runtime::Handle;
+mod exchanges;
+
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, Incarnation, Profile, Recorded, Revision, Seq,
-    StoreError,
+    AttachmentError, Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recalled, Recorded,
+    Revision, Seq, StoreError,
 };
 use uuid::Uuid;
 
-use crate::error::{Failure, PostgresError};
-
-/// Records of this total size or more, in bytes, are parsed on a blocking thread, because that takes milliseconds.
-const BLOCKING_THRESHOLD_BYTES: usize = 256 << 10;
+pub(crate) use self::exchanges::exchanges;
+use crate::error::Failure;
 
 /// Converts a number for PostgreSQL. No stored number comes near the maximum.
 pub(crate) fn stored(number: u64) -> i64 {
@@ -97,7 +96,7 @@ impl Log {
     }
 }
 
-/// A conversation's row, as returned by the functions that read.
+/// A conversation's row, as returned by the functions that read. The columns have the same names in all of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) revision: Revision,
@@ -109,34 +108,20 @@ pub(crate) struct Head {
     sums: [i64; 2],
 }
 
-/// The columns that the results of `load_1` and `read_1` have in common. The first five describe an exchange.
-mod column {
-    pub(super) const SEQ: usize = 0;
-    pub(super) const ID: usize = 1;
-    pub(super) const BODY: usize = 2;
-    pub(super) const MESSAGES: usize = 3;
-    pub(super) const BYTES: usize = 4;
-    pub(super) const INCARNATION: usize = 5;
-    pub(super) const VERSION: usize = 6;
-    pub(super) const FIRST: usize = 7;
-    pub(super) const LEN: usize = 8;
-    pub(super) const OPENING: usize = 9;
-}
-
 impl Head {
     /// Reads a conversation's row and checks its counters.
     pub(crate) fn from_row(id: &ConversationId, row: &Row) -> Result<Self, Failure> {
         let counters = Counters {
-            version: row.try_get(column::VERSION)?,
-            first: row.try_get(column::FIRST)?,
-            len: row.try_get(column::LEN)?,
-            opening: row.try_get(column::OPENING)?,
-            messages: row.try_get(column::MESSAGES)?,
-            bytes: row.try_get(column::BYTES)?,
+            version: row.try_get("r_version")?,
+            first: row.try_get("r_first")?,
+            len: row.try_get("r_len")?,
+            opening: row.try_get("r_opening")?,
+            messages: row.try_get("r_messages")?,
+            bytes: row.try_get("r_bytes")?,
         };
         counters.check(id)?;
         let Counters { version, first, len, opening, messages, bytes } = counters;
-        let revision = revision(row.try_get(column::INCARNATION)?, version, first);
+        let revision = revision(row.try_get("r_incarnation")?, version, first);
         Ok(Self { revision, len: count(len), opening: count(opening), sums: [messages, bytes] })
     }
 
@@ -153,64 +138,6 @@ impl Head {
             _ => Err(corrupt(id, self.opening, Damaged::Counters)),
         }
     }
-}
-
-/// Decodes the exchanges from position `from` to before `to`, from their rows in any order.
-pub(crate) async fn exchanges(
-    id: &ConversationId,
-    head: Head,
-    mut rows: Vec<Row>,
-    from: u64,
-    to: u64,
-) -> Result<Vec<Recorded>, StoreError> {
-    rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
-    let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
-    // A call may be finished on a thread that has no runtime.
-    let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
-        return decode(id, head, &rows, from, to);
-    };
-    let conversation = id.clone();
-    let decoding = runtime.spawn_blocking(move || decode(&conversation, head, &rows, from, to));
-    // This fails only if the runtime shuts down.
-    decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
-}
-
-fn decode(id: &ConversationId, head: Head, rows: &[Row], from: u64, to: u64) -> Result<Vec<Recorded>, StoreError> {
-    let mut exchanges = Vec::with_capacity(rows.len());
-    let mut rows = rows.iter();
-    let mut before = (from == 0).then_some([0, 0]);
-    for expected in from..to {
-        let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(expected), source };
-        let unreadable = |error| corrupt(Box::new(PostgresError::from(error)));
-        // The log has no gaps: another program removed the missing row.
-        let row = rows.next().filter(|row| row.try_get::<_, i64>(column::SEQ).is_ok_and(|seq| count(seq) == expected));
-        let row = row.ok_or_else(|| corrupt(Damaged::Missing.into()))?;
-        let exchange = Exchange::decode(row.try_get(column::BODY).map_err(unreadable)?);
-        let exchange = exchange.map_err(|error| corrupt(error.into()))?;
-        if row.try_get::<_, &str>(column::ID).map_err(unreadable)? != exchange.id.as_str() {
-            return Err(corrupt(Damaged::OtherExchange.into()));
-        }
-        let sums = [
-            row.try_get::<_, i64>(column::MESSAGES).map_err(unreadable)?,
-            row.try_get(column::BYTES).map_err(unreadable)?,
-        ];
-        let own = [stored(exchange.counted_messages() as u64), stored(exchange.bytes() as u64)];
-        if before.is_some_and(|before| sums != sum(before, own)) || expected + 1 == head.len && sums != head.sums {
-            return Err(corrupt(Damaged::Counters.into()));
-        }
-        before = Some(sums);
-        exchanges.push(Recorded::new(Seq::new(expected), exchange));
-    }
-    // The query also returns rows at the positions before and after the log. There must be none.
-    if let Some(row) = rows.next() {
-        let seq = row.try_get::<_, i64>(column::SEQ).map_or(to, count);
-        return Err(corrupt(id, seq, Damaged::Beyond));
-    }
-    Ok(exchanges)
-}
-
-fn sum(before: [i64; 2], own: [i64; 2]) -> [i64; 2] {
-    [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])]
 }
 
 /// Decodes the compaction of a row. Its positions must match its record, and fit a log of length `len`.
@@ -233,8 +160,14 @@ pub(crate) fn compaction(
 }
 
 /// Returns the positions of a cut in the order of their columns.
-pub(crate) fn positions_of(cut: &Cut) -> [i64; 4] {
-    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()].map(|seq| stored(seq.get()))
+pub(crate) fn positions_of(cut: &Cut) -> [i64; 5] {
+    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.recalled_from, cut.covers_to()]
+        .map(|seq| stored(seq.get()))
+}
+
+/// Returns the first position that recalled messages cite, as it is stored next to them.
+pub(crate) fn first_cited(recalled: &Recalled) -> Option<i64> {
+    recalled.first_cited().map(|seq| stored(seq.get()))
 }
 
 /// Converts the failure of a statement that adds and subtracts counters: if they overflow, the counters are damaged.
@@ -269,4 +202,10 @@ pub(crate) enum Damaged {
     OtherCompaction,
     #[error("the compaction's version is out of range")]
     CompactionVersion,
+    #[error("the recalled messages cite other positions than their row")]
+    OtherRecalled,
+    #[error("the range of an attachment begins before position 0")]
+    AttachmentStart,
+    #[error("an attachment is damaged: {0}")]
+    Attachment(#[from] AttachmentError),
 }

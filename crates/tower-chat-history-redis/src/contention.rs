@@ -16,13 +16,13 @@ const MAX_PAUSE: Duration = Duration::from_millis(64);
 
 /// The attempts of one call. A call starts again if another call changed the conversation between its steps.
 #[derive(Debug)]
-pub(super) struct ContentionRetry {
+pub(crate) struct ContentionRetry {
     made: u32,
     pause: Duration,
 }
 
 impl ContentionRetry {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { made: 1, pause: FIRST_PAUSE }
     }
 
@@ -30,7 +30,7 @@ impl ContentionRetry {
     ///
     /// The second attempt does not wait. Further attempts wait for a random time, so that conflicting calls do not stay
     /// in step, and a conversation that changes often is not queried without a pause.
-    pub(super) async fn again(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn again(&mut self) -> Result<(), StoreError> {
         if self.made >= MAX_ATTEMPTS {
             return Err(StoreError::unavailable(Contended));
         }

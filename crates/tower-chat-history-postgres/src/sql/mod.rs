@@ -1,6 +1,10 @@
 //! The statements of the calls. Each is one round trip. Most call a function of `schema/`.
 
+mod changes;
+
 use tokio_postgres::types::Type;
+
+pub(crate) use self::changes::{Change, Changes};
 
 /// A statement with the types of its parameters, so that the driver does not ask the server for them.
 #[derive(Debug)]
@@ -17,14 +21,18 @@ pub(crate) type Function = (&'static str, &'static str);
 
 const LOAD: Function = ("load_1", "tttullltll");
 const READ: Function = ("read_1", "tlll");
-const APPEND: Function = ("append_1", "itiulutlllttlllllt");
-const COMPACT: Function = ("compact_1", "tuutlllllt");
+const PICK: Function = ("pick_1", "tL");
+const ATTACHMENTS: Function = ("attachments_1", "tTl");
+const APPEND: Function = ("append_1", "itiulutllltlttllllllt");
+const COMPACT: Function = ("compact_1", "tuutllllllt");
+const ATTACH: Function = ("attach_1", "tuTLTLLB");
 const DELETE: Function = ("delete_1", "tu");
 /// It is called by `APPEND` and `COMPACT`.
-const PUT_COMPACTION: Function = ("put_compaction_1", "llllutlllllt");
+const PUT_COMPACTION: Function = ("put_compaction_1", "llllutllllllt");
 
 /// All functions of the schema.
-pub(crate) const FUNCTIONS: [Function; 6] = [LOAD, READ, APPEND, COMPACT, DELETE, PUT_COMPACTION];
+pub(crate) const FUNCTIONS: [Function; 9] =
+    [LOAD, READ, PICK, ATTACHMENTS, APPEND, COMPACT, ATTACH, DELETE, PUT_COMPACTION];
 
 impl Statement {
     fn new(schema: &str, text: &str, letters: &str) -> Self {
@@ -48,22 +56,18 @@ pub(crate) struct Statements {
 pub(crate) struct Sql {
     pub(crate) load: Statements,
     pub(crate) read: Statement,
+    pub(crate) pick: Statement,
+    pub(crate) attachments: Statement,
     pub(crate) append: Statements,
     pub(crate) compact: Statement,
+    pub(crate) attach: Statement,
     pub(crate) incarnation: Statement,
     pub(crate) delete: Statement,
     pub(crate) lock: Statement,
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
-    pub(crate) remove_exchanges: Statement,
-    pub(crate) remove_log: Statement,
-    pub(crate) remove_compactions: Statement,
-    pub(crate) remove_conversation: Statement,
     pub(crate) compactions: Statement,
-    pub(crate) set_compaction: Statement,
-    pub(crate) remove_compaction: Statement,
-    pub(crate) set_first: Statement,
-    pub(crate) set_incarnation: Statement,
+    pub(crate) change: Changes,
 }
 
 impl Statements {
@@ -92,9 +96,12 @@ impl Sql {
         Self {
             load: Statements::new(schema, LOAD, ["", ""]),
             read: call(READ),
+            pick: call(PICK),
+            attachments: call(ATTACHMENTS),
             // A batch has the rows of other conversations locked, so it waits only briefly for each one.
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
+            attach: call(ATTACH),
             // The operator is named with its schema, so that the role's search path does not matter.
             incarnation: statement(
                 "select c.incarnation from @.conversation c where c.key operator(pg_catalog.=) $1",
@@ -116,34 +123,11 @@ impl Sql {
                  where e.conversation = $1 and e.seq = $2",
                 "ll",
             ),
-            remove_exchanges: statement(
-                "delete from @.exchange e where e.conversation = $1 and e.seq >= $2 and e.seq < $3",
-                "lll",
-            ),
-            remove_log: statement("delete from @.exchange e where e.conversation = $1", "l"),
-            remove_compactions: statement("delete from @.compaction k where k.conversation = $1", "l"),
-            remove_conversation: statement("delete from @.conversation c where c.id = $1", "l"),
             compactions: statement(
                 "select k.profile, k.version, k.body from @.compaction k where k.conversation = $1",
                 "l",
             ),
-            set_compaction: statement(
-                "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
-                 covers_to = $7, call = $8, body = $9 where conversation = $1 and profile = $2",
-                "ltlllllut",
-            ),
-            remove_compaction: statement(
-                "delete from @.compaction k where k.conversation = $1 and k.profile = $2",
-                "lt",
-            ),
-            set_first: statement("update @.conversation set first = $2 where id = $1", "ll"),
-            set_incarnation: statement(
-                "update @.conversation set incarnation = $2, version = $3, len = $3, \
-                 messages = coalesce($4, messages), bytes = coalesce($5, bytes), opening = coalesce(( \
-                 select e.seq from @.exchange e where e.conversation = $1 and e.continues is null \
-                 order by e.seq desc limit 1), -1) where id = $1",
-                "lulll",
-            ),
+            change: Changes::new(schema),
         }
     }
 }
@@ -153,17 +137,20 @@ fn list(prefix: &str, letters: &str) -> String {
     (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid. A capital letter is an array of the type.
+/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid, bytes. A capital letter is an array of the
+/// type.
 pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
         'i' => Some(Type::INT4),
         'l' => Some(Type::INT8),
         'u' => Some(Type::UUID),
+        'b' => Some(Type::BYTEA),
         'I' => Some(Type::INT4_ARRAY),
         'T' => Some(Type::TEXT_ARRAY),
         'L' => Some(Type::INT8_ARRAY),
         'U' => Some(Type::UUID_ARRAY),
+        'B' => Some(Type::BYTEA_ARRAY),
         _ => None,
     };
     letters.chars().filter_map(of).collect()
@@ -178,8 +165,12 @@ pub(crate) fn in_schema(text: &str, schema: &str) -> String {
 mod tests {
     use super::*;
 
-    const SCHEMA: &str =
-        concat!(include_str!("schema/step-1/reading.sql"), "\n", include_str!("schema/step-1/writing.sql"));
+    const SCHEMA: &str = concat!(
+        include_str!("../schema/step-1/reading.sql"),
+        include_str!("../schema/step-1/writing.sql"),
+        include_str!("../schema/step-1/attaching.sql"),
+        include_str!("../schema/step-1/deleting.sql"),
+    );
 
     /// Returns the functions that the SQL files create, in the form of [`FUNCTIONS`].
     fn created() -> Vec<(String, String)> {
@@ -193,6 +184,9 @@ mod tests {
                         "int" => 'i',
                         "bigint" => 'l',
                         "uuid" => 'u',
+                        "text[]" => 'T',
+                        "bigint[]" => 'L',
+                        "bytea[]" => 'B',
                         other => panic!("{other}"),
                     }
                 });

@@ -1,0 +1,203 @@
+//! The cost of recall in a conversation of 100,000 messages, and of a turn that recalls nothing.
+//!
+//! For each store, two contests:
+//!
+//! - `search`: a load of the newest 60 messages, and the same load followed by a search in all messages before them.
+//!   The questions have rare, mixed and common words. The difference is what recall adds to a turn.
+//! - `turn`: a turn of a conversation that is in its window, through engines without and with recall.
+//!
+//! The contestants alternate in one run, and the median time of each is printed.
+//!
+//! Run it with `cargo bench -p benches --bench recall`. It starts the servers from the installed programs. A server
+//! that is not installed is left out, and a line reports that. To measure only some stores, name them: `-- memory
+//! sqlite postgres redis`.
+#![allow(clippy::unwrap_used)] // Benches may panic.
+
+use std::{
+    cell::Cell,
+    hint::black_box,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use benches::{
+    contest::{Circle, paired},
+    conversation, fill_all, text, turn,
+};
+use test_servers::{left_out, postgres, redis as redis_server};
+use tokio::runtime::Runtime;
+use tower_chat_history::{
+    ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
+    recall::{LogRecall, RecallOptions},
+    store::{Append, Attach, Expect, Load, LoadLimit, Loaded, Seq, Window},
+};
+use tower_chat_history_postgres::PostgresStore;
+use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+use tower_chat_history_redis::RedisStore;
+use tower_chat_history_sqlite::SqliteStore;
+
+/// The number of exchanges of the long conversation. Each has two messages.
+const EXCHANGES: u64 = 50_000;
+/// The exchanges of its window.
+const WINDOW: u64 = 30;
+/// The allowance of a search, in tokens.
+const ALLOWANCE: u64 = 1_000;
+const ROUNDS: usize = 300;
+const TURN_ROUNDS: usize = 2_000;
+/// The short conversations of each contestant of the turns.
+const CONVERSATIONS: usize = 200;
+
+/// A generator of words whose frequencies follow Zipf's law, as those of natural texts do.
+struct Words(u64);
+
+impl Words {
+    fn next(&mut self) -> u64 {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let random = (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64;
+        // Ranks from 1 to 50,000, the logarithm of which is uniform.
+        50_000_f64.powf(random) as u64
+    }
+
+    fn text(&mut self, words: usize) -> String {
+        let words: Vec<String> = (0..words).map(|_| format!("word{}", self.next())).collect();
+        words.join(" ")
+    }
+}
+
+async fn fill_long(store: &dyn HistoryStore, id: &ConversationId) {
+    let mut words = Words(42);
+    for _ in 0..EXCHANGES {
+        let messages = [Message::user(words.text(15)), Message::assistant(words.text(45))];
+        let exchange = Exchange::new(ExchangeId::generate(), messages);
+        store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+    }
+}
+
+/// Returns questions of eight words: rare, mixed and common ones.
+fn questions() -> Vec<Message> {
+    let words = [
+        [40_001, 31_017, 22_003, 15_551, 48_813, 27_491, 35_353, 19_019],
+        [3, 41_002, 120, 9_001, 77, 30_303, 1_500, 12],
+        [1, 2, 3, 4, 5, 6, 7, 8],
+    ];
+    words.map(|words| Message::user(words.map(|word| format!("word{word}")).join(" ") + "?")).to_vec()
+}
+
+async fn load(store: &dyn HistoryStore, id: &ConversationId) -> Window {
+    let limit = LoadLimit::new(2 * WINDOW as usize, 1 << 30).unwrap();
+    let Loaded::Window(window) = store.load(id, Load::new().limit(limit)).await.unwrap() else {
+        panic!("the conversation was filled")
+    };
+    window
+}
+
+async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, question: &Message) {
+    let ask = Ask {
+        conversation: id,
+        revision: window.revision,
+        before: Seq::new(EXCHANGES - WINDOW),
+        input: std::slice::from_ref(question),
+        already: &[],
+        allowance: ALLOWANCE,
+        cost: &|message| message.bytes() as u64 / 4,
+    };
+    let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("the log is searched") };
+    black_box(found);
+}
+
+fn compare(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
+    let id = conversation(usize::MAX);
+    let index = StoredIndex::new(Arc::clone(&store), Analyzer::default());
+    runtime.block_on(async {
+        fill_long(&*store, &id).await;
+        let window = load(&*store, &id).await;
+        let begun = Instant::now();
+        while index.index(&id, window.revision, Seq::new(EXCHANGES - WINDOW)).await.unwrap().more {}
+        println!("index/{name:10} made in {:.1} s", begun.elapsed().as_secs_f64());
+    });
+    for (kind, question) in ["rare", "mixed", "common"].into_iter().zip(questions()) {
+        let mut plain = || {
+            let begun = Instant::now();
+            runtime.block_on(async { black_box(load(&*store, &id).await) });
+            begun.elapsed()
+        };
+        let mut recalling = || {
+            let begun = Instant::now();
+            runtime.block_on(async {
+                let window = load(&*store, &id).await;
+                search(&index, &id, &window, &question).await;
+            });
+            begun.elapsed()
+        };
+        let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
+            vec![("load", &mut plain), ("load and search", &mut recalling)];
+        paired(&format!("{kind}/{name}"), ROUNDS, &mut contest);
+    }
+    turns(name, runtime, store);
+}
+
+/// Compares the saves of turns without and with recall, in conversations that are in their window.
+fn turns(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
+    runtime.block_on(fill_all(&*store, 0..2 * CONVERSATIONS, 30));
+    let recall = RecallOptions::new(LogRecall::new(Arc::clone(&store)));
+    let plain = Engine::new(Arc::clone(&store));
+    let recalling = Engine::with_options(store, HistoryOptions::new().recall(recall));
+    let circles = [Circle::new(0, CONVERSATIONS), Circle::new(CONVERSATIONS, CONVERSATIONS)];
+    let saved = Cell::new(Duration::ZERO);
+    let run = |engine: &Engine, circle: &Circle| {
+        runtime.block_on(async {
+            let [question, answer] = turn(&text());
+            let input = TurnInput::new(conversation(circle.next()), [question]);
+            let begun = engine.begin(input).await.unwrap();
+            let start = Instant::now();
+            begun.commit(Reply::new(answer)).await.unwrap();
+            saved.set(start.elapsed());
+        });
+        saved.get()
+    };
+    let mut without = || run(&plain, &circles[0]);
+    let mut with = || run(&recalling, &circles[1]);
+    let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
+        vec![("save", &mut without), ("save with recall", &mut with)];
+    paired(&format!("turn/{name}"), TURN_ROUNDS, &mut contest);
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test` runs benches without `--bench`: then nothing is measured.
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        return;
+    }
+    let named: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let is_selected = |name: &str| named.is_empty() || named.iter().any(|selected| selected.as_str() == name);
+    let runtime = Runtime::new().unwrap();
+    if is_selected("memory") {
+        compare("memory", &runtime, Arc::new(MemoryStore::with_limit(1 << 30)));
+    }
+    if is_selected("sqlite") {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let store = runtime.block_on(SqliteStore::open(directory.path().join("recall.db"))).unwrap();
+        compare("sqlite", &runtime, Arc::new(store));
+    }
+    if is_selected("postgres") {
+        if postgres::is_available() {
+            let server = postgres::Server::start(postgres::Durability::Full);
+            let store = runtime.block_on(async { PostgresStore::connect(&server.database().await).await.unwrap() });
+            compare("postgres", &runtime, Arc::new(store));
+        } else {
+            left_out(postgres::NAME);
+        }
+    }
+    if is_selected("redis") {
+        if redis_server::is_available() {
+            let server = redis_server::Server::start();
+            let store = runtime.block_on(RedisStore::connect(server.url())).unwrap();
+            compare("redis", &runtime, Arc::new(store));
+        } else {
+            left_out(redis_server::NAME);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The request of a search, and its answers.
+
+use std::fmt;
+
+use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
+
+use super::embedder::EmbedError;
+use crate::gate::Outcome;
+
+/// The request to search a conversation for the input of a call.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    /// The conversation.
+    pub conversation: &'a ConversationId,
+    /// The log's revision, as it was loaded.
+    pub revision: Revision,
+    /// The start of the window that is sent. Only the log before it is searched.
+    pub before: Seq,
+    /// The input of the call. Its user messages are searched for.
+    pub input: &'a [Message],
+    /// The messages that are shown already, by recalled messages within the window. They are not shown again.
+    pub already: &'a [Citation],
+    /// The most that the message with the result may cost, by `cost`.
+    pub allowance: u64,
+    /// The cost of a message, such as its tokens.
+    pub cost: &'a (dyn Fn(&Message) -> u64 + Sync),
+}
+
+impl fmt::Debug for Ask<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("revision", &self.revision)
+            .field("before", &self.before)
+            .field("input", &self.input.len())
+            .field("already", &self.already.len())
+            .field("allowance", &self.allowance)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer of a search.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Searched {
+    /// There is nothing to search for or in: the input has no words, no exchange is before the window, or the
+    /// allowance is 0. Nothing was read.
+    Nothing,
+    /// The incarnation of the revision has ended, or there is no such conversation.
+    Gone,
+    /// The log was searched.
+    Found(Found),
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The messages to show, or `None` if there are none: the gate is shut, or nothing fits.
+    pub recalled: Option<Recalled>,
+    /// The cost of the recalled message. It is at most the allowance.
+    pub cost: u64,
+    /// The number of exchanges of which messages are shown.
+    pub exchanges: u64,
+    /// The best score by words, or 0 if no message has a word of the input.
+    pub best: f64,
+    /// The decision of the gate.
+    pub gate: Outcome,
+    /// The number of passages that were searched.
+    pub documents: u32,
+    /// The number of exchanges that were not searched, because they are not indexed and there are too many.
+    pub unsearched: u64,
+    /// The number of parts of the index that are damaged. Their exchanges were read from the log.
+    pub damaged: u32,
+    /// The part that vectors had.
+    pub meaning: Meaning,
+}
+
+/// The part that vectors had in a search.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// There is no [embedder](crate::StoredIndex::by_meaning), or no vector could open the gate. The input was not
+    /// embedded.
+    Unused,
+    /// No vectors are stored yet. The result is by words.
+    Missing,
+    /// The input was compared with this many vectors.
+    Compared {
+        /// The number of vectors.
+        vectors: u32,
+    },
+    /// The input has no vector that can be used. The result is by words.
+    Failed(EmbedError),
+}

@@ -1,0 +1,51 @@
+//! The errors of searches and of the index.
+
+use tower_chat_history_core::StoreError;
+
+use crate::varint::DecodeError;
+
+/// The error of a search in a stored log, or of a step of its index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// The store failed.
+    #[error("recall: {0}")]
+    Store(#[source] StoreError),
+    /// A record of the index is damaged.
+    #[error(transparent)]
+    Damaged(#[from] DecodeError),
+}
+
+impl RecallError {
+    /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Damaged(_) => "damaged_index",
+        }
+    }
+}
+
+/// The reason to stop early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The incarnation ended, or there is no such conversation.
+    Gone,
+    Failed(RecallError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Gone => Self::Gone,
+            error => Self::Failed(RecallError::Store(error)),
+        }
+    }
+}
+
+impl From<DecodeError> for Stop {
+    fn from(error: DecodeError) -> Self {
+        Self::Failed(error.into())
+    }
+}

@@ -1,0 +1,108 @@
+//! The message with the result, within the allowance.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tower_chat_history_core::{Citation, Content, Message, Recalled, Recorded};
+
+use super::ask::Ask;
+use crate::{
+    search::Ranking,
+    select::{Place, Selector, citations},
+    shown::{render, render_exchange, render_frame, render_message},
+};
+
+/// The most bytes for one unit of cost. A message that has more for the whole allowance is not counted: it cannot fit.
+const MAX_BYTES_PER_COST: u64 = 64;
+
+/// Selects messages and renders them. Returns the result with its cost, which is at most the allowance.
+///
+/// Costs of single messages are estimates. If the rendered message costs too much, the worst units are left out. The
+/// number of units that fit is found by halving, so the message is counted at most 9 times.
+pub(super) fn fit(
+    ask: &Ask<'_>,
+    selector: Selector<'_>,
+    ranking: &Ranking,
+    exchanges: &[Recorded],
+) -> Option<(Recalled, u64)> {
+    let mut costs = Costs::new(ask, exchanges)?;
+    let selector = selector.exchange_cost(costs.exchange).with_allowance(ask.allowance.checked_sub(costs.frame)?);
+    let units = selector.units_of(ranking, exchanges, |recorded, message| costs.of(recorded, message));
+    let first = |count: usize| {
+        let places: BTreeSet<Place> = units[..count].iter().flatten().copied().collect();
+        let cited: Vec<Citation> = citations(places);
+        let recalled = render(exchanges, &cited)?;
+        let cost = (ask.cost)(&recalled.message);
+        (cost <= ask.allowance).then_some((recalled, cost))
+    };
+    if let Some(all) = first(units.len()) {
+        return Some(all);
+    }
+    // `fits` units fit, and `exceeds` units do not.
+    let (mut fits, mut exceeds, mut best) = (0, units.len(), None);
+    while exceeds.saturating_sub(fits) > 1 {
+        let middle = fits + (exceeds - fits) / 2;
+        match first(middle) {
+            Some(found) => (fits, best) = (middle, Some(found)),
+            None => exceeds = middle,
+        }
+    }
+    best
+}
+
+/// The costs of messages as they are rendered, by estimate.
+struct Costs<'a> {
+    ask: &'a Ask<'a>,
+    frame: u64,
+    exchange: u64,
+    /// The cost of what is around the text of a message.
+    around: u64,
+    known: HashMap<Place, u64>,
+}
+
+impl<'a> Costs<'a> {
+    /// Measures what is around messages. Returns `None` if there are no exchanges.
+    fn new(ask: &'a Ask<'a>, exchanges: &[Recorded]) -> Option<Self> {
+        let frame = render_frame();
+        let count = |text: &str| (ask.cost)(&Message::user(text));
+        let of_frame = count(&frame);
+        let added = |text: &str| count(&format!("{frame}{text}")).saturating_sub(of_frame);
+        let (exchange, around) =
+            (added(&render_exchange(exchanges.last()?)), added(&render_message(&Message::user("-"))));
+        Some(Self { ask, frame: of_frame, exchange, around, known: HashMap::new() })
+    }
+
+    fn of(&mut self, recorded: &Recorded, index: u32) -> u64 {
+        let place = (recorded.seq, index);
+        if let Some(known) = self.known.get(&place) {
+            return *known;
+        }
+        let message = usize::try_from(index).ok().and_then(|index| recorded.exchange.messages.get(index));
+        let cost = message.map_or(u64::MAX, |message| self.estimate(message));
+        self.known.insert(place, cost);
+        cost
+    }
+
+    /// Returns the cost of a message. That of plain text is mostly known, because the count of a stored message is
+    /// stored with it.
+    fn estimate(&self, message: &Message) -> u64 {
+        let content = message.content();
+        let too_long = |bytes: usize| bytes as u64 / MAX_BYTES_PER_COST > self.ask.allowance;
+        if matches!(&content, Content::Text(text) if too_long(text.len())) {
+            return u64::MAX;
+        }
+        let rendered = render_message(message);
+        if rendered.is_empty() {
+            return 0;
+        }
+        match content {
+            _ if too_long(rendered.len()) => u64::MAX,
+            Content::Text(text) if message.tool_calls().is_empty() => {
+                let cost = (self.ask.cost)(message);
+                // Quotation marks and line feeds are escaped.
+                let escapes = rendered.len().saturating_sub(text.len() + 64) as u64;
+                cost.saturating_add(self.around).saturating_add(cost.saturating_mul(escapes) / text.len().max(1) as u64)
+            }
+            _ => (self.ask.cost)(&Message::user(rendered)),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The index next to a log in a store: its search, and the steps that make it.
+
+mod ask;
+mod done;
+mod embed_job;
+mod embedder;
+mod error;
+mod fit;
+mod job;
+mod merge;
+mod names;
+mod pause;
+mod read;
+mod records;
+mod remove;
+mod scan;
+mod search;
+mod vectors;
+
+use std::sync::Arc;
+
+use tower_chat_history_core::Attach;
+
+pub use self::{
+    ask::{Ask, Found, Meaning, Searched},
+    embedder::{EmbedError, Embedder},
+    error::RecallError,
+    job::Indexed,
+};
+use self::{
+    done::Done,
+    names::TermNames,
+    vectors::{ByMeaning, VectorNames},
+};
+pub(crate) use self::{
+    error::Stop,
+    search::{Ranked, Scope},
+};
+use crate::{analyzer::Analyzer, gate::Gate};
+
+/// The index of conversations in a store, and the search in them.
+///
+/// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
+/// its words need. Exchanges that are not indexed yet are read from the log, so the result does not depend on the
+/// index. The [index](Self::index) is made in steps, in the background, for exchanges that have left the window. So an
+/// append costs nothing, and neither does a conversation whose whole log is in the window.
+///
+/// Cloning only increments reference counts.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tower_chat_history::MemoryStore;
+/// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Seq};
+/// use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Arc::new(MemoryStore::new());
+/// let id = ConversationId::new(["ann"])?;
+/// let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
+/// messages.extend((0..100).flat_map(|n| [Message::user(format!("Chapter {n}")), Message::assistant("Read.")]));
+/// store.conversation(&id).import(messages).await?;
+/// let revision = store.conversation(&id).revision().await?.ok_or("the conversation is not there")?;
+///
+/// let index = StoredIndex::new(store, Analyzer::default());
+/// let window_start = Seq::new(90);
+/// while index.index(&id, revision, window_start).await?.more {}
+/// let ask = Ask {
+///     conversation: &id,
+///     revision,
+///     before: window_start,
+///     input: &[Message::user("What is my dog called?")],
+///     already: &[],
+///     allowance: 500,
+///     cost: &|message| message.bytes() as u64 / 4,
+/// };
+/// let Searched::Found(found) = index.search(ask).await? else { return Err("nothing was searched".into()) };
+/// let recalled = found.recalled.ok_or("nothing was found")?;
+/// assert!(recalled.message.text().contains("My dog is called Rex."));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Records
+///
+/// | Attachment | Range | Content |
+/// | --- | --- | --- |
+/// | `terms/<id>/all` | 64 exchanges | a block |
+/// | `terms/<id>/b00` to `b63` | up to 4,096 exchanges | the terms of a segment |
+/// | `terms/<id>/docs` | the same | the documents of a segment, written last |
+/// | `vectors/<model>/<segment>` | 64 exchanges | the vectors of a block |
+/// | `vectors/<model>/made` | the same | a mark that the vectors were made |
+///
+/// `<id>` is a hash of the [analyzer's id](Analyzer::id), so another analyzer has other names, and each of two versions
+/// of a program has its own index while both run. `<model>` is a hash of the [model's name](Embedder::model). A store
+/// cannot list names. So records of an analyzer or a model that is no longer used stay until the conversation is
+/// deleted, unless they are [named](Self::former_analyzers).
+///
+/// # Limits
+///
+/// - A search reads at most 32 MiB of the index and at most [512](Self::scan_limit) exchanges of the log that are not
+///   indexed, the newest ones, with at most 16 MiB. [`Found::unsearched`] is the number of the others.
+/// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
+///   Only hostile text has such blocks, because an exchange has at most 128 passages.
+/// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
+///   most 4 MiB. Otherwise they stay as they are.
+/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have
+///   at most 4 MiB. Passages after these have none, and are found by words only.
+/// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
+/// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
+#[derive(Clone, Debug)]
+pub struct StoredIndex {
+    store: Arc<dyn Attach>,
+    analyzer: Analyzer,
+    gate: Gate,
+    names: Arc<TermNames>,
+    former: Arc<[TermNames]>,
+    scan_limit: usize,
+    by_meaning: Option<ByMeaning>,
+    former_models: Arc<[VectorNames]>,
+    done: Arc<Done>,
+}
+
+impl StoredIndex {
+    /// The most exchanges that a search reads because they are not indexed, by default.
+    pub const SCAN_LIMIT: usize = 512;
+    /// The most texts that are [embedded](Embedder::embed) at once.
+    pub const EMBED_BATCH: usize = 256;
+
+    /// Creates the index of the conversations of a store, with the [gate](Gate::new) of the analyzer.
+    #[must_use]
+    pub fn new(store: Arc<dyn Attach>, analyzer: Analyzer) -> Self {
+        Self {
+            store,
+            gate: Gate::new(&analyzer),
+            names: Arc::new(TermNames::new(analyzer.id())),
+            analyzer,
+            former: Arc::new([]),
+            scan_limit: Self::SCAN_LIMIT,
+            by_meaning: None,
+            former_models: Arc::new([]),
+            done: Arc::default(),
+        }
+    }
+
+    /// Sets the gate. The default is [`Gate::new`].
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.gate = gate;
+        self
+    }
+
+    /// Sets the number of exchanges that a search reads at most because they are not indexed. The default is
+    /// [`SCAN_LIMIT`](Self::SCAN_LIMIT).
+    #[must_use]
+    pub const fn scan_limit(mut self, exchanges: usize) -> Self {
+        self.scan_limit = exchanges;
+        self
+    }
+
+    /// Searches also by meaning: vectors of this model are made for all passages, and fused with the search by words.
+    ///
+    /// The vectors of a block are made once, in the background. A search embeds its input. If that fails, or if there
+    /// are no vectors yet, it uses words alone: [`Found::meaning`] says so. The gate still decides by words, unless
+    /// [`least_cosine`](Self::least_cosine) is set.
+    #[must_use]
+    pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        let names = VectorNames::new(embedder.model());
+        self.by_meaning = Some(ByMeaning { embedder, names, least_cosine: None });
+        self
+    }
+
+    /// Sets the cosine from which a passage opens the gate, because its meaning is near enough. The default is none, so
+    /// only words open it. It depends on the model. Call this after [`by_meaning`](Self::by_meaning).
+    #[must_use]
+    pub fn least_cosine(mut self, cosine: f64) -> Self {
+        if let Some(by_meaning) = &mut self.by_meaning {
+            by_meaning.least_cosine = Some(cosine);
+        }
+        self
+    }
+
+    /// Names models that were used before, by their [names](Embedder::model). When a conversation is indexed, their
+    /// vectors are removed, as those of [former analyzers](Self::former_analyzers).
+    #[must_use]
+    pub fn former_models<T: AsRef<str>>(mut self, models: impl IntoIterator<Item = T>) -> Self {
+        self.former_models = models.into_iter().map(|model| VectorNames::new(model.as_ref())).collect();
+        self
+    }
+
+    /// Names analyzers that were used before, by their [ids](Analyzer::id). When a conversation is indexed, their
+    /// records are removed.
+    ///
+    /// Name an analyzer only when no process uses it any more: otherwise its index is made and removed again and again.
+    #[must_use]
+    pub fn former_analyzers<T: AsRef<str>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
+        let current = self.analyzer.id();
+        let former = ids.into_iter().filter(|id| id.as_ref() != current);
+        self.former = former.map(|id| TermNames::new(id.as_ref())).collect();
+        self
+    }
+
+    /// Returns the analyzer.
+    #[must_use]
+    pub const fn analyzer(&self) -> &Analyzer {
+        &self.analyzer
+    }
+}

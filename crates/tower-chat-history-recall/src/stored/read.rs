@@ -1,0 +1,92 @@
+//! Reads of the log and of its attachments, within one incarnation.
+
+use std::ops::Range;
+
+use tower_chat_history_core::{Attachment, AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq};
+
+use super::{StoredIndex, error::Stop, records::Parts, vectors::MeaningQuery};
+use crate::index::RecordName;
+
+/// The most bytes of the index that are read at once.
+pub(super) const MAX_INDEX_BYTES: usize = 32 << 20;
+
+impl StoredIndex {
+    /// Reads the parts of the index. If they are too many to read, all segments are known before the first block is.
+    pub(super) async fn parts(
+        &self,
+        id: &ConversationId,
+        incarnation: Option<Incarnation>,
+        buckets: &[u8],
+    ) -> Result<(Revision, Parts), Stop> {
+        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, None).await?;
+        Ok((revision, parts))
+    }
+
+    /// Reads the parts of the index, with these buckets of segments, and the vectors for a query. All are of the moment
+    /// of the revision.
+    pub(super) async fn parts_and(
+        &self,
+        id: &ConversationId,
+        incarnation: Option<Incarnation>,
+        buckets: &[u8],
+        meaning: Option<&MeaningQuery>,
+    ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
+        let mut names: Vec<AttachmentName> = vec![self.names.documents.clone(), self.names.blocks.clone()];
+        names.extend(buckets.iter().map(|bucket| self.names.of(RecordName::Bucket(*bucket)).clone()));
+        names.extend(meaning.iter().flat_map(|meaning| &meaning.names).cloned());
+        let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes));
+        let read = self.store.attachments(id, &names, limit).await?;
+        let revision = within(read.revision, incarnation)?;
+        let parts = Parts::read(&self.analyzer, &self.names, &read.attachments, buckets, read.more);
+        Ok((revision, parts, read.attachments))
+    }
+
+    /// Reads the exchanges of a range, without those that were pruned.
+    pub(super) async fn exchanges(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        range: Range<Seq>,
+    ) -> Result<Vec<Recorded>, Stop> {
+        let (mut exchanges, mut next) = (Vec::new(), range.start);
+        while next < range.end {
+            let limit = usize::try_from(range.end.get() - next.get()).unwrap_or(usize::MAX);
+            let page = of_incarnation(self.store.read(id, next, limit).await?, incarnation)?;
+            let Some(last) = page.exchanges.last() else { break };
+            // Also a store that does not go on must not hold this up.
+            next = last.seq.next().max(next.next());
+            exchanges.extend(page.exchanges.into_iter().filter(|recorded| range.contains(&recorded.seq)));
+        }
+        Ok(exchanges)
+    }
+
+    /// Returns the exchanges at these positions, in order: those that are known, and the others from the log in one
+    /// read.
+    pub(crate) async fn picked(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        positions: &[Seq],
+        known: &[Recorded],
+    ) -> Result<Vec<Recorded>, Stop> {
+        let at = |seq: &Seq| known.binary_search_by_key(seq, |recorded| recorded.seq).ok();
+        let unknown: Vec<Seq> = positions.iter().copied().filter(|seq| at(seq).is_none()).collect();
+        let mut exchanges: Vec<Recorded> = positions.iter().filter_map(at).map(|at| known[at].clone()).collect();
+        if !unknown.is_empty() {
+            exchanges.extend(of_incarnation(self.store.pick(id, &unknown).await?, incarnation)?.exchanges);
+            exchanges.sort_by_key(|recorded| recorded.seq);
+        }
+        Ok(exchanges)
+    }
+}
+
+fn of_incarnation(page: Page, incarnation: Incarnation) -> Result<Page, Stop> {
+    within(page.revision, Some(incarnation))?;
+    Ok(page)
+}
+
+/// Returns a revision that is of this incarnation, if one is given.
+pub(super) fn within(revision: Option<Revision>, incarnation: Option<Incarnation>) -> Result<Revision, Stop> {
+    let expected = |revision: &Revision| incarnation.is_none_or(|incarnation| revision.incarnation() == incarnation);
+    revision.filter(expected).ok_or(Stop::Gone)
+}

@@ -1,0 +1,80 @@
+//! Removal of records that are of no use.
+
+use tower_chat_history_core::{AttachmentKey, AttachmentName, ConversationId, Incarnation, Revision};
+
+use super::{StoredIndex, error::Stop, read::MAX_INDEX_BYTES, records::Parts};
+use crate::index::IndexPart;
+
+/// The most records that one write removes.
+const MAX_KEYS: usize = 512;
+
+impl StoredIndex {
+    /// Removes damaged parts, blocks within a segment, and parts of segments that are wholly before the log. Returns
+    /// the number of parts.
+    ///
+    /// A block before the log stays as long as its segment reaches into the log, so that a merge always begins with the
+    /// same block.
+    pub(super) async fn remove_useless(
+        &self,
+        id: &ConversationId,
+        revision: Revision,
+        parts: &Parts,
+    ) -> Result<u64, Stop> {
+        let (mut keys, mut removed) = (Vec::new(), 0);
+        for damaged in &parts.damaged {
+            keys.extend(damaged.keys(&self.names));
+            removed += 1;
+        }
+        for part in &parts.stored {
+            if IndexPart::segment_end(part.range.start) <= revision.first() {
+                keys.extend(part.keys(&self.names));
+            } else if !part.segment && !parts.counts(&part.range) {
+                keys.push(self.names.block_key(part.range.start));
+            } else {
+                continue;
+            }
+            removed += 1;
+        }
+        self.remove(id, revision.incarnation(), &keys).await?;
+        Ok(removed)
+    }
+
+    /// Removes the records of former analyzers. Returns their number.
+    pub(super) async fn remove_former(&self, id: &ConversationId, incarnation: Incarnation) -> Result<u64, Stop> {
+        let names: Vec<AttachmentName> = self.former.iter().flat_map(|names| names.all().cloned()).collect();
+        self.remove_named(id, incarnation, &names).await
+    }
+
+    /// Removes all records with these names. Returns their number.
+    pub(super) async fn remove_named(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        names: &[AttachmentName],
+    ) -> Result<u64, Stop> {
+        let mut removed = 0;
+        while !names.is_empty() {
+            let found = self.store.attachments(id, names, MAX_INDEX_BYTES).await?;
+            let keys: Vec<AttachmentKey> = found.attachments.iter().map(|attachment| attachment.key()).collect();
+            self.remove(id, incarnation, &keys).await?;
+            removed += keys.len() as u64;
+            if !found.more || keys.is_empty() {
+                break;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes records, in steps.
+    pub(super) async fn remove(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keys: &[AttachmentKey],
+    ) -> Result<(), Stop> {
+        for keys in keys.chunks(MAX_KEYS) {
+            self.store.attach(id, incarnation, keys, &[]).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The search in a stored log.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use tower_chat_history_core::{ConversationId, Incarnation, Recorded, Seq};
+
+use super::{
+    StoredIndex,
+    ask::{Ask, Found, Meaning, Searched},
+    embedder::EmbedError,
+    error::{RecallError, Stop},
+    fit::fit,
+    pause::pause,
+    vectors::MeaningQuery,
+};
+use crate::{
+    gate::Gate,
+    index::IndexPart,
+    search::{Query, Ranking, Search},
+    select::Selector,
+};
+
+/// The part of a conversation that is searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) conversation: &'a ConversationId,
+    /// `None` stands for whichever it is.
+    pub(crate) incarnation: Option<Incarnation>,
+    /// `None` stands for the end of the log.
+    pub(crate) before: Option<Seq>,
+    /// The most messages that are ranked.
+    pub(crate) limit: usize,
+}
+
+/// A ranking, and what was seen for it.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    pub(crate) ranking: Ranking,
+    pub(crate) within: Range<Seq>,
+    pub(crate) incarnation: Incarnation,
+    /// The exchanges that were read because they are not indexed.
+    pub(crate) exchanges: Vec<Recorded>,
+    pub(crate) unsearched: u64,
+    pub(crate) damaged: u32,
+    /// The best score by words.
+    pub(crate) best: f64,
+    pub(crate) meaning: Meaning,
+}
+
+impl StoredIndex {
+    /// Searches a conversation for the words of an input, and renders the messages that it finds.
+    ///
+    /// It reads the index in one call, then the exchanges that are not indexed, then the exchanges to show. If the gate
+    /// is shut, the last read is left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store fails, or if a record of the index turns out to be damaged while it is searched.
+    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, RecallError> {
+        let query = Query::of_input(&self.analyzer, ask.input);
+        if query.is_empty() || ask.before <= ask.revision.first() || ask.allowance == 0 {
+            return Ok(Searched::Nothing);
+        }
+        match self.found(&ask, &query).await {
+            Ok(found) => Ok(Searched::Found(found)),
+            Err(Stop::Gone) => Ok(Searched::Gone),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn found(&self, ask: &Ask<'_>, query: &Query) -> Result<Found, Stop> {
+        let scope = Scope {
+            conversation: ask.conversation,
+            incarnation: Some(ask.revision.incarnation()),
+            before: Some(ask.before),
+            limit: Search::LIMIT,
+        };
+        let meaning = self.embedded(ask, query).await;
+        let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
+        let Ranked { ranking, within, .. } = &ranked;
+        let mut selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
+        if matches!(ranked.meaning, Meaning::Compared { .. }) {
+            // Scores of fused ranks say little.
+            selector = selector.ratio(0.0);
+        }
+        let needed = selector.needed(ranking);
+        let exchanges = self.picked(ask.conversation, ranked.incarnation, &needed, &ranked.exchanges).await?;
+        pause().await;
+        let fitted = fit(ask, selector, ranking, &exchanges);
+        let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
+        let cited = recalled.iter().flat_map(|recalled| &recalled.citations);
+        Ok(Found {
+            cost,
+            exchanges: cited.map(|citation| citation.seq).collect::<BTreeSet<Seq>>().len() as u64,
+            recalled,
+            best: ranked.best,
+            gate: ranking.gate,
+            documents: ranking.documents,
+            unsearched: ranked.unsearched,
+            damaged: ranked.damaged,
+            meaning: ranked.meaning,
+        })
+    }
+
+    /// Embeds the input, if vectors are used and can matter.
+    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Option<Result<MeaningQuery, EmbedError>> {
+        let by_meaning = self.by_meaning.as_ref()?;
+        if by_meaning.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
+            return None;
+        }
+        Some(by_meaning.query(ask.input, ask.before).await)
+    }
+
+    /// Ranks the messages of a conversation by words, and by meaning if the input was embedded.
+    pub(crate) async fn ranked(
+        &self,
+        scope: Scope<'_>,
+        query: &Query,
+        gate: &Gate,
+        meaning: Option<Result<MeaningQuery, EmbedError>>,
+    ) -> Result<Ranked, Stop> {
+        let id = scope.conversation;
+        let (vector, failed) = match meaning {
+            Some(Ok(vector)) => (Some(vector), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        let (revision, parts, attachments) =
+            self.parts_and(id, scope.incarnation, &query.buckets(), vector.as_ref()).await?;
+        let incarnation = revision.incarnation();
+        let end = scope.before.unwrap_or(revision.next()).min(revision.next());
+        let within = revision.first()..end.max(revision.first());
+        if scope.before.is_some() && parts.index.due(parts.known_part(whole_blocks(&within))).next().is_some() {
+            self.done.forget(id);
+        }
+        if let Some(damaged) = parts.damaged.iter().find(|damaged| damaged.segment) {
+            self.done.suspect(id, damaged.start);
+        }
+        let missing = parts.index.missing(within.clone());
+        let scanned = self.scan(id, incarnation, &missing).await?;
+        let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
+        all.sort_by_key(|part| part.range().start);
+        let mut ranking = Search::new(within.clone(), gate.clone()).limit(scope.limit).run_parts(all, query)?;
+        let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
+        let mut damaged = parts.damaged.len();
+        let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);
+        if let Some(vector) = vector {
+            pause().await;
+            let nearest = vector.nearest(&attachments, &within);
+            if let Some(start) = nearest.damaged.first() {
+                self.done.suspect_vectors(id, *start);
+            }
+            damaged += nearest.damaged.len();
+            ranking.gate.open |= self.by_meaning.as_ref().is_some_and(|by_meaning| by_meaning.opens(&nearest.hits));
+            if matches!(nearest.meaning, Meaning::Compared { .. }) {
+                ranking = ranking.fused_with(&nearest.hits);
+            }
+            meaning = nearest.meaning;
+        }
+        Ok(Ranked {
+            ranking,
+            within,
+            incarnation,
+            exchanges: scanned.exchanges,
+            unsearched: scanned.unsearched,
+            damaged: u32::try_from(damaged).unwrap_or(u32::MAX),
+            best,
+            meaning,
+        })
+    }
+}
+
+/// Returns a range from the start of the block that it begins in.
+pub(super) const fn whole_blocks(within: &Range<Seq>) -> Range<Seq> {
+    IndexPart::block_start(within.start)..within.end
+}

@@ -1,0 +1,18 @@
+-- Recalled messages. A value is the first cited position (nothing if no position is cited), a space, and the record.
+
+-- Returns true if an index entry says that its exchange has recalled messages.
+local function has_recalled(entry)
+  local flags = string.byte(entry)
+  return flags == 2 or flags == 3
+end
+
+-- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet. A value that
+-- cannot be read may cite anything.
+local function erased(self, seq, value)
+  if seq >= self.u then
+    return false
+  end
+  local cited = string.match(value, '^(%d*) ')
+  return not cited or cited ~= '' and tonumber(cited) < self.e
+end
+

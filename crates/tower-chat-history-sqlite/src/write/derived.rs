@@ -1,0 +1,38 @@
+//! Removing recalled messages and attachments together with exchanges.
+
+use rusqlite::{Connection, OptionalExtension};
+use tower_chat_history_core::StoreError;
+
+use crate::error::{Failure, NotWritten};
+
+/// Removes all attachments of the conversation with this number.
+pub(super) fn remove_attachments(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM attachment WHERE conversation = ?1")?.execute([number]).map(drop)
+}
+
+/// Removes the attachments that do not survive a truncation to `len` exchanges. Those with an impossible range might be
+/// derived from removed exchanges, so they are removed too.
+pub(super) fn truncate_attachments(connection: &Connection, number: i64, len: u64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM attachment WHERE conversation = ?1 AND (end > ?2 OR start < 0 OR start >= end)";
+    connection.prepare_cached(sql)?.execute([number, position(len)]).map(drop)
+}
+
+/// Removes the data that does not survive an erasure from a log that begins at `first`: attachments and recalled
+/// messages. Attachments with an impossible range are removed too.
+pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<(), Failure> {
+    let before = [number, position(first)];
+    let sql = "DELETE FROM attachment WHERE conversation = ?1 AND (start < ?2 OR start >= end)";
+    connection.prepare_cached(sql)?.execute(before)?;
+    let sql = "UPDATE exchange SET recalled_first = NULL, recalled = NULL \
+               WHERE conversation = ?1 AND recalled_first < ?2";
+    connection.prepare_cached(sql)?.execute(before)?;
+    // A trigger may have prevented the update.
+    let sql = "SELECT 1 FROM exchange WHERE conversation = ?1 AND recalled_first < ?2 LIMIT 1";
+    let left = connection.prepare_cached(sql)?.query_row(before, |_| Ok(())).optional()?;
+    if left.is_some() { Err(StoreError::backend(NotWritten).into()) } else { Ok(()) }
+}
+
+/// Converts a position of a log for SQLite. It has 32 bits.
+const fn position(seq: u64) -> i64 {
+    seq as i64
+}

@@ -1,0 +1,93 @@
+//! Recall by a search in the log.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tower_chat_history_core::Attach;
+use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+
+use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
+
+/// The most steps of the index that one preparation makes.
+const MAX_STEPS: usize = 4;
+
+/// Searches the log of a conversation for the words of the input.
+///
+/// The words are compared by their stems, and rare words count more (BM25). The search needs no model. Small talk
+/// recalls nothing, and neither does an input without a word that the log has.
+///
+/// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
+/// in its window has no index. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
+/// search by meaning.
+///
+/// ```
+/// use tower_chat_history::{
+///     ChatHistoryLayer, ContextBudget, HistoryOptions, MemoryStore, adapt::Json,
+///     recall::{LogRecall, RecallOptions},
+/// };
+///
+/// let store = MemoryStore::new();
+/// let recall = RecallOptions::new(LogRecall::new(store.clone()));
+/// let options = HistoryOptions::new().context(ContextBudget::tokens(16_000)).recall(recall);
+/// let layer = ChatHistoryLayer::with_options(store, Json::new(), options);
+/// # let _ = layer;
+/// ```
+#[derive(Clone, Debug)]
+pub struct LogRecall {
+    index: StoredIndex,
+}
+
+impl LogRecall {
+    /// Creates the search in the conversations of a store, which must be the store of the layer or the engine. Words
+    /// are English.
+    pub fn new(store: impl Attach) -> Self {
+        StoredIndex::new(Arc::new(store), Analyzer::default()).into()
+    }
+}
+
+impl From<StoredIndex> for LogRecall {
+    /// Creates the search with this index, for other languages, and for a search by meaning.
+    fn from(index: StoredIndex) -> Self {
+        Self { index }
+    }
+}
+
+#[async_trait]
+impl Recall for LogRecall {
+    async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+        let ask = Ask {
+            conversation: request.conversation,
+            revision: request.revision,
+            before: request.before,
+            input: request.input,
+            already: request.shown,
+            allowance: request.allowance,
+            cost: request.cost,
+        };
+        let Searched::Found(found) = self.index.search(ask).await? else { return Ok(Recollection::nothing()) };
+        Ok(Recollection {
+            recalled: found.recalled,
+            best_score: (found.best > 0.0).then_some(found.best),
+            unprepared: found.unsearched,
+        })
+    }
+
+    async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
+        for _ in 0..MAX_STEPS {
+            let PrepareRequest { conversation, revision, before } = request;
+            if !self.index.index(conversation, revision, before).await?.more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl From<tower_chat_history_recall::RecallError> for RecallError {
+    fn from(error: tower_chat_history_recall::RecallError) -> Self {
+        match error {
+            tower_chat_history_recall::RecallError::Store(error) => Self::Store(error),
+            error => Self::search(error),
+        }
+    }
+}
