@@ -10,6 +10,7 @@ mod call_options;
 mod cases;
 mod invariants;
 mod random;
+mod recall;
 mod transcripts;
 mod typed_and_client;
 mod worked_log;

@@ -93,7 +93,7 @@ async fn on_all_paths(storage: &Storage, telemetry: Telemetry) -> Trace {
     let events = trace.spans.iter().map(|span| span.events.len()).sum::<usize>();
     let red = trace.spans.iter().filter(|span| span.is_error).count();
     assert!(trace.spans.len() > 100 && red > 30 && events > 20, "{}, {red}, {events}", trace.spans.len());
-    for name in ["wait", "load", "trim", "chat mock", "summarize", "chat small", "save"] {
+    for name in ["wait", "load", "trim", "recall", "prepare", "chat mock", "summarize", "chat small", "save"] {
         assert!(trace.all(name).len() > 1, "{name}");
     }
     trace

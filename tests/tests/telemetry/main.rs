@@ -19,6 +19,7 @@ mod names;
 mod otlp;
 mod paths;
 mod quiet;
+mod recalls;
 mod results;
 mod saves;
 mod seen;

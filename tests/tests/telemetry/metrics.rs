@@ -15,6 +15,7 @@ use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, user_call};
 use tower_chat_history::{
     ExchangeId, HistoryOptions, Policies,
     policy::{OnConflict, OnLoadFailure},
+    recall::RecallOptions,
     summary::{Summaries, SummarizeWhen},
     telemetry::{
         Telemetry,
@@ -24,7 +25,10 @@ use tower_chat_history::{
 use tower_chat_history_openai::summarizer;
 use tower_chat_history_test::{ApiFailure, Fault, MockLlm, Op, Replies, Reply};
 
-use crate::chats::{ask, drain, long, small};
+use crate::{
+    chats::{ask, drain, long, small},
+    recalls::{CyclicRecall, Found},
+};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
@@ -40,6 +44,8 @@ const UNITS: &[(&str, &str)] = &[
     (metrics::TOKENS_EVICTED, "{token}"),
     (metrics::MESSAGES_EVICTED, "{message}"),
     (metrics::COMPACTIONS, "{compaction}"),
+    (metrics::RECALL_DURATION, "s"),
+    (metrics::TOKENS_RECALLED, "{token}"),
     (metrics::SUMMARIES, "{summary}"),
     (metrics::SUMMARY_CALLS, "{call}"),
     (metrics::LOAD_DURATION, "s"),
@@ -53,12 +59,13 @@ const UNITS: &[(&str, &str)] = &[
 /// Every label, with all values that it may have.
 const LABELS: &[(&str, &[&str])] = &[
     (attributes::OUTCOME, &["stored", "failed", "refused", "interrupted", "call_failed", "already_recorded"]),
-    (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend"]),
+    (attributes::ERROR_TYPE, &["unavailable", "conflict", "does_not_fit", "failed", "backend", "search"]),
     (attributes::FALLBACK, &["without_history", "without_new_summary"]),
     (attributes::TRIM_REASON, &["tokens", "messages", "turns"]),
     (attributes::STORE, &["memory", "sqlite", "postgresql", "redis"]),
     (attributes::SAVE_CONFLICT, &["rebased", "rejected", "duplicate"]),
     (attributes::SUMMARY_OUTCOME, &["stored", "rejected"]),
+    (attributes::RECALL_OUTCOME, &["shown", "nothing", "failed"]),
 ];
 
 /// A meter, and an exporter for its measurements.
@@ -159,6 +166,13 @@ async fn everything(storage: &Storage, meters: &Meters) {
             for _ in 0..12 {
                 assert!(ask(&chat, kind, &id, &long("question")).await);
             }
+        }
+
+        let recall = CyclicRecall::new([Found::Shows("the dog"), Found::Nothing, Found::Fails]);
+        let options = small().recall(RecallOptions::new(recall).percent(20));
+        let (chat, id) = (Chat::with_options(storage, answers(), with(options)), storage.conversation());
+        for _ in 0..16 {
+            assert!(ask(&chat, kind, &id, &long("question")).await);
         }
 
         // A repeated call that is answered from the log is not an error.

@@ -14,6 +14,7 @@ const FLOATS: &[&str] = &[
     attributes::REQUEST_TOP_P,
     attributes::RESPONSE_TIME_TO_FIRST_CHUNK,
     attributes::CACHED_PREFIX_RATIO,
+    attributes::RECALL_SCORE,
 ];
 
 const BOOLEANS: &[&str] = &[
@@ -42,6 +43,7 @@ const STRINGS: &[&str] = &[
     attributes::OUTPUT_MESSAGES,
     attributes::PROFILE,
     attributes::PROVIDER_NAME,
+    attributes::RECALL_OUTCOME,
     attributes::REQUEST_MODEL,
     attributes::RESPONSE_MODEL,
     attributes::SAVE_COMPACTION,

@@ -72,14 +72,15 @@ impl<'a> Paths<'a> {
         self.summaries_fail().await;
         self.something_panics().await;
         self.rare_paths().await;
+        self.messages_are_recalled().await;
     }
 
-    fn chat(&self, replies: impl Into<Replies>, options: HistoryOptions) -> Chat {
+    pub(crate) fn chat(&self, replies: impl Into<Replies>, options: HistoryOptions) -> Chat {
         Chat::with_options(self.storage, replies, options.telemetry(self.telemetry.clone()))
     }
 
     /// Returns true if the call succeeded. Waits for everything that it leaves running.
-    async fn call(&self, chat: &Chat, call: TypedCall) -> bool {
+    pub(crate) async fn call(&self, chat: &Chat, call: TypedCall) -> bool {
         let answered = chat.call(self.kind, call).await.is_ok();
         drain(chat).await;
         answered

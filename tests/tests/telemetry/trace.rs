@@ -117,7 +117,7 @@ fn check_kind(span: &ReceivedSpan, parent: &ReceivedSpan, turn: &str) {
         "chat_history" => (SpanKind::Internal, TEST),
         // A store that is a database runs in another process.
         "load" | "save" if span.has("db.system.name") => (SpanKind::Client, turn),
-        "load" | "save" | "summarize" | "trim" | "wait" => (SpanKind::Internal, turn),
+        "load" | "prepare" | "recall" | "save" | "summarize" | "trim" | "wait" => (SpanKind::Internal, turn),
         "chat" if parent.name == "summarize" => (SpanKind::Client, "summarize"),
         "chat" => (SpanKind::Client, turn),
         other => panic!("unknown span {other}"),

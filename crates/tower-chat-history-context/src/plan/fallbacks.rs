@@ -1,15 +1,18 @@
 //! Planning a call, and the fallbacks for a call that does not fit.
 
+use tower_chat_history_core::Message;
+
 use super::{FitBudget, FitError, Plan, PlanInput, plan_once};
 use crate::budget::{PromptTokens, TrimReason};
 
 /// Plans a call. Each step is tried only if the call does not fit in the step before:
 ///
-/// 1. with recalled messages, and with the room that is reserved for a summary,
-/// 2. without recalled messages,
-/// 3. with room for the stored summary only,
-/// 4. without the stored summary,
-/// 5. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
+/// 1. with the room that is reserved for recalled messages, and with the room for a summary,
+/// 2. without room for recalled messages,
+/// 3. within a turn: without the recalled messages of earlier exchanges,
+/// 4. with room for the stored summary only,
+/// 5. without the stored summary,
+/// 6. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
 ///    could ever correct it.
 ///
 /// Returns the first plan that fits, or the error of the last step.
@@ -28,18 +31,21 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
         PlanInput { budget: Some(FitBudget { parts, ..*budget }), ..*input }
     };
     let reserved = plan_once(&with_room(budget.parts.summary));
-    let recalls = input.recall_reserve.is_some() || input.history.has_recalled();
-    if does_not_fit(&reserved) && recalls && !input.leaves_out_recalled {
-        let without = PlanInput { recall_reserve: None, leaves_out_recalled: true, ..*input };
-        let mut planned = with_less_for_summaries(&without, budget);
+    if !does_not_fit(&reserved) {
+        return reserved;
+    }
+    if input.recall_reserve.is_some() {
+        return with_less_for_summaries(&PlanInput { recall_reserve: None, ..*input }, budget);
+    }
+    // If the input opens a turn, nothing of the window has to be sent, so recalled messages are not the reason.
+    let continues = input.input.first().is_none_or(Message::is_tool_result);
+    if continues && input.history.has_recalled() && !input.leaves_out_recalled {
+        let mut planned = with_less_for_summaries(&PlanInput { leaves_out_recalled: true, ..*input }, budget);
         if let Ok(plan) = &mut planned {
-            plan.fit.trimming.left_out_recalled |= input.history.has_recalled();
+            plan.fit.trimming.left_out_recalled = true;
             plan.fit.trimming.reason.get_or_insert(TrimReason::Tokens);
         }
         return planned;
-    }
-    if !does_not_fit(&reserved) {
-        return reserved;
     }
     // The required messages are more important than room for a future summary.
     let stored = plan_once(&with_room(input.summary_tokens));

@@ -101,6 +101,23 @@ pub(super) fn fit(
     Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_for_this_call, ..fit })
 }
 
+impl Fit {
+    /// Lets the reply shrink only as far as the prompt needs it without the tokens that are reserved for recalled
+    /// messages.
+    pub(super) fn keep_reply(&mut self, budget: &FitBudget<'_>) {
+        if self.reply.is_none() || budget.parts.recalled == 0 {
+            return;
+        }
+        let (limits, reserved) = (budget.limits, budget.parts.recalled);
+        let prompt = budget.parts.total().saturating_add(self.tokens).saturating_sub(reserved);
+        self.reply = (prompt > limits.max_prompt(limits.reserve)).then(|| limits.max_reply(prompt));
+        self.trimming.shrunk_reply = self.reply.is_some();
+        if self.trimming == (Trimming { reason: self.trimming.reason, ..Trimming::default() }) {
+            self.trimming = Trimming::default();
+        }
+    }
+}
+
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
     let is_sent = |item: &Item| item.round.is_none_or(|round| round.followed >= cut.rounds_start);

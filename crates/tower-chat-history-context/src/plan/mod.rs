@@ -126,6 +126,9 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         Some(budget) => fit::fit(items, exchanges, &cut, continues, budget)?,
         None => fit::unlimited(items, &cut),
     };
+    if let Some(budget) = &budget {
+        fit.keep_reply(budget);
+    }
     fit.window.splice(0..0, summary.cloned());
     fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
     if call.leaves_out_recalled && recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {

@@ -2,6 +2,7 @@
 
 mod gate;
 mod plan;
+mod store;
 
 use std::{
     fmt,
@@ -12,37 +13,14 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
-use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
-};
+use tower_chat_history_core::{ConversationId, Loaded, StoreError};
 
 use self::{
     gate::Gates,
     plan::{Plan, Step},
 };
-pub use self::{gate::Hold, plan::Fault};
+pub use self::{gate::Hold, plan::Fault, store::Op};
 use crate::lock::lock;
-
-/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate) or [prune](Prune).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// [`HistoryStore::load`].
-    Load,
-    /// [`HistoryStore::append`].
-    Append,
-    /// [`HistoryStore::compact`].
-    Compact,
-    /// [`HistoryStore::read`].
-    Read,
-    /// [`HistoryStore::delete`].
-    Delete,
-    /// [`Truncate::truncate`].
-    Truncate,
-    /// [`Prune::prune`].
-    Prune,
-}
 
 /// A store that wraps another store and counts its calls. A test can make calls fail, lose their answers, wait or hang.
 ///
@@ -73,7 +51,7 @@ pub enum Op {
 /// Each operation has its own queue of steps, one for each call. `pass(op, 2)` followed by `fail(op, 1, ..)` therefore
 /// fails the third of the next calls, and only that one.
 pub struct FaultStore<S> {
-    faults: Arc<[OpFaults; 7]>,
+    faults: Arc<[OpFaults; Op::COUNT]>,
     loaded: Arc<[AtomicUsize; 2]>,
     inner: Arc<S>,
 }
@@ -201,63 +179,6 @@ impl<S> FaultStore<S> {
         };
         self.loaded[0].fetch_add(exchanges.len(), Relaxed);
         self.loaded[1].fetch_add(exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum(), Relaxed);
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: HistoryStore> HistoryStore for FaultStore<S> {
-    fn system(&self) -> &'static str {
-        self.inner.system()
-    }
-
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        let loaded = self.of(Op::Load).run_stages(id, self.inner.load(id, load)).await?;
-        self.count(&loaded);
-        Ok(loaded)
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.of(Op::Append).run_stages(id, self.inner.append(id, append)).await
-    }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        self.of(Op::Compact).run_stages(id, self.inner.compact(id, incarnation, compact)).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.of(Op::Read).run_stages(id, self.inner.read(id, from, limit)).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.of(Op::Delete).run_stages(id, self.inner.delete(id)).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: Truncate> Truncate for FaultStore<S> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.of(Op::Truncate).run_stages(id, self.inner.truncate(id, expect, from)).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: Prune> Prune for FaultStore<S> {
-    async fn prune(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        keep: PruneTo,
-        derived: Derived,
-    ) -> Result<Pruned, StoreError> {
-        self.of(Op::Prune).run_stages(id, self.inner.prune(id, incarnation, keep, derived)).await
     }
 }
 

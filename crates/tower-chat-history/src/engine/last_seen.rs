@@ -42,6 +42,11 @@ impl CompactionPositions {
         Self::of(window.revision, window.compaction.as_ref().map(|compaction| &compaction.cut))
     }
 
+    /// Returns the start of the window.
+    pub(super) const fn start(self) -> Seq {
+        self.start
+    }
+
     /// Returns the maximum of each position. Within an incarnation, positions never decrease, so it does not matter
     /// which of the two values is newer.
     fn max(self, other: Self) -> Self {

@@ -14,7 +14,7 @@ use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
 use crate::{
     recall::{PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
-    telemetry::RecallStep,
+    telemetry::{self, RecallStep},
 };
 
 /// The smallest allowance for which a search is made, in tokens. Even one short message needs more with its frame.
@@ -34,7 +34,7 @@ pub(super) struct RecallWorker {
 pub(super) struct RecalledForCall {
     pub(super) recalled: Option<Recalled>,
     pub(super) report: RecallReport,
-    /// True if many exchanges before the window are not prepared.
+    /// True if many exchanges before the window are not prepared, or may not be, because the search took too long.
     pub(super) has_unprepared: bool,
 }
 
@@ -75,7 +75,7 @@ impl RecallWorker {
             cost: &cost,
         };
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
-        let search = AssertUnwindSafe(self.options.recall.recall(request)).catch_unwind();
+        let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
         let found = timer::timeout(Some(self.options.timeout), search).instrument(step.span().clone()).await;
         let found = match found {
             Ok(Ok(found)) => found.and_then(|found| checked(found, &request)),
@@ -94,23 +94,28 @@ impl RecallWorker {
         }
         let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
         let timeout = self.store.options().store_timeout.map(|timeout| timeout.saturating_mul(4));
+        // The work does not enter the turn's span, which would otherwise end with the work.
+        let turn = span.clone();
         let work = async move {
+            let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, revision, before };
-            let prepared = AssertUnwindSafe(recall.prepare(request)).catch_unwind();
-            let error = match timer::timeout(timeout, prepared).await {
+            let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
+            let error = match timer::timeout(timeout, prepared).instrument(span.clone()).await {
                 Ok(Ok(Ok(_))) => return Some(()),
                 Ok(Ok(Err(error))) => error,
                 Ok(Err(_)) => RecallError::Panicked,
                 Err(limit) => RecallError::TimedOut(limit),
             };
+            let _entered = span.enter();
+            telemetry::fail(&span, error.kind());
             tracing::warn!(
                 error.type = error.kind(),
-                error = %error,
+                error = error.cause(),
                 "searches could not be prepared; a later turn retries"
             );
             None
         };
-        let _ = self.running.run(conversation, &*self.store.options().spawn, work.instrument(span.clone()));
+        let _ = self.running.run(conversation, &*self.store.options().spawn, work);
     }
 }
 
@@ -150,10 +155,12 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         best_score: None,
         took: begun.elapsed(),
     };
+    let mut took_too_long = false;
     let found = found.unwrap_or_else(|error| {
+        took_too_long = matches!(error, RecallError::TimedOut(_));
         tracing::warn!(
             error.type = error.kind(),
-            error = %error,
+            error = error.cause(),
             "calling the model without recalled messages: the search failed"
         );
         report.outcome = RecallOutcome::Failed(Arc::new(error));
@@ -168,5 +175,5 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         report.exchanges = recalled.citations.chunk_by(|a, b| a.seq == b.seq).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
     }
-    RecalledForCall { recalled, report, has_unprepared: unprepared >= MANY_UNPREPARED }
+    RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
 }

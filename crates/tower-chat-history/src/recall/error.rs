@@ -51,6 +51,15 @@ impl RecallError {
         Self::Search(source.into())
     }
 
+    /// Returns the text for a log event. It does not include the text of an error that the search itself returned,
+    /// because that error may quote its input.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Search(_) => "the search failed".to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
     /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
     #[must_use]
     pub const fn kind(&self) -> &'static str {

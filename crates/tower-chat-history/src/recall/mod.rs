@@ -30,8 +30,9 @@ pub trait Recall: fmt::Debug + Send + Sync + 'static {
     /// Prepares later searches, for example by indexing exchanges that have left the window. Returns `true` if more
     /// work is left, which a later turn continues.
     ///
-    /// The engine calls it in the background, after a turn in which the window's start moved or a search found
-    /// [unprepared](Recollection::unprepared) exchanges. It makes one call at a time for each conversation.
+    /// The engine calls it in the background, after the first turn that is stored after the window's start moved, and
+    /// after a turn whose search found many [unprepared](Recollection::unprepared) exchanges or took too long. It makes
+    /// one call at a time for each conversation.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
 pub use self::propagation::inject_context;
 pub(crate) use self::{
     call::{CallProperties, ModelCall},
-    recall::RecallStep,
+    recall::{RecallStep, prepare},
     recorder::Recorder,
     save::SaveStep,
     summarize::summarize,

@@ -31,6 +31,8 @@ pub mod spans {
         pub const TRIM: &str = "trim";
         /// Searching for messages to show again.
         pub const RECALL: &str = "recall";
+        /// Preparing later searches, in the background.
+        pub const PREPARE: &str = "prepare";
         /// Making and storing a summary.
         pub const SUMMARIZE: &str = "summarize";
         /// The model call. It is exported as `chat {model}` if the model is known.

@@ -1,4 +1,4 @@
-//! The span of a search for messages to show again.
+//! The spans of a search for messages to show again, and of the preparation of later ones.
 
 use tracing::{Span, field::Empty, info_span, record_all};
 
@@ -46,6 +46,20 @@ impl<'a> RecallStep<'a> {
             fail(recall, kind);
         }
     }
+}
+
+/// Begins the span of a preparation, which may go on after the turn has ended.
+pub(crate) fn prepare(turn: &Span) -> Span {
+    if turn.is_disabled() {
+        return Span::none();
+    }
+    info_span!(
+        parent: turn,
+        spans::PREPARE,
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        { attributes::ERROR_TYPE } = Empty,
+    )
 }
 
 fn span(turn: &Span) -> Span {

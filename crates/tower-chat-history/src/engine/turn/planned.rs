@@ -55,8 +55,10 @@ pub(in crate::engine) struct HistoryFacts {
     pub(in crate::engine) since_last: Option<SinceLast>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
-    /// The start of the window in the stored compaction.
-    pub(super) window_start: Seq,
+    /// The start of the window by the stored compaction.
+    pub(in crate::engine) window_start: Seq,
+    /// True if that start moved after the conversation's previous turn in this engine.
+    pub(in crate::engine) window_moved: bool,
     pub(super) expect: Expect,
     /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
@@ -121,7 +123,8 @@ impl Call {
             mismatch: loaded.mismatch,
             since_last: None,
             next: history.next(),
-            window_start: window.map(window_start).unwrap_or_default(),
+            window_start: Seq::FIRST,
+            window_moved: false,
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
@@ -170,11 +173,6 @@ impl PlannedTurn {
         }
         (self.recalled, self.recall, self.has_unprepared) = (recalled, Some(report), has_unprepared);
     }
-}
-
-/// Returns the position at which the window starts by the stored compaction.
-fn window_start(window: &Window) -> Seq {
-    window.compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start)
 }
 
 /// Returns the budget for fitting the window, with the rules of these options.

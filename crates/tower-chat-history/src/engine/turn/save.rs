@@ -131,10 +131,10 @@ impl TurnState {
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
         if let Some(recall) = &engine.shared.recall {
-            let moved = cut.filter(|_| has_cut).map(|cut| cut.window_start);
-            let window_start = self.planned.history.window_start;
-            if self.planned.has_unprepared || moved.is_some_and(|start| start > window_start) {
-                recall.prepare(conversation, revision, moved.unwrap_or(window_start), &self.call.span);
+            let loaded = self.planned.history.window_start;
+            let start = cut.filter(|_| has_cut).map_or(loaded, |cut| cut.window_start.max(loaded));
+            if self.planned.has_unprepared || self.planned.history.window_moved || start > loaded {
+                recall.prepare(conversation, revision, start, &self.call.span);
             }
         }
         engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));

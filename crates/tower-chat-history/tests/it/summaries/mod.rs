@@ -5,6 +5,6 @@ mod failures;
 mod modes;
 mod processes;
 mod properties;
-mod support;
+pub mod support;
 mod trouble;
 mod waiting;

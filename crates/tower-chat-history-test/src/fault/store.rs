@@ -1,0 +1,125 @@
+//! The operations of a store, each with its faults.
+
+use async_trait::async_trait;
+use tower_chat_history_core::{
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
+};
+
+use super::FaultStore;
+
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune) or keep
+/// [attachments](Attach).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// [`HistoryStore::load`].
+    Load,
+    /// [`HistoryStore::append`].
+    Append,
+    /// [`HistoryStore::compact`].
+    Compact,
+    /// [`HistoryStore::read`].
+    Read,
+    /// [`HistoryStore::delete`].
+    Delete,
+    /// [`Truncate::truncate`].
+    Truncate,
+    /// [`Prune::prune`].
+    Prune,
+    /// [`Attach::attach`].
+    Attach,
+    /// [`Attach::attachments`].
+    Attachments,
+    /// [`Attach::pick`].
+    Pick,
+}
+
+impl Op {
+    /// The number of operations.
+    pub(super) const COUNT: usize = Self::Pick as usize + 1;
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: HistoryStore> HistoryStore for FaultStore<S> {
+    fn system(&self) -> &'static str {
+        self.inner.system()
+    }
+
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        let loaded = self.of(Op::Load).run_stages(id, self.inner.load(id, load)).await?;
+        self.count(&loaded);
+        Ok(loaded)
+    }
+
+    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+        self.of(Op::Append).run_stages(id, self.inner.append(id, append)).await
+    }
+
+    async fn compact(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.of(Op::Compact).run_stages(id, self.inner.compact(id, incarnation, compact)).await
+    }
+
+    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
+        self.of(Op::Read).run_stages(id, self.inner.read(id, from, limit)).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.of(Op::Delete).run_stages(id, self.inner.delete(id)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Truncate> Truncate for FaultStore<S> {
+    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        self.of(Op::Truncate).run_stages(id, self.inner.truncate(id, expect, from)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Prune> Prune for FaultStore<S> {
+    async fn prune(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        keep: PruneTo,
+        derived: Derived,
+    ) -> Result<Pruned, StoreError> {
+        self.of(Op::Prune).run_stages(id, self.inner.prune(id, incarnation, keep, derived)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Attach> Attach for FaultStore<S> {
+    async fn attach(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        remove: &[AttachmentKey],
+        put: &[Attachment],
+    ) -> Result<(), StoreError> {
+        self.of(Op::Attach).run_stages(id, self.inner.attach(id, incarnation, remove, put)).await
+    }
+
+    async fn attachments(
+        &self,
+        id: &ConversationId,
+        names: &[AttachmentName],
+        limit: usize,
+    ) -> Result<Attachments, StoreError> {
+        self.of(Op::Attachments).run_stages(id, self.inner.attachments(id, names, limit)).await
+    }
+
+    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
+        self.of(Op::Pick).run_stages(id, self.inner.pick(id, positions)).await
+    }
+}
