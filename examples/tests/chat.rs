@@ -78,7 +78,7 @@ fn a_name_told_300_turns_ago_is_recalled() {
         let recall = [&context[..], &["--recall", "--integration", integration]].concat();
         let told = chat_with(&recall, &store, integration, &lines);
         assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        for (options, answer) in [(&recall[..], "Your name is Nemo."), (&context, "I do not know your name.")] {
+        for (options, answer) in [(&context[..], "I do not know your name."), (&recall, "Your name is Nemo.")] {
             let answered = chat_with(options, &store, integration, "What is my name?\n");
             assert_eq!(String::from_utf8(answered.stdout).unwrap().trim_end(), answer, "{integration}: {options:?}");
         }
