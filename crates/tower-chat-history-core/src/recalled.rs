@@ -19,7 +19,7 @@ pub struct Recalled {
     pub message: Message,
     /// The messages that it shows, in the order of the log. All of them are before the exchange.
     pub citations: Vec<Citation>,
-    /// The size of the message in tokens, if it was counted, by the counter of the exchange's
+    /// The size of the message in tokens, if it was counted. The counter is named in the exchange's
     /// [counts](crate::Exchange::tokens).
     pub tokens: Option<u32>,
 }

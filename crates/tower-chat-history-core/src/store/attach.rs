@@ -17,12 +17,15 @@ use crate::{
 ///
 /// # Contract
 ///
-/// - **Atomic.** A call stores and removes all that it names, or nothing. If the caller drops the future, it was done
-///   or it was not.
+/// - **Atomic.** A call stores and removes all that it names, or nothing. If the caller drops the future, the call has
+///   either taken full effect or none.
 /// - **Removals come first.** An attachment whose [key](Attachment::key) is still stored after the removals is not
 ///   replaced: the stored one stays. A call can therefore be repeated, and two processes that derive the same data
 ///   may both store it. Removing a key that is not stored succeeds.
-/// - **Within the log.** An attachment is stored only if it passes [`Attachment::check`] in the current log.
+/// - **Not beyond the log.** An attachment is stored only if it passes [`Attachment::check`] in the current log. Its
+///   range may begin before a pruned log.
+/// - **Bounded.** The data of one call should have at most 64 MiB together. A store may refuse more with
+///   [`Full`](StoreError::Full).
 /// - **Removed with its exchanges.** A [truncation](crate::Truncate) removes the attachments whose range has a removed
 ///   position. A [prune](crate::Prune) with [`Derived::Erase`](crate::Derived::Erase) removes those whose range begins
 ///   before the log, and one with [`Derived::Keep`](crate::Derived::Keep) removes none. A
@@ -34,7 +37,8 @@ use crate::{
 /// `Fixture::open_attach`.
 #[async_trait]
 pub trait Attach: HistoryStore {
-    /// Removes attachments, then stores others, if the conversation is in this incarnation.
+    /// Removes attachments, then stores others, if the conversation is in this incarnation. No two of the attachments
+    /// to store have the same key.
     ///
     /// # Errors
     ///
@@ -54,8 +58,9 @@ pub trait Attach: HistoryStore {
 
     /// Reads all attachments with these names, as of one moment.
     ///
-    /// They are in the order of the names, and those of one name in the order of their ranges. If their data together
-    /// has more than `limit` bytes, only the first ones that have at most so many are returned.
+    /// They are in the order of the names, and those of one name in the order of their ranges. No name is given twice.
+    /// If their data together has more than `limit` bytes, only the first attachments that fit in `limit` together are
+    /// returned.
     ///
     /// # Errors
     ///
@@ -67,7 +72,8 @@ pub trait Attach: HistoryStore {
         limit: usize,
     ) -> Result<Attachments, StoreError>;
 
-    /// Reads the exchanges at these positions, as of one moment. The positions are in ascending order.
+    /// Reads the exchanges at these positions, as of one moment. It is a part of this trait because derived data leads
+    /// to single exchanges. The positions are in ascending order, and none is given twice.
     ///
     /// The page has the exchanges in the order of the log, without the positions that the log does not have. Its
     /// [`more`](Page::more) is `false`.

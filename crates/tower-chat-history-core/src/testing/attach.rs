@@ -49,6 +49,7 @@ pub async fn large_and_many_attachments_come_back(fixture: &dyn Fixture) {
 
 /// A stored attachment is not replaced, unless the same call removes it.
 pub async fn a_stored_attachment_stays(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ATTACH_KEPT;
     let attached = Attached::new(fixture).await;
     attached.chat.add_turns(4).await;
     let first = attachment("a", 1..3, b"first");
@@ -63,6 +64,7 @@ pub async fn a_stored_attachment_stays(fixture: &dyn Fixture) {
 
 /// Removing attachments that are not stored succeeds, and removes nothing else.
 pub async fn attachments_are_removed_by_their_key(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ATTACH_KEPT;
     let attached = Attached::new(fixture).await;
     attached.chat.add_turns(4).await;
     let stored = [attachment("a", 0..2, b"1"), attachment("a", 2..4, b"2"), attachment("a/b", 0..2, b"3")];
@@ -115,7 +117,7 @@ pub async fn another_incarnation_is_gone(fixture: &dyn Fixture) {
 
 /// Only whole attachments are returned, the first ones that have no more bytes than the limit.
 pub async fn a_limit_cuts_off_the_last_attachments(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::ATTACHMENTS;
+    const CLAUSE: Clause = clause::ATTACH_LIMIT;
     let attached = Attached::new(fixture).await;
     attached.chat.add_turns(4).await;
     let stored = [
@@ -135,6 +137,7 @@ pub async fn a_limit_cuts_off_the_last_attachments(fixture: &dyn Fixture) {
 
 /// Attachments belong to their conversation.
 pub async fn attachments_of_other_conversations_are_not_seen(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::IDS;
     let attached = Attached::new(fixture).await;
     let ids = [["a", "b"].as_slice(), &["a"], &["a-b"], &["a", "b", "c"], &["a/b"], &["A", "b"], &["a", "b:all"]];
     let base = attached.chat.id.clone();
@@ -160,6 +163,7 @@ pub async fn attachments_of_other_conversations_are_not_seen(fixture: &dyn Fixtu
 
 /// Attachments change neither the log nor what a caller knows.
 pub async fn the_log_is_not_changed(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ATTACH_LOG;
     let attached = Attached::new(fixture).await;
     let chat = &attached.chat;
     let log = chat.add_turns(3).await;

@@ -49,6 +49,12 @@ clauses! {
     RECALLED = "HistoryStore, Verbatim",
         "So are the text and the model of a summary, and the recalled messages of an exchange.";
     ATTACH = "Attach, Atomic", "A call stores and removes all that it names, or nothing.";
+    ATTACH_KEPT = "Attach, Removals come first",
+        "An attachment whose key is still stored after the removals is not replaced: the stored one stays.";
+    ATTACH_LOG = "Attach, The log is not changed", "Neither its revision nor a known state changes.";
+    ATTACH_LIMIT = "Attach::attachments",
+        "If their data together has more than limit bytes, only the first attachments that fit in limit together are \
+         returned.";
     ATTACHMENTS = "Attach::attachments",
         "They are in the order of the names, and those of one name in the order of their ranges.";
     ATTACH_REMOVED = "Attach, Removed with its exchanges",

@@ -138,7 +138,7 @@ impl Planned {
         if let Some(now) = now {
             call.engine.shared.last_seen.update(&call.conversation, now);
             turn.history.window_start = now.start();
-            // Another process or a summary in the background moved the window, or the summary that this call made.
+            // The window was moved by another process, by a summary in the background, or by this call's own summary.
             turn.history.window_moved = since_last.is_some_and(|since| since.evicted_exchanges > 0)
                 || loaded_positions.is_some_and(|loaded| loaded.start() < now.start());
         }

@@ -1,6 +1,11 @@
 //! Recall: showing messages again that left the window, and preparing later searches.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    collections::HashSet,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_context::{
@@ -12,13 +17,10 @@ use tracing::{Instrument as _, Span};
 
 use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
 use crate::{
-    recall::{PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
+    recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
     telemetry::{self, RecallStep},
 };
-
-/// The smallest allowance for which a search is made, in tokens. Even one short message needs more with its frame.
-const LEAST_ALLOWANCE: u64 = 64;
 
 /// The number of unprepared exchanges from which a preparation is made although the window did not move.
 const MANY_UNPREPARED: u64 = 64;
@@ -28,6 +30,33 @@ pub(super) struct RecallWorker {
     options: RecallOptions,
     store: BoundedStore,
     running: Arc<RunningWork<()>>,
+    unfinished: Arc<Unfinished>,
+}
+
+/// The conversations whose last preparation failed or has work left. It only saves time: a conversation that is
+/// forgotten is prepared when its window moves again.
+#[derive(Default)]
+struct Unfinished(Mutex<HashSet<ConversationId>>);
+
+impl Unfinished {
+    /// The largest number of conversations. One more clears the set.
+    const MAX: usize = 4_096;
+
+    fn has(&self, id: &ConversationId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    fn set(&self, id: &ConversationId, is_unfinished: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_unfinished {
+            all.remove(id);
+            return;
+        }
+        if all.len() >= Self::MAX {
+            all.clear();
+        }
+        all.insert(id.clone());
+    }
 }
 
 /// The messages that were recalled for a call.
@@ -40,7 +69,7 @@ pub(super) struct RecalledForCall {
 
 impl RecallWorker {
     pub(super) fn new(options: RecallOptions, store: BoundedStore) -> Self {
-        Self { options, store, running: Arc::default() }
+        Self { options, store, running: Arc::default(), unfinished: Arc::default() }
     }
 
     /// Returns the number of conversations for which a preparation is running.
@@ -87,25 +116,34 @@ impl RecallWorker {
         Some(recalled)
     }
 
+    /// Returns `true` if the conversation's last preparation failed or has work left.
+    pub(super) fn is_unfinished(&self, conversation: &ConversationId) -> bool {
+        self.unfinished.has(conversation)
+    }
+
     /// Prepares later searches in the background. If a preparation is already running, a later turn continues its work.
     pub(super) fn prepare(&self, conversation: &ConversationId, revision: Revision, before: Seq, span: &Span) {
         if before <= revision.first() {
             return;
         }
         let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
-        let timeout = self.store.options().store_timeout.map(|timeout| timeout.saturating_mul(4));
+        let (timeout, unfinished) = (self.options.prepare_timeout, Arc::clone(&self.unfinished));
         // The work does not enter the turn's span, which would otherwise end with the work.
         let turn = span.clone();
         let work = async move {
             let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, revision, before };
             let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
-            let error = match timer::timeout(timeout, prepared).instrument(span.clone()).await {
-                Ok(Ok(Ok(_))) => return Some(()),
+            let error = match timer::timeout(Some(timeout), prepared).instrument(span.clone()).await {
+                Ok(Ok(Ok(has_work_left))) => {
+                    unfinished.set(&id, has_work_left);
+                    return Some(());
+                }
                 Ok(Ok(Err(error))) => error,
                 Ok(Err(_)) => RecallError::Panicked,
                 Err(limit) => RecallError::TimedOut(limit),
             };
+            unfinished.set(&id, true);
             let _entered = span.enter();
             telemetry::fail(&span, error.kind());
             tracing::warn!(

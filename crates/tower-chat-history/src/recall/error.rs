@@ -8,7 +8,8 @@ use crate::error::BoxError;
 
 /// The reason why no messages were recalled, although the call should have had some. The call itself does not fail.
 ///
-/// It contains positions and sizes, and never message text.
+/// It contains positions and sizes. It contains no message text, except for the error in [`Search`](Self::Search), which
+/// the search itself wrote.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecallError {

@@ -5,13 +5,14 @@ mod error;
 mod log;
 mod options;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
 
 #[cfg(feature = "recall")]
 pub use self::log::LogRecall;
+pub(crate) use self::options::LEAST_ALLOWANCE;
 pub use self::{error::RecallError, options::RecallOptions};
 
 /// Finds messages of a conversation that are before its window and matter to a new input.
@@ -28,16 +29,31 @@ pub trait Recall: fmt::Debug + Send + Sync + 'static {
     async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError>;
 
     /// Prepares later searches, for example by indexing exchanges that have left the window. Returns `true` if more
-    /// work is left, which a later turn continues.
+    /// work is left. The default does nothing.
     ///
-    /// The engine calls it in the background, after the first turn that is stored after the window's start moved, and
-    /// after a turn whose search found many [unprepared](Recollection::unprepared) exchanges or took too long. It makes
-    /// one call at a time for each conversation.
+    /// The engine calls it in the background, one call at a time for each conversation, after a turn that is stored:
+    /// - the first turn after the window's start moved,
+    /// - a turn whose search found many [unprepared](Recollection::unprepared) exchanges, or took too long,
+    /// - the next turn after a preparation that failed or has work left.
     ///
     /// # Errors
     ///
-    /// An error is logged. A later turn tries again.
-    async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError>;
+    /// An error is logged. The next turn of the conversation tries again.
+    async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
+        let _ = request;
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl<R: Recall + ?Sized> Recall for Arc<R> {
+    async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+        (**self).recall(request).await
+    }
+
+    async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
+        (**self).prepare(request).await
+    }
 }
 
 /// A request for messages to show again.
@@ -82,6 +98,30 @@ pub struct Recollection {
     pub best_score: Option<f64>,
     /// The number of exchanges before the window that are not [prepared](Recall::prepare) yet.
     pub unprepared: u64,
+}
+
+impl<'a> RecallRequest<'a> {
+    /// Creates a request for this input. The engine creates the requests of calls. Use this to test a search.
+    #[must_use]
+    pub const fn new(
+        conversation: &'a ConversationId,
+        revision: Revision,
+        before: Seq,
+        input: &'a [Message],
+        allowance: u64,
+        cost: &'a (dyn Fn(&Message) -> u64 + Send + Sync),
+    ) -> Self {
+        Self { conversation, revision, before, input, shown: &[], allowance, cost }
+    }
+}
+
+impl<'a> PrepareRequest<'a> {
+    /// Creates a request for the exchanges before this position. The engine creates the requests of turns. Use this to
+    /// index a log that was imported.
+    #[must_use]
+    pub const fn new(conversation: &'a ConversationId, revision: Revision, before: Seq) -> Self {
+        Self { conversation, revision, before }
+    }
 }
 
 impl Recollection {

@@ -10,6 +10,7 @@ use super::Recall;
 pub struct RecallOptions {
     pub(crate) recall: Arc<dyn Recall>,
     pub(crate) timeout: Duration,
+    pub(crate) prepare_timeout: Duration,
     percent: u8,
     max_tokens: Option<u32>,
 }
@@ -17,10 +18,19 @@ pub struct RecallOptions {
 /// The allowance of a call without a budget, in tokens.
 const WITHOUT_BUDGET: u64 = 2_000;
 
+/// The smallest allowance for which a search is made, in tokens. Even one short message needs more with its frame.
+pub(crate) const LEAST_ALLOWANCE: u64 = 64;
+
 impl RecallOptions {
     /// Creates the default options, with this search.
     pub fn new(recall: impl Recall) -> Self {
-        Self { recall: Arc::new(recall), timeout: Duration::from_millis(250), percent: 12, max_tokens: None }
+        Self {
+            recall: Arc::new(recall),
+            timeout: Duration::from_millis(250),
+            prepare_timeout: Duration::from_secs(60),
+            percent: 12,
+            max_tokens: None,
+        }
     }
 
     /// Sets the largest size of recalled messages as a percentage of the largest allowed prompt. Values above 100 mean
@@ -47,6 +57,14 @@ impl RecallOptions {
         self
     }
 
+    /// Sets the timeout of a [preparation](Recall::prepare), which runs in the background. The work that it has stored
+    /// until then stays. The default is 60 seconds.
+    #[must_use]
+    pub const fn prepare_timeout(mut self, timeout: Duration) -> Self {
+        self.prepare_timeout = timeout;
+        self
+    }
+
     /// Returns the largest allowed size, in tokens, for prompts of at most `limit` tokens.
     pub(crate) fn allowance(&self, limit: Option<u64>) -> u64 {
         let share = limit.map_or(WITHOUT_BUDGET, |limit| {
@@ -56,10 +74,11 @@ impl RecallOptions {
         share.min(self.max_tokens.map_or(u64::MAX, u64::from))
     }
 
-    /// Returns the tokens that a plan reserves, for prompts of at most `limit` tokens: a quarter of the allowance.
-    /// If fewer are free, a compaction is due.
+    /// Returns the tokens that a plan reserves, for prompts of at most `limit` tokens: a quarter of the allowance, but
+    /// enough for a search. If fewer are free, a compaction is due.
     pub(crate) fn reserve(&self, limit: Option<u64>) -> u64 {
-        self.allowance(limit) / 4
+        let allowance = self.allowance(limit);
+        if allowance < LEAST_ALLOWANCE { 0 } else { (allowance / 4).max(LEAST_ALLOWANCE) }
     }
 }
 
@@ -91,7 +110,7 @@ mod tests {
             [Some(10_000), Some(99), Some(u64::MAX), None].map(|limit| options.allowance(limit)),
             [1_200, 11, u64::MAX / 100 * 12 + 1, 2_000]
         );
-        assert_eq!(options.reserve(Some(10_000)), 300);
+        assert_eq!([10_000, 1_000, 500].map(|limit| options.reserve(Some(limit))), [300, 64, 0]);
         let options = options.percent(200).max_tokens(500);
         assert_eq!([Some(300), Some(10_000), None].map(|limit| options.allowance(limit)), [300, 500, 500]);
     }

@@ -133,7 +133,8 @@ impl TurnState {
         if let Some(recall) = &engine.shared.recall {
             let loaded = self.planned.history.window_start;
             let start = cut.filter(|_| has_cut).map_or(loaded, |cut| cut.window_start.max(loaded));
-            if self.planned.has_unprepared || self.planned.history.window_moved || start > loaded {
+            let has_unprepared = self.planned.has_unprepared || recall.is_unfinished(conversation);
+            if has_unprepared || self.planned.history.window_moved || start > loaded {
                 recall.prepare(conversation, revision, start, &self.call.span);
             }
         }

@@ -32,7 +32,9 @@ impl Log {
         }
         let freed = removed.iter().filter_map(|key| self.attachments.get(key)).map(attachment_bytes).sum();
         self.take(new.values().map(attachment_bytes).sum(), freed, space)?;
-        self.attachments.retain(|key, _| !removed.contains(key));
+        for key in removed {
+            self.attachments.remove(key);
+        }
         self.attachments.append(&mut new);
         Ok(())
     }
