@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tower_chat_history_core::Attach;
-use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+use tower_chat_history_recall::{Analyzer, Ask, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 
@@ -17,8 +17,8 @@ const MAX_STEPS: usize = 4;
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
 /// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
-/// search by meaning.
+/// in its window has no index. [Other languages](super::Language) and the search [by meaning](crate::recall#by-meaning)
+/// are options of its [`StoredIndex`]. The crate [`tower_chat_history_recall`] has the details and the limits.
 ///
 /// ```
 /// use tower_chat_history::{
@@ -65,6 +65,13 @@ impl Recall for LogRecall {
             cost: request.cost,
         };
         let Searched::Found(found) = self.index.search(ask).await? else { return Ok(Recollection::nothing()) };
+        if let Meaning::Failed(error) = &found.meaning {
+            tracing::warn!(
+                error.type = error.kind(),
+                error = %error,
+                "searching by words only: the input has no vector that can be used"
+            );
+        }
         Ok(Recollection {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
@@ -75,7 +82,15 @@ impl Recall for LogRecall {
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         for _ in 0..MAX_STEPS {
             let PrepareRequest { conversation, revision, before } = request;
-            if !self.index.index(conversation, revision, before).await?.more {
+            let indexed = self.index.index(conversation, revision, before).await?;
+            if let Some(error) = &indexed.embedding {
+                tracing::warn!(
+                    error.type = error.kind(),
+                    error = %error,
+                    "messages are not found by meaning yet: they could not be embedded; a later turn retries"
+                );
+            }
+            if !indexed.more {
                 return Ok(false);
             }
         }
