@@ -16,9 +16,9 @@ use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revis
 #[doc(inline)]
 pub use tower_chat_history_recall::{Analyzer, Embedder, Language, SearchTool, StoredIndex};
 
+pub use self::{error::RecallError, options::RecallOptions};
 #[cfg(feature = "recall")]
 pub use self::{log::LogRecall, service::ServiceEmbedder};
-pub use self::{error::RecallError, options::RecallOptions};
 
 /// Finds messages of a conversation that are before its window and matter to a new input.
 ///
