@@ -106,3 +106,93 @@ impl From<tower_chat_history_recall::RecallError> for RecallError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tower::service_fn;
+    use tower_chat_history_core::{ConversationId, HistoryStoreExt as _, Message, Revision, Seq};
+    use tower_chat_history_recall::EmbedError;
+
+    use super::{super::ServiceEmbedder, *};
+    use crate::{error::BoxError, memory::MemoryStore};
+
+    const BEFORE: Seq = Seq::new(90);
+
+    /// A log that names a dog at its beginning.
+    async fn log() -> (MemoryStore, ConversationId, Revision) {
+        let (store, id) = (MemoryStore::new(), ConversationId::new(["ann"]).unwrap());
+        let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
+        let turn = |n: usize| [Message::user(format!("Chapter {n}")), Message::assistant("Read.")];
+        messages.extend((0..100).flat_map(turn));
+        store.conversation(&id).import(messages).await.unwrap();
+        let revision = store.conversation(&id).revision().await.unwrap().unwrap();
+        (store, id, revision)
+    }
+
+    fn index<S>(store: &MemoryStore, service: S) -> StoredIndex
+    where
+        ServiceEmbedder<S>: tower_chat_history_recall::Embedder,
+        S: tower_service::Service<Vec<String>, Response = Vec<Vec<f32>>>,
+    {
+        StoredIndex::new(Arc::new(store.clone()), Analyzer::default())
+            .by_meaning(Arc::new(ServiceEmbedder::new(service, "m")))
+    }
+
+    /// Searches for the dog. Returns the error of the embedder, if it failed.
+    async fn search(index: StoredIndex, id: &ConversationId, revision: Revision) -> Option<EmbedError> {
+        let input = [Message::user("What is my dog called?")];
+        let cost = |message: &Message| message.bytes() as u64 / 4;
+        let ask = Ask {
+            conversation: id,
+            revision,
+            before: BEFORE,
+            input: &input,
+            already: &[],
+            allowance: 500,
+            cost: &cost,
+        };
+        let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("nothing was searched") };
+        let request = RecallRequest {
+            conversation: id,
+            revision,
+            before: BEFORE,
+            input: &input,
+            shown: &[],
+            allowance: 500,
+            cost: &cost,
+        };
+        let recalled = LogRecall::from(index).recall(request).await.unwrap().recalled;
+        assert!(recalled.as_ref().unwrap().message.text().contains("called Rex"), "words alone find it");
+        assert_eq!(recalled, found.recalled);
+        match found.meaning {
+            Meaning::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn words_decide_if_the_service_fails_or_returns_a_wrong_number_of_vectors() {
+        let (store, id, revision) = log().await;
+        let failing = service_fn(|_: Vec<String>| async { Err::<Vec<Vec<f32>>, _>(std::fmt::Error) });
+        let failed = search(index(&store, failing), &id, revision).await;
+        assert!(matches!(failed, Some(EmbedError::Failed(source)) if source.is::<std::fmt::Error>()));
+        let twice = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len() * 2]) });
+        let failed = search(index(&store, twice), &id, revision).await;
+        assert_eq!(failed, Some(EmbedError::Count { expected: 1, found: 2 }));
+    }
+
+    #[tokio::test]
+    async fn a_preparation_succeeds_without_vectors() {
+        let (store, id, revision) = log().await;
+        let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });
+        let recall = LogRecall::from(index(&store, none));
+        let request = PrepareRequest { conversation: &id, revision, before: BEFORE };
+        assert!(!recall.prepare(request).await.unwrap());
+        assert_eq!(search(recall.index, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
+
+        let right = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len()]) });
+        let recall = LogRecall::from(index(&store, right));
+        assert!(!recall.prepare(request).await.unwrap());
+        assert_eq!(search(recall.index, &id, revision).await, None);
+    }
+}
