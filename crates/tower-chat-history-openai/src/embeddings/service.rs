@@ -19,13 +19,12 @@ use tower_service::Service;
 
 use super::{error::EmbeddingError, order::in_order, split::split};
 
-/// A service that calls `client.embeddings().create(..)`: texts in, one vector for each of them out, in the order of the
-/// texts.
+/// A service that calls `client.embeddings().create(..)`: texts in, one vector for each text out, in the same order.
 ///
 /// Texts must not be empty. A call makes one request, or several ones after each other if it has more than 2,048 texts
 /// or 300,000 bytes. A call without texts makes none. The client itself retries failed requests (status 429 and server
-/// errors, with backoff). One call of this service includes these retries, so limit its time with a
-/// [timeout](tower_chat_history::recall#by-meaning).
+/// errors, with backoff). One call of this service includes these retries. Limit its time with a timeout that is
+/// [shorter than that of recall](tower_chat_history::recall#by-meaning).
 ///
 /// With the feature `otel`, the headers of requests contain the context of the current span, as in
 /// [`ChatService`](crate::ChatService).
@@ -59,8 +58,8 @@ impl<C: Config> EmbeddingService<C> {
         Self { client, model: model.into().into(), dimensions: None }
     }
 
-    /// Sets the number of dimensions of the vectors. The default is the model's own number. Models that cannot change it
-    /// answer with an error.
+    /// Sets the number of dimensions of the vectors. The default is the model's own number. If a model has a fixed
+    /// number, its provider returns an error.
     #[must_use]
     pub const fn dimensions(mut self, dimensions: u32) -> Self {
         self.dimensions = Some(dimensions);
