@@ -1,7 +1,7 @@
 //! Recall by meaning, with the model and its embeddings over HTTP.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -27,7 +27,8 @@ const DOG: &str = "Which dog do I have?";
 struct Chat {
     server: MockServer,
     service: ChatHistory<ChatService<OpenAIConfig>, OpenAi>,
-    recalls: mpsc::Receiver<(&'static str, usize)>,
+    /// The outcome of each search, and the number of exchanges that it showed.
+    recalls: Arc<Mutex<Vec<(&'static str, usize)>>>,
     id: ConversationId,
 }
 
@@ -48,13 +49,14 @@ impl Chat {
         let embedder = Arc::new(embedder(client.clone(), "small", Some(1_024)));
         let index = StoredIndex::new(Arc::new(store.clone()), Analyzer::default());
         let recall = LogRecall::from(index.by_meaning(embedder).least_cosine(0.2));
-        let (sender, recalls) = mpsc::channel();
+        let recalls = Arc::<Mutex<Vec<(&'static str, usize)>>>::default();
+        let reported = Arc::clone(&recalls);
         let options = HistoryOptions::new()
             .context(ContextBudget::tokens(2_000))
             .recall(RecallOptions::new(recall).timeout(Duration::from_secs(20)))
             .on_turn(move |report| {
                 if let Some(recall) = &report.recall {
-                    sender.send((recall.outcome.kind(), recall.exchanges)).unwrap();
+                    reported.lock().unwrap().push((recall.outcome.kind(), recall.exchanges));
                 }
             });
         let service = ChatHistoryLayer::with_options(store, OpenAi::new(), options).layer(ChatService::new(client));
@@ -74,7 +76,7 @@ impl Chat {
         let [.., before, input] = &prompt[..] else { panic!("{} messages", prompt.len()) };
         assert_eq!(input.text(), question);
         let recalled = before.text().starts_with("<earlier_messages").then(|| before.text().into_owned());
-        let (outcome, exchanges) = self.recalls.recv().unwrap();
+        let (outcome, exchanges) = self.recalls.lock().unwrap().pop().unwrap();
         assert_eq!(recalled.is_some(), exchanges > 0);
         (outcome, recalled)
     }
