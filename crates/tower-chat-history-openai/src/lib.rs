@@ -51,6 +51,7 @@
 //! | find the conversation in the request or the running task | [`OpenAi::id_from`], [`OpenAi::id_from_task`] |
 //! | resend the whole list of messages | [`OpenAi::input_mode`] |
 //! | summarize old turns with a second model | [`summarizer`] |
+//! | recall old messages by their meaning | `embedder`, `EmbeddingService` (feature `recall`) |
 //! | count tokens exactly | `tokens::Tiktoken`, `tokens::BpeOpenai` (features) |
 //! | convert messages | [`to_request_messages`], [`from_request_messages`] |
 //! | answer a repeated call from the log | [`to_response`] |
@@ -63,6 +64,7 @@
 //! | `tiktoken` | yes | `tokens::Tiktoken`: exact token counts, by tiktoken-rs |
 //! | `bpe-openai` | no | `tokens::BpeOpenai`: the same counts, by bpe-openai |
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
+//! | `recall` | no | `embedder`: vectors for the search of [recall](tower_chat_history::recall) by meaning |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
 //!
 //! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without these
@@ -84,6 +86,8 @@ pub mod client;
 mod convert;
 mod counter;
 mod deep;
+#[cfg(feature = "recall")]
+mod embeddings;
 mod error_type;
 mod fold;
 mod from_typed;
@@ -102,6 +106,8 @@ mod trace_context;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "recall")]
+pub use self::embeddings::{EmbeddingError, EmbeddingFuture, EmbeddingService, embedder};
 pub use self::{
     adapter::{OpenAi, TypedDraft},
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},

@@ -26,6 +26,8 @@ async fn requests_are_in_the_trace_of_their_turn() {
     the_parent_is_the_span_of_the_models_call(&traced).await;
     every_attempt_has_the_same_parent(&traced).await;
     without_a_turn_the_parent_is_the_callers_span(&traced).await;
+    #[cfg(feature = "recall")]
+    embeddings_are_in_the_trace_too(&traced).await;
     without_a_trace_there_is_no_header().await;
 }
 
@@ -69,6 +71,16 @@ async fn without_a_turn_the_parent_is_the_callers_span(traced: &Traced) {
     stateless.create(request()).instrument(caller()).await.unwrap();
     let callers: Vec<String> = traced.finished("caller")[before..].iter().map(parent).collect();
     assert_eq!(traceparents(&server), callers);
+}
+
+#[cfg(feature = "recall")]
+async fn embeddings_are_in_the_trace_too(traced: &Traced) {
+    let server = MockServer::start([]).await.unwrap();
+    let service = tower_chat_history_openai::EmbeddingService::new(Client::with_config(config(&server)), "small");
+    service.oneshot(vec!["a".to_owned()]).instrument(tracing::info_span!("embedding caller")).await.unwrap();
+    let callers: Vec<String> = traced.finished("embedding caller").iter().map(parent).collect();
+    let requests = server.embeddings().requests();
+    assert_eq!((callers.len(), requests[0].header("traceparent")), (1, callers.first().map(String::as_str)));
 }
 
 async fn without_a_trace_there_is_no_header() {

@@ -9,7 +9,8 @@
 //!
 //! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
 //! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
-//! [`check_chat_rules`] checks any prompt.
+//! [`check_chat_rules`] checks any prompt. The server also answers requests for embeddings, with vectors that count
+//! words ([`MockEmbeddings`]).
 //!
 //! # Example
 //!
@@ -71,7 +72,7 @@ mod server;
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
 #[cfg(feature = "server")]
-pub use self::server::{MockServer, RecordedRequest};
+pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},

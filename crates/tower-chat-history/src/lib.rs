@@ -75,7 +75,7 @@
 //! |---|---|
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
-//! | `recall` | [recall] by a search in the log (`recall::LogRecall`) |
+//! | `recall` | [recall] by a search in the log (`recall::LogRecall`), by words and by meaning, and as a tool |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

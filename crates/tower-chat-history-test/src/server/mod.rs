@@ -1,6 +1,7 @@
 //! A mock model over HTTP: an OpenAI-compatible server for tests.
 
 mod body;
+mod embeddings;
 mod recorded;
 mod routes;
 mod serve;
@@ -15,16 +16,17 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tower_chat_history_core::Message;
 
-pub use self::recorded::RecordedRequest;
+pub use self::{embeddings::MockEmbeddings, recorded::RecordedRequest};
 use crate::{lock::lock, replies::Replies};
 
 /// An OpenAI-compatible server on a free port of 127.0.0.1, for tests that include the HTTP client and the bytes on the
 /// wire.
 ///
-/// It serves `POST /v1/chat/completions`, Azure's `POST /openai/deployments/{any}/chat/completions`, and `GET
-/// /v1/models`. If the body has `"stream": true`, it replies with server-sent events. Any other path is a 404 with
-/// OpenAI's error object. Prompts that break the chat rules are refused, see [`Replies`]. Every chat request is
-/// recorded with its path, headers and body, including refused requests and retries.
+/// It serves `POST /v1/chat/completions`, `POST /v1/embeddings`, both of them under Azure's
+/// `/openai/deployments/{any}`, and `GET /v1/models`. If the body of a chat request has `"stream": true`, it replies
+/// with server-sent events. Any other path is a 404 with OpenAI's error object. Prompts that break the chat rules are
+/// refused, see [`Replies`]. Every chat request is recorded with its path, headers and body, including refused requests
+/// and retries. Requests for [embeddings](Self::embeddings) are recorded apart, and use none of the replies.
 ///
 /// Dropping the server stops it at once, with every connection. [`shutdown`](Self::shutdown) first completes the
 /// replies in progress. Delays use tokio's timer. Do not pause tokio's clock: it would advance whenever the runtime
@@ -64,6 +66,7 @@ pub struct MockServer {
 struct Shared {
     replies: Replies,
     requests: Mutex<Vec<RecordedRequest>>,
+    embeddings: MockEmbeddings,
 }
 
 impl MockServer {
@@ -81,7 +84,7 @@ impl MockServer {
     async fn start_with(replies: Replies) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { replies, requests: Mutex::default() });
+        let shared = Arc::new(Shared { replies, requests: Mutex::default(), embeddings: MockEmbeddings::default() });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(serve::serve(listener, routes::router(Arc::clone(&shared)), stopped));
         Ok(Self { address, shared, stop, task })
@@ -104,6 +107,12 @@ impl MockServer {
     #[must_use]
     pub fn replies(&self) -> &Replies {
         &self.shared.replies
+    }
+
+    /// Returns the embeddings API, to make its requests fail or to see them.
+    #[must_use]
+    pub fn embeddings(&self) -> &MockEmbeddings {
+        &self.shared.embeddings
     }
 
     /// Returns all chat requests so far, in order.

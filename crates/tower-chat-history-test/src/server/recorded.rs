@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tower_chat_history_core::Message;
 
-/// A chat request as a [`MockServer`](crate::MockServer) received it.
+/// A request for a chat completion or for embeddings, as a [`MockServer`](crate::MockServer) received it.
 ///
 /// `Debug` shows sizes only: no text, and no headers, which may contain an API key.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl RecordedRequest {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Returns the messages, each verbatim. They are empty if the body has no valid list of messages.
+    /// Returns the messages of a chat request, each verbatim. They are empty if the body has no valid list of messages.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.parsed().map(|body| body.messages).unwrap_or_default()

@@ -22,6 +22,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/openai/deployments/{deployment}/chat/completions", post(chat))
+        .route("/v1/embeddings", post(embeddings))
+        .route("/openai/deployments/{deployment}/embeddings", post(embeddings))
         .route("/v1/models", get(models))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
@@ -81,6 +83,14 @@ fn streamed(reply: &Reply, params: &RequestParams) -> Result<Response, NoReply> 
     let body = Body::from_stream(body::server_sent_events(reply.transcript(params)?));
     let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
     Ok((headers, body).into_response())
+}
+
+async fn embeddings(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let request = RecordedRequest::new(uri, headers, String::from_utf8_lossy(&body).into_owned());
+    match shared.embeddings.answer(request).await {
+        Ok(answer) => json_response(StatusCode::OK, answer),
+        Err(error) => failure(&error),
+    }
 }
 
 async fn models() -> Response {

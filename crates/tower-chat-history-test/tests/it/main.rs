@@ -1,6 +1,8 @@
 //! The test doubles.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
+#[cfg(feature = "server")]
+mod embeddings;
 mod fault_store;
 #[cfg(feature = "openai")]
 mod llm;

@@ -8,7 +8,7 @@ use tokio::{
 use tower_chat_history_test::{ApiFailure, Call, MockServer, Reply};
 
 /// Sends one request and reads until the connection closes. Returns the head, and the body as received.
-async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
+pub(super) async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let request =
         format!("{head} HTTP/1.1\r\nhost: mock\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
@@ -87,7 +87,8 @@ async fn errors_have_openais_shape() {
         (CHAT, json!({ "model": "m", "messages": [] }).to_string(), "400"),
         (CHAT, json!({ "model": "m", "messages": [message], "n": 129 }).to_string(), "400"),
         ("GET /v1/chat/completions", String::new(), "405"),
-        ("POST /v1/embeddings", String::new(), "404"),
+        ("POST /v1/embeddings", String::new(), "400"),
+        ("POST /v1/completions", String::new(), "404"),
     ] {
         let (head, answer) = exchange(&server, head, &body).await;
         assert!(head.starts_with(&format!("http/1.1 {status}")), "{head}");
@@ -97,5 +98,9 @@ async fn errors_have_openais_shape() {
     }
     let (_, models) = exchange(&server, "GET /v1/models", "").await;
     assert_eq!(serde_json::from_str::<Value>(&models).unwrap()["data"][0]["id"], "mock");
-    assert_eq!(server.requests().len(), 6, "only chat requests are recorded");
+    assert_eq!(
+        (server.requests().len(), server.embeddings().requests().len()),
+        (6, 1),
+        "other requests are not recorded"
+    );
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tower_chat_history_core::Attach;
-use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+use tower_chat_history_recall::{Analyzer, Ask, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 
@@ -17,8 +17,8 @@ const MAX_STEPS: usize = 4;
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
 /// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
-/// search by meaning.
+/// in its window has no index. [Other languages](super::Language) and the search [by meaning](crate::recall#by-meaning)
+/// are options of its [`StoredIndex`]. The crate [`tower_chat_history_recall`] has the details and the limits.
 ///
 /// ```
 /// use tower_chat_history::{
@@ -65,6 +65,13 @@ impl Recall for LogRecall {
             cost: request.cost,
         };
         let Searched::Found(found) = self.index.search(ask).await? else { return Ok(Recollection::nothing()) };
+        if let Meaning::Failed(error) = &found.meaning {
+            tracing::warn!(
+                error.type = error.kind(),
+                error = %error,
+                "searching by words only: the input has no vector that can be used"
+            );
+        }
         Ok(Recollection {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
@@ -75,7 +82,15 @@ impl Recall for LogRecall {
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         for _ in 0..MAX_STEPS {
             let PrepareRequest { conversation, revision, before } = request;
-            if !self.index.index(conversation, revision, before).await?.more {
+            let indexed = self.index.index(conversation, revision, before).await?;
+            if let Some(error) = &indexed.embedding {
+                tracing::warn!(
+                    error.type = error.kind(),
+                    error = %error,
+                    "messages are not found by meaning yet: they could not be embedded; a later turn retries"
+                );
+            }
+            if !indexed.more {
                 return Ok(false);
             }
         }
@@ -89,5 +104,95 @@ impl From<tower_chat_history_recall::RecallError> for RecallError {
             tower_chat_history_recall::RecallError::Store(error) => Self::Store(error),
             error => Self::search(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::service_fn;
+    use tower_chat_history_core::{ConversationId, HistoryStoreExt as _, Message, Revision, Seq};
+    use tower_chat_history_recall::EmbedError;
+
+    use super::{super::ServiceEmbedder, *};
+    use crate::{error::BoxError, memory::MemoryStore};
+
+    const BEFORE: Seq = Seq::new(90);
+
+    /// A log that names a dog at its beginning.
+    async fn log() -> (MemoryStore, ConversationId, Revision) {
+        let (store, id) = (MemoryStore::new(), ConversationId::new(["ann"]).unwrap());
+        let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
+        let turn = |n: usize| [Message::user(format!("Chapter {n}")), Message::assistant("Read.")];
+        messages.extend((0..100).flat_map(turn));
+        store.conversation(&id).import(messages).await.unwrap();
+        let revision = store.conversation(&id).revision().await.unwrap().unwrap();
+        (store, id, revision)
+    }
+
+    fn index<S>(store: &MemoryStore, service: S) -> StoredIndex
+    where
+        ServiceEmbedder<S>: tower_chat_history_recall::Embedder,
+        S: tower_service::Service<Vec<String>, Response = Vec<Vec<f32>>>,
+    {
+        StoredIndex::new(Arc::new(store.clone()), Analyzer::default())
+            .by_meaning(Arc::new(ServiceEmbedder::new(service, "m")))
+    }
+
+    /// Searches for the dog. Returns the error of the embedder, if it failed.
+    async fn search(index: StoredIndex, id: &ConversationId, revision: Revision) -> Option<EmbedError> {
+        let input = [Message::user("What is my dog called?")];
+        let cost = |message: &Message| message.bytes() as u64 / 4;
+        let ask = Ask {
+            conversation: id,
+            revision,
+            before: BEFORE,
+            input: &input,
+            already: &[],
+            allowance: 500,
+            cost: &cost,
+        };
+        let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("nothing was searched") };
+        let request = RecallRequest {
+            conversation: id,
+            revision,
+            before: BEFORE,
+            input: &input,
+            shown: &[],
+            allowance: 500,
+            cost: &cost,
+        };
+        let recalled = LogRecall::from(index).recall(request).await.unwrap().recalled;
+        assert!(recalled.as_ref().unwrap().message.text().contains("called Rex"), "words alone find it");
+        assert_eq!(recalled, found.recalled);
+        match found.meaning {
+            Meaning::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn words_decide_if_the_service_fails_or_returns_a_wrong_number_of_vectors() {
+        let (store, id, revision) = log().await;
+        let failing = service_fn(|_: Vec<String>| async { Err::<Vec<Vec<f32>>, _>(std::fmt::Error) });
+        let failed = search(index(&store, failing), &id, revision).await;
+        assert!(matches!(failed, Some(EmbedError::Failed(source)) if source.is::<std::fmt::Error>()));
+        let twice = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len() * 2]) });
+        let failed = search(index(&store, twice), &id, revision).await;
+        assert_eq!(failed, Some(EmbedError::Count { expected: 1, found: 2 }));
+    }
+
+    #[tokio::test]
+    async fn a_preparation_succeeds_without_vectors() {
+        let (store, id, revision) = log().await;
+        let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });
+        let recall = LogRecall::from(index(&store, none));
+        let request = PrepareRequest { conversation: &id, revision, before: BEFORE };
+        assert!(!recall.prepare(request).await.unwrap());
+        assert_eq!(search(recall.index, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
+
+        let right = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len()]) });
+        let recall = LogRecall::from(index(&store, right));
+        assert!(!recall.prepare(request).await.unwrap());
+        assert_eq!(search(recall.index, &id, revision).await, None);
     }
 }

@@ -4,6 +4,8 @@ mod error;
 #[cfg(feature = "recall")]
 mod log;
 mod options;
+#[cfg(feature = "recall")]
+mod service;
 
 use std::{fmt, sync::Arc};
 
@@ -11,9 +13,13 @@ use async_trait::async_trait;
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
 
 #[cfg(feature = "recall")]
-pub use self::log::LogRecall;
+#[doc(inline)]
+pub use tower_chat_history_recall::{Analyzer, Embedder, Language, SearchTool, StoredIndex};
+
 pub(crate) use self::options::LEAST_ALLOWANCE;
 pub use self::{error::RecallError, options::RecallOptions};
+#[cfg(feature = "recall")]
+pub use self::{log::LogRecall, service::ServiceEmbedder};
 
 /// Finds messages of a conversation that are before its window and matter to a new input.
 ///

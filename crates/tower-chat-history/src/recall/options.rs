@@ -50,7 +50,7 @@ impl RecallOptions {
     }
 
     /// Sets the timeout of a search. After it, the model is called without recalled messages. The default is 250
-    /// milliseconds.
+    /// milliseconds. Set a longer one for a search [by meaning](super#by-meaning), which calls a model.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -1,0 +1,151 @@
+//! Vectors made by a tower service.
+
+use std::{
+    error::Error,
+    fmt,
+    future::poll_fn,
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use tower_chat_history_recall::Embedder;
+use tower_service::Service;
+
+use crate::error::BoxError;
+
+/// Makes the vectors of a search [by meaning](crate::recall#by-meaning) with a tower service, usually a client of an
+/// embedding model with its own timeout, limits and retries.
+///
+/// The service takes texts, and returns one vector for each text, in order. `tower-chat-history-openai` has such a
+/// service for async-openai (feature `recall`).
+///
+/// For each call, the service is cloned, and the clone is polled until it is ready, and called. The original is never
+/// polled, so it holds no permit between calls. Errors of the service are returned unchanged. They are logged, so their
+/// text must not contain the texts.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tower_chat_history::{
+///     MemoryStore,
+///     recall::{Analyzer, LogRecall, ServiceEmbedder, StoredIndex},
+/// };
+///
+/// // In place of a client of an embedding model.
+/// let model = tower::service_fn(|texts: Vec<String>| async move {
+///     let vector = |text: &String| vec![text.len() as f32, 1.0];
+///     Ok::<Vec<Vec<f32>>, std::io::Error>(texts.iter().map(vector).collect())
+/// });
+/// let embedder = ServiceEmbedder::new(model, "lengths");
+///
+/// let index = StoredIndex::new(Arc::new(MemoryStore::new()), Analyzer::default());
+/// let recall = LogRecall::from(index.by_meaning(Arc::new(embedder)));
+/// # let _ = recall;
+/// ```
+pub struct ServiceEmbedder<S> {
+    /// The mutex makes the struct `Sync` even if the service is not. It is locked only for cloning.
+    service: Mutex<S>,
+    model: String,
+}
+
+impl<S> ServiceEmbedder<S> {
+    /// Creates an embedder that calls this service.
+    ///
+    /// The [name of the model](Embedder::model) must contain all that its vectors depend on, such as a number of
+    /// dimensions. Vectors of different names are stored apart.
+    pub fn new(service: S, model: impl Into<String>) -> Self
+    where
+        S: Service<Vec<String>, Response = Vec<Vec<f32>>>,
+    {
+        Self { service: Mutex::new(service), model: model.into() }
+    }
+}
+
+#[async_trait]
+impl<S> Embedder for ServiceEmbedder<S>
+where
+    S: Service<Vec<String>, Response = Vec<Vec<f32>>, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
+{
+    /// # Errors
+    ///
+    /// Returns the errors of the service.
+    async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        // The lock is held only for `clone`, which does not change the service. A poisoned lock is therefore safe to
+        // use.
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
+        service.call(texts).await.map_err(Into::into)
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+}
+
+impl<S> fmt::Debug for ServiceEmbedder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceEmbedder").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_test::{assert_pending, assert_ready};
+    use tower_test::mock;
+
+    use super::*;
+
+    fn texts(count: usize) -> Vec<String> {
+        (0..count).map(|number| format!("text {number}")).collect()
+    }
+
+    #[tokio::test]
+    async fn the_service_is_not_called_before_it_is_ready() {
+        let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
+        let embedder: Arc<dyn Embedder> = Arc::new(ServiceEmbedder::new(service, "small/3"));
+        assert_eq!(embedder.model(), "small/3");
+        handle.allow(0);
+        let mut vectors = tokio_test::task::spawn(embedder.embed(texts(2)));
+        assert_pending!(vectors.poll());
+        assert_pending!(tokio_test::task::spawn(handle.next_request()).poll());
+        handle.allow(1);
+        assert!(vectors.is_woken());
+        assert_pending!(vectors.poll());
+        let (sent, respond) = handle.next_request().await.unwrap();
+        assert_eq!(sent, texts(2));
+        respond.send_response(vec![vec![1.0], vec![2.0]]);
+        assert_eq!(assert_ready!(vectors.poll()).unwrap(), [[1.0], [2.0]]);
+    }
+
+    #[tokio::test]
+    async fn errors_are_passed_on_unchanged() {
+        let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
+        let embedder = ServiceEmbedder::new(service, "small");
+        let mut vectors = tokio_test::task::spawn(embedder.embed(texts(1)));
+        assert_pending!(vectors.poll());
+        handle.next_request().await.unwrap().1.send_error(fmt::Error);
+        assert!(assert_ready!(vectors.poll()).unwrap_err().is::<fmt::Error>());
+        handle.send_error(fmt::Error);
+        let closed = embedder.embed(texts(1)).await.unwrap_err();
+        assert!(closed.to_string().contains("an error occurred"), "error of readiness: {closed}");
+    }
+
+    #[tokio::test]
+    async fn texts_are_embedded_concurrently() {
+        let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
+        let embedder = ServiceEmbedder::new(service, "small");
+        let mut one = tokio_test::task::spawn(embedder.embed(texts(1)));
+        let mut other = tokio_test::task::spawn(embedder.embed(texts(2)));
+        assert_pending!(one.poll());
+        assert_pending!(other.poll());
+        let (_, first) = handle.next_request().await.unwrap();
+        let (_, second) = handle.next_request().await.unwrap();
+        second.send_response(vec![vec![2.0]; 2]);
+        first.send_response(vec![vec![1.0]]);
+        assert_eq!(assert_ready!(other.poll()).unwrap(), [[2.0], [2.0]]);
+        assert_eq!(assert_ready!(one.poll()).unwrap(), [[1.0]]);
+        assert_eq!(format!("{embedder:?}"), "ServiceEmbedder { model: \"small\", .. }");
+    }
+}
