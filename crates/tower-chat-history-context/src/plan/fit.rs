@@ -68,6 +68,10 @@ pub(super) fn fit(
     let lasting = search.is_lasting();
     if lasting && outcome.leave_out_recalled(&mut items) {
         search.sizes = log.sizes(&items, cost);
+        if !search.is_due() {
+            // The prompt still begins as before, up to the first of the messages that were left out.
+            return Ok(outcome.fit(items, &search, log.base, log.base));
+        }
     }
     let mut cleared_for_this_call = false;
     if let Some(clear) = budget.clear {
@@ -140,8 +144,8 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Leaves out the recalled messages of earlier turns, in this prompt and in the next ones: a stored compaction
-    /// changes the prompt's beginning anyway. Returns `false` if there are none.
+    /// Leaves out the recalled messages of earlier turns, in this prompt and in the next ones. Returns `false` if there
+    /// are none.
     fn leave_out_recalled(&mut self, items: &mut Vec<Item>) -> bool {
         let current_turn = self.log.seq(self.log.most.window);
         let all = items.len();
