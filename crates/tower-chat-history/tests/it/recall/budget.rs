@@ -92,8 +92,8 @@ async fn reserved_tokens_make_a_compaction_earlier() {
     assert_eq!(first, first_without, "nothing is reserved while the prompt contains the whole log");
     assert!(second <= second_without, "{second} {second_without}");
 
-    // 1,800 tokens with 54 reserved: an input that leaves 53 is one too many, and one that leaves 54 fits.
-    for (left, moved) in [(54, false), (53, true)] {
+    // 1,800 tokens with 64 reserved: an input that leaves 63 is one too many, and one that leaves 64 fits.
+    for (left, moved) in [(64, false), (63, true)] {
         let chat = Chat::new(ScriptedRecall::new(|_, _| Answer::Nothing));
         chat.until_moved().await;
         let window = chat.window().await;

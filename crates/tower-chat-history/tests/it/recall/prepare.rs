@@ -151,6 +151,19 @@ async fn the_turn_after_another_process_moved_the_window_prepares_searches() {
 }
 
 #[tokio::test]
+async fn the_turn_after_a_preparation_that_failed_or_has_work_left_prepares_again() {
+    for (preparation, again) in [(Preparation::HasMore, 1), (Preparation::Fails, 1), (Preparation::Ends, 0)] {
+        let chat = Chat::new(nothing().preparing(preparation.clone()));
+        chat.until_moved().await;
+        drain(&chat).await;
+        let before = chat.recall.prepared().len();
+        chat.turn("question").await;
+        drain(&chat).await;
+        assert_eq!(chat.recall.prepared().len(), before + again, "{preparation:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_preparation_runs_at_a_time_and_drain_waits_for_it() {
     let permits = Arc::new(Semaphore::new(0));
     let recall =
@@ -197,7 +210,7 @@ async fn a_preparation_that_fails_panics_or_hangs_harms_no_turn_and_is_tried_aga
         let recall = ScriptedRecall::new(|_, _| Answer::Unprepared(1_000)).preparing(preparation.clone());
         let chat = Chat::new(recall);
         chat.until_moved().await;
-        // The limit is four times the timeout of the store.
+        // The timeout of a preparation is 60 seconds.
         drain(&chat).await;
         let before = chat.recall.prepared().len();
         for number in 1..4 {

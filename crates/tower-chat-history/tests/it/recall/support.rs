@@ -42,6 +42,8 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub enum Preparation {
     Ends,
+    /// It ends, and has work left.
+    HasMore,
     Fails,
     Panics,
     /// It ends after a permit is there.
@@ -160,6 +162,7 @@ impl Recall for ScriptedRecall {
         self.preparing.fetch_sub(1, Relaxed);
         match self.preparation {
             Preparation::Ends | Preparation::Waits(_) => Ok(false),
+            Preparation::HasMore => Ok(true),
             Preparation::Fails => Err(RecallError::search("hush: the index is broken")),
             Preparation::Panics => panic!("the preparation panics on demand"),
         }
