@@ -82,19 +82,24 @@ impl Stage {
             }
             Self::Waiting(call, ahead) => (call, ahead),
             Self::Summarizing(planned, job) => {
-                return Ok(ControlFlow::Break(planned.summarized(*job).await?.begun().await));
+                let mut planned = Box::new(planned.summarized(*job).await?);
+                planned.recall().await;
+                return Ok(ControlFlow::Break(planned.begun()));
             }
         };
         let permit = match ahead.step(&call.engine, &call.conversation, &call.span).await? {
             ControlFlow::Continue(ahead) => return Ok(ControlFlow::Continue(Self::Waiting(call, ahead))),
             ControlFlow::Break(permit) => permit,
         };
-        let planned = Planned::of(*call, permit).await?;
+        let mut planned = Planned::of(*call, permit).await?;
         let summaries = planned.call.engine.shared.summaries.as_ref();
         let job = summaries.and_then(|summaries| summaries.wanted(&planned.call, &planned.loaded, &planned.turn));
         Ok(match job {
             Some(job) => ControlFlow::Continue(Self::Summarizing(Box::new(planned), Box::new(job))),
-            None => ControlFlow::Break(planned.begun().await),
+            None => {
+                planned.recall().await;
+                ControlFlow::Break(planned.begun())
+            }
         })
     }
 }
@@ -122,13 +127,18 @@ impl Planned {
         Ok(self)
     }
 
-    /// Recalls messages for the call, if there is something to recall, and begins the turn.
-    async fn begun(mut self) -> Turn {
-        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window)
-            && let Some(found) = recall.before_call(&self.call, window, &self.turn.plan).await
-        {
-            self.turn.add_recalled(found);
+    /// Recalls messages for the call, if there is something to recall.
+    async fn recall(&mut self) {
+        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window) {
+            // Calls without recall do not pay for the size of this future.
+            let search = Box::pin(recall.before_call(&self.call, window, &self.turn.plan));
+            if let Some(found) = search.await {
+                self.turn.add_recalled(found);
+            }
         }
+    }
+
+    fn begun(self) -> Turn {
         let Self { call, permit, loaded, mut turn, since_last, loaded_positions } = self;
         // `loaded` already contains the pending summary, which is not stored yet.
         let now = match turn.pending {
