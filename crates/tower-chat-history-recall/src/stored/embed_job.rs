@@ -95,7 +95,7 @@ impl StoredIndex {
         incarnation: Incarnation,
         next: Seq,
     ) -> Result<u64, Stop> {
-        let names: Vec<AttachmentName> = self.former_models.iter().flat_map(|names| names.all(next)).collect();
+        let names: Vec<AttachmentName> = self.former_vectors().flat_map(|names| names.all(next)).collect();
         self.remove_named(id, incarnation, &names).await
     }
 }

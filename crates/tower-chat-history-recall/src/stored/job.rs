@@ -98,7 +98,7 @@ impl StoredIndex {
             return Ok(done);
         }
         done.blocks = u32::try_from(ranges.len()).unwrap_or(u32::MAX);
-        let others = self.by_meaning.is_some() || !self.former.is_empty() || !self.former_models.is_empty();
+        let others = self.by_meaning.is_some() || !self.former.is_empty() || self.former_vectors().next().is_some();
         done.more = due.next().is_some() || others;
         for range in &ranges {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));

@@ -17,7 +17,7 @@ mod scan;
 mod search;
 mod vectors;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::Attach;
 
@@ -109,7 +109,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   at most 4 MiB. Passages after these have none, and are found by words only.
 /// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
 /// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
-#[derive(Clone, Debug)]
+/// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
+#[derive(Clone)]
 pub struct StoredIndex {
     store: Arc<dyn Attach>,
     analyzer: Analyzer,
@@ -118,6 +119,7 @@ pub struct StoredIndex {
     former: Arc<[TermNames]>,
     scan_limit: usize,
     by_meaning: Option<ByMeaning>,
+    least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
     done: Arc<Done>,
 }
@@ -139,6 +141,7 @@ impl StoredIndex {
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
             by_meaning: None,
+            least_cosine: None,
             former_models: Arc::new([]),
             done: Arc::default(),
         }
@@ -167,22 +170,21 @@ impl StoredIndex {
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let names = VectorNames::new(embedder.model());
-        self.by_meaning = Some(ByMeaning { embedder, names, least_cosine: None });
+        self.by_meaning = Some(ByMeaning { embedder, names });
         self
     }
 
     /// Sets the cosine from which a passage opens the gate, because its meaning is near enough. The default is none, so
-    /// only words open it. It depends on the model. Call this after [`by_meaning`](Self::by_meaning).
+    /// only words open it. It depends on the model, and has no effect without [one](Self::by_meaning).
     #[must_use]
-    pub fn least_cosine(mut self, cosine: f64) -> Self {
-        if let Some(by_meaning) = &mut self.by_meaning {
-            by_meaning.least_cosine = Some(cosine);
-        }
+    pub const fn least_cosine(mut self, cosine: f64) -> Self {
+        self.least_cosine = Some(cosine);
         self
     }
 
     /// Names models that were used before, by their [names](Embedder::model). When a conversation is indexed, their
-    /// vectors are removed, as those of [former analyzers](Self::former_analyzers).
+    /// vectors are removed, as the records of [former analyzers](Self::former_analyzers). The model that is
+    /// [used](Self::by_meaning) is not a former one, also if it is named.
     #[must_use]
     pub fn former_models<T: AsRef<str>>(mut self, models: impl IntoIterator<Item = T>) -> Self {
         self.former_models = models.into_iter().map(|model| VectorNames::new(model.as_ref())).collect();
@@ -205,5 +207,20 @@ impl StoredIndex {
     #[must_use]
     pub const fn analyzer(&self) -> &Analyzer {
         &self.analyzer
+    }
+    /// Returns the names of former models, without the one that is used.
+    fn former_vectors(&self) -> impl Iterator<Item = &VectorNames> {
+        let current = self.by_meaning.as_ref().map(|by_meaning| &by_meaning.names);
+        self.former_models.iter().filter(move |names| Some(*names) != current)
+    }
+}
+
+impl fmt::Debug for StoredIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredIndex")
+            .field("analyzer", &self.analyzer.id())
+            .field("scan_limit", &self.scan_limit)
+            .field("model", &self.by_meaning.as_ref().map(|by_meaning| by_meaning.embedder.model()))
+            .finish_non_exhaustive()
     }
 }

@@ -105,7 +105,7 @@ impl StoredIndex {
     /// Embeds the input, if vectors are used and can matter.
     async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Option<Result<MeaningQuery, EmbedError>> {
         let by_meaning = self.by_meaning.as_ref()?;
-        if by_meaning.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
+        if self.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
             return None;
         }
         Some(by_meaning.query(ask.input, ask.before).await)
@@ -151,7 +151,8 @@ impl StoredIndex {
                 self.done.suspect_vectors(id, *start);
             }
             damaged += nearest.damaged.len();
-            ranking.gate.open |= self.by_meaning.as_ref().is_some_and(|by_meaning| by_meaning.opens(&nearest.hits));
+            let nearest_score = nearest.hits.first().map(|hit| hit.score);
+            ranking.gate.open |= self.least_cosine.zip(nearest_score).is_some_and(|(least, score)| score >= least);
             if matches!(nearest.meaning, Meaning::Compared { .. }) {
                 ranking = ranking.fused_with(&nearest.hits);
             }

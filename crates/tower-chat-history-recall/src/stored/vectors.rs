@@ -31,11 +31,10 @@ pub(super) const AROUND_VECTOR: usize = 24;
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) names: VectorNames,
-    pub(super) least_cosine: Option<f64>,
 }
 
 /// The names of the vectors of a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VectorNames(String);
 
 /// The input of a call as a vector.
@@ -93,12 +92,6 @@ impl ByMeaning {
         let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
         let names = segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect();
         Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
-    }
-
-    /// Returns `true` if a hit is near enough to open the gate.
-    pub(super) fn opens(&self, hits: &[Hit]) -> bool {
-        let best = hits.first().map(|hit| hit.score);
-        self.least_cosine.zip(best).is_some_and(|(least, best)| best >= least)
     }
 }
 

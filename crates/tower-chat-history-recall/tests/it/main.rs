@@ -10,5 +10,6 @@ mod search;
 mod select;
 mod store_index;
 mod store_meaning;
+mod store_settings;
 mod stored;
 mod tool;

@@ -15,7 +15,7 @@ use crate::{
 
 /// Counts words of two subjects, so texts on a subject are near even if they share no word.
 #[derive(Debug, Default)]
-struct Subjects {
+pub(crate) struct Subjects {
     model: &'static str,
     batches: Mutex<Vec<usize>>,
     mode: Mutex<Mode>,
@@ -33,7 +33,7 @@ enum Mode {
 }
 
 impl Subjects {
-    fn new(model: &'static str) -> Arc<Self> {
+    pub(crate) fn new(model: &'static str) -> Arc<Self> {
         Arc::new(Self { model, ..Self::default() })
     }
 
@@ -41,7 +41,7 @@ impl Subjects {
         *self.mode.lock().unwrap() = mode;
     }
 
-    fn embedded(&self) -> usize {
+    pub(crate) fn embedded(&self) -> usize {
         self.batches.lock().unwrap().iter().sum()
     }
 }
@@ -80,7 +80,7 @@ fn index(store: &Halting, embedder: &Arc<Subjects>) -> StoredIndex {
 }
 
 /// A log in which Rex is named at position 5, as no animal.
-async fn chat(len: usize) -> Chat {
+pub(crate) async fn chat(len: usize) -> Chat {
     let chat = Chat::new();
     let text = |number: usize| match number {
         5 => "Rex barked at the postman.".to_owned(),
@@ -91,7 +91,7 @@ async fn chat(len: usize) -> Chat {
     chat
 }
 
-const QUESTION: &str = "Is note8 about an animal?";
+pub(crate) const QUESTION: &str = "Is note8 about an animal?";
 
 #[tokio::test]
 async fn messages_of_the_same_meaning_are_found() {
