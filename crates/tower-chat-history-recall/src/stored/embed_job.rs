@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use tower_chat_history_core::{
-    Attachment, AttachmentKey, AttachmentName, ConversationId, Incarnation, Recorded, Revision, Seq,
-};
+use tower_chat_history_core::{Attachment, AttachmentKey, ConversationId, Incarnation, Recorded, Revision, Seq};
 
 use super::{
     StoredIndex,
@@ -38,10 +36,7 @@ impl StoredIndex {
     ) -> Result<(), Stop> {
         let Some(by_meaning) = &self.by_meaning else { return Ok(()) };
         let names = &by_meaning.names;
-        if let Some(start) = self.done.take_suspect_vectors(id) {
-            self.store.attach(id, incarnation, &names.keys(start), &[]).await?;
-            done.removed += 1;
-        }
+        done.removed += self.remove_suspect_vectors(id, incarnation, names).await?;
         let read = self.store.attachments(id, &[names.made()], MAX_INDEX_BYTES).await?;
         let revision = within(read.revision, Some(incarnation))?;
         done.removed += self.remove_vectors_before(id, revision, names, &read.attachments).await?;
@@ -86,17 +81,6 @@ impl StoredIndex {
         let keys: Vec<AttachmentKey> = before.flat_map(|mark| names.keys(mark.range.start)).collect();
         self.remove(id, revision.incarnation(), &keys).await?;
         Ok(keys.len() as u64 / 2)
-    }
-
-    /// Removes the vectors of former models. Returns the number of records.
-    pub(super) async fn remove_former_vectors(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        next: Seq,
-    ) -> Result<u64, Stop> {
-        let names: Vec<AttachmentName> = self.former_vectors().flat_map(|names| names.all(next)).collect();
-        self.remove_named(id, incarnation, &names).await
     }
 }
 

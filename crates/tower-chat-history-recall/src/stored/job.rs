@@ -9,7 +9,6 @@ use super::{
     embedder::EmbedError,
     error::{RecallError, Stop},
     merge::full_segments,
-    records::Damaged,
     search::whole_blocks,
 };
 use crate::index::{IndexPart, RecordName};
@@ -63,13 +62,13 @@ impl StoredIndex {
     ) -> Result<Indexed, RecallError> {
         let within = revision.first()..before.min(revision.next());
         let (incarnation, end) = (revision.incarnation(), IndexPart::block_start(within.end));
-        if end <= IndexPart::block_start(within.start) || self.done.has(conversation, incarnation, end) {
+        if end <= IndexPart::block_start(within.start) || self.progress.has_indexed(conversation, incarnation, end) {
             return Ok(Indexed::default());
         }
         match self.step(conversation, incarnation, end).await {
             Ok(indexed) => {
                 if !indexed.more && indexed.embedding.is_none() {
-                    self.done.remember(conversation, incarnation, end);
+                    self.progress.set_indexed(conversation, incarnation, end);
                 }
                 Ok(indexed)
             }
@@ -80,25 +79,22 @@ impl StoredIndex {
 
     /// Makes a step for the blocks before `end`.
     async fn step(&self, id: &ConversationId, incarnation: Incarnation, end: Seq) -> Result<Indexed, Stop> {
+        let mut done = Indexed { removed: self.remove_suspects(id, incarnation).await?, ..Indexed::default() };
         let (revision, mut parts) = self.parts(id, Some(incarnation), &[]).await?;
-        if let Some(start) = self.done.take_suspect(id) {
-            parts.damage(Damaged { start, segment: true });
-        }
-        let mut done = Indexed { removed: self.remove_useless(id, revision, &parts).await?, ..Indexed::default() };
+        done.removed += self.remove_useless(id, revision, &parts).await?;
         let within = whole_blocks(&(revision.first()..end.min(revision.next())));
         let mut due = parts.index.due(parts.known_part(within));
         let ranges: Vec<Range<Seq>> = due.by_ref().take(MAX_BLOCKS).collect();
         if ranges.is_empty() {
             done.more = self.merge_next(id, revision, &parts, &mut done).await?;
             if !done.more {
-                done.removed += self.remove_former(id, incarnation).await?;
-                done.removed += self.remove_former_vectors(id, incarnation, revision.next()).await?;
+                done.removed += self.remove_former(id, revision).await?;
                 self.embed_step(id, incarnation, end, &mut done).await?;
             }
             return Ok(done);
         }
         done.blocks = u32::try_from(ranges.len()).unwrap_or(u32::MAX);
-        let others = self.by_meaning.is_some() || !self.former.is_empty() || self.former_vectors().next().is_some();
+        let others = self.by_meaning.is_some() || !self.has_removed_former(id, incarnation);
         done.more = due.next().is_some() || others;
         for range in &ranges {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));

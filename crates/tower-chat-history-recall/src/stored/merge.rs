@@ -140,7 +140,10 @@ pub(super) fn full_segments(parts: &Parts, first: Seq) -> Vec<Vec<&IndexPart>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{analyzer::Analyzer, stored::names::TermNames};
+    use crate::{
+        analyzer::Analyzer,
+        stored::{names::TermNames, records::Decoding},
+    };
 
     use super::*;
 
@@ -154,7 +157,9 @@ mod tests {
             names.attachment(&part, record)
         };
         let attachments: Vec<Attachment> = blocks.into_iter().map(block).collect();
-        Parts::read(&analyzer, &names, &attachments, &[], cut)
+        let mut decoding = Decoding::new(&analyzer, &names, &attachments, &[], cut);
+        attachments.iter().for_each(|attachment| decoding.push(attachment));
+        decoding.finish()
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The index next to a log in a store: its search, and the steps that make it.
 
 mod ask;
-mod done;
 mod embed_job;
 mod embedder;
 mod error;
@@ -10,12 +9,15 @@ mod job;
 mod merge;
 mod names;
 mod pause;
+mod progress;
 mod read;
 mod records;
 mod remove;
 mod scan;
 mod search;
+mod suspects;
 mod vectors;
+mod verify;
 
 use std::{fmt, sync::Arc};
 
@@ -27,14 +29,15 @@ pub use self::{
     error::RecallError,
     job::Indexed,
 };
-use self::{
-    done::Done,
-    names::TermNames,
-    vectors::{ByMeaning, VectorNames},
-};
 pub(crate) use self::{
     error::Stop,
     search::{Ranked, Scope},
+};
+use self::{
+    names::TermNames,
+    progress::Progress,
+    suspects::Suspects,
+    vectors::{ByMeaning, VectorNames},
 };
 use crate::{analyzer::Analyzer, gate::Gate};
 
@@ -121,7 +124,8 @@ pub struct StoredIndex {
     by_meaning: Option<ByMeaning>,
     least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
-    done: Arc<Done>,
+    progress: Arc<Progress>,
+    suspects: Arc<Suspects>,
 }
 
 impl StoredIndex {
@@ -143,7 +147,8 @@ impl StoredIndex {
             by_meaning: None,
             least_cosine: None,
             former_models: Arc::new([]),
-            done: Arc::default(),
+            progress: Arc::default(),
+            suspects: Arc::default(),
         }
     }
 
@@ -170,6 +175,7 @@ impl StoredIndex {
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let names = VectorNames::new(embedder.model());
+        self.progress = Arc::default();
         self.by_meaning = Some(ByMeaning { embedder, names });
         self
     }
@@ -187,6 +193,7 @@ impl StoredIndex {
     /// [used](Self::by_meaning) is not a former one, also if it is named.
     #[must_use]
     pub fn former_models<T: AsRef<str>>(mut self, models: impl IntoIterator<Item = T>) -> Self {
+        self.progress = Arc::default();
         self.former_models = models.into_iter().map(|model| VectorNames::new(model.as_ref())).collect();
         self
     }
@@ -197,6 +204,7 @@ impl StoredIndex {
     /// Name an analyzer only when no process uses it any more: otherwise its index is made and removed again and again.
     #[must_use]
     pub fn former_analyzers<T: AsRef<str>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
+        self.progress = Arc::default();
         let current = self.analyzer.id();
         let former = ids.into_iter().filter(|id| id.as_ref() != current);
         self.former = former.map(|id| TermNames::new(id.as_ref())).collect();

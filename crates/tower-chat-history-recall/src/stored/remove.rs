@@ -39,14 +39,28 @@ impl StoredIndex {
         Ok(removed)
     }
 
-    /// Removes the records of former analyzers. Returns their number.
-    pub(super) async fn remove_former(&self, id: &ConversationId, incarnation: Incarnation) -> Result<u64, Stop> {
-        let names: Vec<AttachmentName> = self.former.iter().flat_map(|names| names.all().cloned()).collect();
-        self.remove_named(id, incarnation, &names).await
+    /// Returns `true` if no records of former analyzers and models are left to remove, as far as it is remembered.
+    pub(super) fn has_removed_former(&self, id: &ConversationId, incarnation: Incarnation) -> bool {
+        let none = self.former.is_empty() && self.former_vectors().next().is_none();
+        none || self.progress.has_cleaned(id, incarnation)
+    }
+
+    /// Removes the records of former analyzers and models, unless that was done already. Returns their number.
+    pub(super) async fn remove_former(&self, id: &ConversationId, revision: Revision) -> Result<u64, Stop> {
+        let incarnation = revision.incarnation();
+        if self.has_removed_former(id, incarnation) {
+            return Ok(0);
+        }
+        let terms = self.former.iter().flat_map(|names| names.all().cloned());
+        let names: Vec<AttachmentName> =
+            terms.chain(self.former_vectors().flat_map(|names| names.all(revision.next()))).collect();
+        let removed = self.remove_named(id, incarnation, &names).await?;
+        self.progress.set_cleaned(id, incarnation);
+        Ok(removed)
     }
 
     /// Removes all records with these names. Returns their number.
-    pub(super) async fn remove_named(
+    async fn remove_named(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,

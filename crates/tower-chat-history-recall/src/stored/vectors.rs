@@ -8,12 +8,13 @@ use super::{
     ask::Meaning,
     embedder::{EmbedError, Embedder, embed},
     names::{hash_of, named},
+    pause::pause,
 };
 use crate::{
     index::IndexPart,
     passage::{ends, text_of},
     search::{Hit, Search},
-    vectors::{Vector, VectorBlock},
+    vectors::{self, Vector, VectorBlock},
 };
 
 /// The most vectors that are compared: the newest ones.
@@ -96,28 +97,26 @@ impl ByMeaning {
 }
 
 impl MeaningQuery {
-    /// Returns the messages of a range that are nearest, by these attachments.
-    pub(super) fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
+    /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
+    pub(super) async fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
         let mut stored: Vec<&Attachment> =
             attachments.iter().filter(|attachment| self.names.contains(&attachment.name)).collect();
         stored.sort_by_key(|attachment| std::cmp::Reverse(attachment.range.start));
-        let (mut blocks, mut damaged, mut left, mut other) = (Vec::new(), Vec::new(), MAX_VECTORS, None);
+        let (mut nearest, mut damaged, mut compared, mut other) = (vectors::Nearest::default(), Vec::new(), 0, None);
         for attachment in stored {
             match VectorBlock::decode(&attachment.body) {
                 Ok(block) if block.is_empty() => {}
                 Ok(block) if block.dimension() != self.vector.dimension() => other = Some(block.dimension()),
-                Ok(block) => match left.checked_sub(block.len()) {
-                    Some(rest) => {
-                        left = rest;
-                        blocks.push(block);
-                    }
-                    None => break,
-                },
+                Ok(block) if compared + block.len() > MAX_VECTORS => break,
+                Ok(block) => {
+                    compared += block.len();
+                    nearest.add(&block, &self.vector, within);
+                }
                 Err(_) => damaged.push(attachment.range.start),
             }
+            pause().await;
         }
-        let hits = VectorBlock::nearest(&blocks, &self.vector, within, Search::LIMIT);
-        let compared = blocks.iter().map(VectorBlock::len).sum::<usize>();
+        let hits = nearest.hits(Search::LIMIT);
         let meaning = match other {
             Some(expected) if compared == 0 => {
                 Meaning::Failed(EmbedError::Dimension { expected, found: self.vector.dimension() })

@@ -8,6 +8,7 @@ mod logs;
 mod meaning;
 mod search;
 mod select;
+mod store_damage;
 mod store_index;
 mod store_meaning;
 mod store_settings;
