@@ -7,7 +7,7 @@ use tower_chat_history_core::{Attachment, ConversationId, Incarnation, Revision,
 use super::{
     StoredIndex,
     embedder::EmbedError,
-    error::{RecallError, Stop},
+    error::{IndexError, Stop},
     merge::full_segments,
     search::whole_blocks,
 };
@@ -48,8 +48,8 @@ impl StoredIndex {
     /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no
     /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
-    /// A step can be repeated, and stopped at any await, and several processes may make the same step: a search finds
-    /// the same after each write.
+    /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each write,
+    /// a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl StoredIndex {
         conversation: &ConversationId,
         revision: Revision,
         before: Seq,
-    ) -> Result<Indexed, RecallError> {
+    ) -> Result<Indexed, IndexError> {
         let within = revision.first()..before.min(revision.next());
         let (incarnation, end) = (revision.incarnation(), IndexPart::block_start(within.end));
         if end <= IndexPart::block_start(within.start) || self.progress.has_indexed(conversation, incarnation, end) {

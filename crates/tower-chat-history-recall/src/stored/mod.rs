@@ -26,7 +26,7 @@ use tower_chat_history_core::Attach;
 pub use self::{
     ask::{Ask, Found, Meaning, Searched},
     embedder::{EmbedError, Embedder},
-    error::RecallError,
+    error::IndexError,
     job::Indexed,
 };
 pub(crate) use self::{
@@ -44,8 +44,9 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// The index of conversations in a store, and the search in them.
 ///
 /// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
-/// its words need. Exchanges that are not indexed yet are read from the log, so the result does not depend on the
-/// index. The [index](Self::index) is made in steps, in the background, for exchanges that have left the window. So an
+/// its words need. The newest exchanges that are not indexed yet are read from the log. So up to a
+/// [limit](Self::scan_limit) of 512 such exchanges, the result does not depend on the index. Older ones that are not
+/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left the window. So an
 /// append costs nothing, and neither does a conversation whose whole log is in the window.
 ///
 /// Cloning only increments reference counts.
@@ -102,16 +103,23 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///
 /// # Limits
 ///
-/// - A search reads at most 32 MiB of the index and at most [512](Self::scan_limit) exchanges of the log that are not
-///   indexed, the newest ones, with at most 16 MiB. [`Found::unsearched`] is the number of the others.
+/// - A search reads at most 32 MiB of the index, and at most 64 MiB together with vectors.
+/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones, with at
+///   most 16 MiB. [`Found::unsearched`] is the number of the others.
 /// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
 ///   Only hostile text has such blocks, because an exchange has at most 128 passages.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
-/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have
-///   at most 4 MiB. Passages after these have none, and are found by words only.
-/// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
-/// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
+/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges, as far as the bytes that are
+///   read allow it. A vector has at most 8,192 numbers, and a byte for each. The vectors of a block have at most 4 MiB.
+///   Passages after these have none, and are found by words only.
+/// - A part of the index that cannot be read counts as absent: its exchanges are not indexed, and the next step of the
+///   index replaces it. Damage is found by the search that reads the damaged record. A damaged record that still is
+///   a valid one is not found.
+/// - Both futures pause after each page of the log that is indexed, each 64 KiB of records that are decoded, each block
+///   of vectors, each table that is merged, and each rendering, so they can run on a runtime's threads. The scores of a
+///   search and the costs of the messages that it selects from are computed without a pause. The futures need no
+///   particular runtime.
 /// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
 #[derive(Clone)]
 pub struct StoredIndex {
@@ -202,6 +210,7 @@ impl StoredIndex {
     /// records are removed.
     ///
     /// Name an analyzer only when no process uses it any more: otherwise its index is made and removed again and again.
+    /// This index and its clones look for such records once per conversation and incarnation, unless they forget it.
     #[must_use]
     pub fn former_analyzers<T: AsRef<str>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.progress = Arc::default();

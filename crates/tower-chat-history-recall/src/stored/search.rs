@@ -8,7 +8,7 @@ use super::{
     StoredIndex,
     ask::{Ask, Found, Meaning, Searched},
     embedder::EmbedError,
-    error::{RecallError, Stop},
+    error::{IndexError, Stop},
     fit::fit,
     pause::pause,
     suspects::Suspect,
@@ -58,7 +58,7 @@ impl StoredIndex {
     /// # Errors
     ///
     /// Returns an error if the store fails.
-    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, RecallError> {
+    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, IndexError> {
         let query = Query::of_input(&self.analyzer, ask.input);
         if query.is_empty() || ask.before <= ask.revision.first() || ask.allowance == 0 {
             return Ok(Searched::Nothing);
@@ -88,7 +88,7 @@ impl StoredIndex {
         let needed = selector.needed(ranking);
         let exchanges = self.picked(ask.conversation, ranked.incarnation, &needed, &ranked.exchanges).await?;
         pause().await;
-        let fitted = fit(ask, selector, ranking, &exchanges);
+        let fitted = fit(ask, selector, ranking, &exchanges).await;
         let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
         let cited = recalled.iter().flat_map(|recalled| &recalled.citations);
         Ok(Found {

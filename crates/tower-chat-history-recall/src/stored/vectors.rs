@@ -27,7 +27,8 @@ const MAX_QUERY_BYTES: usize = 4096;
 pub(super) const AROUND_VECTOR: usize = 24;
 
 /// The model, and the names of its attachments: `vectors/<hash of its name>/<number of the segment>` for vectors, and
-/// `vectors/<hash of its name>/made` for the ranges that have some, so that these can be read alone.
+/// `vectors/<hash of its name>/made`, which marks the ranges that have vectors, so a step can find them without reading
+/// vectors.
 #[derive(Clone, Debug)]
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,

@@ -56,3 +56,20 @@ async fn debug_shows_settings_and_no_conversations() {
         format!("StoredIndex {{ analyzer: {:?}, scan_limit: 7, model: Some(\"subjects\"), .. }}", analyzer.id());
     assert_eq!(format!("{index:?}"), expected);
 }
+
+#[tokio::test]
+async fn former_records_are_looked_for_once() {
+    let chat = chat(100).await;
+    let index = new(&chat).former_analyzers(["another"]).former_models(["other"]);
+    assert!(chat.step(&index, Seq::new(90)).await.more, "they are looked for after the words");
+    let calls = chat.store.calls();
+    assert!(!chat.step(&index, Seq::new(90)).await.more);
+    assert_eq!(chat.store.calls() - calls, 2);
+    chat.say((0..100).map(|number| format!("later {number}"))).await;
+    let calls = chat.store.calls();
+    let done = chat.step(&index, Seq::new(190)).await;
+    assert_eq!((done.blocks, done.more), (1, false));
+    let again = new(&chat).former_analyzers(["another"]);
+    assert_eq!(chat.step(&again, Seq::new(190)).await.blocks, 0);
+    assert!(chat.store.calls() - calls >= 4, "another process looks for them");
+}

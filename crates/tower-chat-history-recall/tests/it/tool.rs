@@ -116,7 +116,7 @@ async fn mistakes_and_absent_conversations_have_answers() {
     assert_eq!(tool.call(&chat.id, r#"{"query":"dog"}"#).await.unwrap(), "Nothing was found.");
     chat.store.halt_after(0);
     let error = tool.call(&chat.id, r#"{"query":"cat"}"#).await.unwrap_err();
-    assert!(matches!(&error, ToolError::Recall(error) if error.kind() == "unavailable") && error.answer().is_none());
+    assert!(matches!(&error, ToolError::Index(error) if error.kind() == "unavailable") && error.answer().is_none());
 }
 
 proptest! {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history_core::Attach;
-use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+use tower_chat_history_core::{Attach, StoreError};
+use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 
@@ -17,7 +17,9 @@ const MAX_STEPS: usize = 4;
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
 /// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
+/// in its window has no index. If an embedder fails or the index is damaged, a warning is logged, and the search goes on
+/// without it. A search in a conversation that was deleted or cut back since it was loaded returns
+/// [`StoreError::Gone`]. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
 /// search by meaning.
 ///
 /// ```
@@ -64,7 +66,12 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
-        let Searched::Found(found) = self.index.search(ask).await? else { return Ok(Recollection::nothing()) };
+        let found = match self.index.search(ask).await? {
+            Searched::Found(found) => found,
+            Searched::Gone => return Err(StoreError::Gone.into()),
+            _ => return Ok(Recollection::nothing()),
+        };
+        warn(&found);
         Ok(Recollection {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
@@ -75,7 +82,12 @@ impl Recall for LogRecall {
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         for _ in 0..MAX_STEPS {
             let PrepareRequest { conversation, revision, before } = request;
-            if !self.index.index(conversation, revision, before).await?.more {
+            let indexed = self.index.index(conversation, revision, before).await?;
+            if let Some(error) = indexed.embedding {
+                tracing::warn!(error.type = error.kind(), vectors = indexed.vectors, "vectors could not be made");
+                return Err(RecallError::search(error));
+            }
+            if !indexed.more {
                 return Ok(false);
             }
         }
@@ -83,11 +95,97 @@ impl Recall for LogRecall {
     }
 }
 
-impl From<tower_chat_history_recall::RecallError> for RecallError {
-    fn from(error: tower_chat_history_recall::RecallError) -> Self {
+/// Logs what a search did without.
+fn warn(found: &Found) {
+    if let Meaning::Failed(error) = &found.meaning {
+        tracing::warn!(error.type = error.kind(), "a search by meaning failed; words were searched");
+    }
+    if found.damaged > 0 {
+        tracing::warn!(
+            damaged = found.damaged,
+            unsearched = found.unsearched,
+            "parts of an index are damaged; their exchanges were read from the log as far as the limit allows"
+        );
+    }
+}
+
+impl From<IndexError> for RecallError {
+    fn from(error: IndexError) -> Self {
         match error {
-            tower_chat_history_recall::RecallError::Store(error) => Self::Store(error),
+            IndexError::Store(error) => Self::Store(error),
             error => Self::search(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{
+        ConversationId, HistoryStore, HistoryStoreExt, Message, Revision, Seq, testing::shorthand::conversation,
+    };
+    use tower_chat_history_recall::Embedder;
+
+    use crate::{error::BoxError, memory::MemoryStore};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Down;
+
+    #[async_trait]
+    impl Embedder for Down {
+        async fn embed(&self, _: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
+            Err("down".into())
+        }
+
+        fn model(&self) -> &'static str {
+            "down"
+        }
+    }
+
+    async fn chat() -> (MemoryStore, ConversationId, Revision) {
+        let (store, id) = (MemoryStore::new(), conversation("log-recall"));
+        let messages = (0..100).flat_map(|n| [Message::user(format!("note{n}")), Message::assistant("Noted.")]);
+        store.conversation(&id).import(messages.collect::<Vec<Message>>()).await.unwrap();
+        let revision = store.conversation(&id).revision().await.unwrap().unwrap();
+        (store, id, revision)
+    }
+
+    async fn recall(
+        recall: &LogRecall,
+        conversation: &ConversationId,
+        revision: Revision,
+    ) -> Result<bool, RecallError> {
+        let request = RecallRequest {
+            conversation,
+            revision,
+            before: Seq::new(90),
+            input: &[Message::user("Which note7?")],
+            shown: &[],
+            allowance: 900,
+            cost: &|message| message.bytes() as u64,
+        };
+        Ok(recall.recall(request).await?.recalled.is_some())
+    }
+
+    #[tokio::test]
+    async fn a_failing_embedder_is_an_error_of_the_preparation_only() {
+        let (store, id, revision) = chat().await;
+        let index = StoredIndex::new(Arc::new(store), Analyzer::default()).by_meaning(Arc::new(Down));
+        let log = LogRecall::from(index);
+        let request = PrepareRequest { conversation: &id, revision, before: Seq::new(90) };
+        assert_eq!(log.prepare(request).await.unwrap_err().kind(), "search");
+        assert!(recall(&log, &id, revision).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_is_gone_is_an_error() {
+        let (store, id, revision) = chat().await;
+        let log = LogRecall::new(store.clone());
+        assert!(recall(&log, &id, revision).await.unwrap());
+        store.delete(&id).await.unwrap();
+        assert_eq!(recall(&log, &id, revision).await.unwrap_err().kind(), StoreError::Gone.kind());
+        let request = PrepareRequest { conversation: &id, revision, before: Seq::new(90) };
+        assert!(!log.prepare(request).await.unwrap(), "nothing is left to do");
     }
 }
