@@ -11,8 +11,8 @@ use crate::{
     shown::{render, render_exchange, render_frame, render_message},
 };
 
-/// The most bytes of a token. A message with more than 64 bytes per token of the allowance cannot fit, so its tokens are
-/// not counted.
+/// The most bytes of a token. A message with more than 64 bytes per token of the allowance cannot fit, so its tokens
+/// are not counted.
 const MAX_BYTES_PER_COST: u64 = 64;
 
 /// Selects messages and renders them. Returns the result with its cost, which is at most the allowance.

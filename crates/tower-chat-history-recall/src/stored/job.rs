@@ -48,8 +48,8 @@ impl StoredIndex {
     /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no
     /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
-    /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each write,
-    /// a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
+    /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each
+    /// write, a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
 /// its words need. The newest exchanges that are not indexed yet are read from the log. So up to a
 /// [limit](Self::scan_limit) of 512 such exchanges, the result does not depend on the index. Older ones that are not
-/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left the window. So an
-/// append costs nothing, and neither does a conversation whose whole log is in the window.
+/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
+/// the window. So an append costs nothing, and neither does a conversation whose whole log is in the window.
 ///
 /// Cloning only increments reference counts.
 ///
@@ -120,6 +120,7 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   of vectors, each table that is merged, and each rendering, so they can run on a runtime's threads. The scores of a
 ///   search and the costs of the messages that it selects from are computed without a pause. The futures need no
 ///   particular runtime.
+///
 /// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
 #[derive(Clone)]
 pub struct StoredIndex {

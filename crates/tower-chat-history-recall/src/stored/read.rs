@@ -21,8 +21,8 @@ pub(super) const MAX_READ_BYTES: usize = 64 << 20;
 const PAUSE_BYTES: usize = 64 << 10;
 
 impl StoredIndex {
-    /// Reads the parts of the index. Segments are read before blocks. If the limit cuts off the result, blocks are missing
-    /// first.
+    /// Reads the parts of the index. Segments are read before blocks. If the limit cuts off the result, blocks are
+    /// missing first.
     pub(super) async fn parts(
         &self,
         id: &ConversationId,

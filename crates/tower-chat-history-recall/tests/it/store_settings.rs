@@ -21,8 +21,8 @@ async fn the_current_model_is_no_former_one() {
     let former = ["subjects", "others"];
     let before = Seq::new(190);
     for index in [
-        new(&chat).by_meaning(embedder.clone()).former_models(former),
-        new(&chat).former_models(former).by_meaning(embedder.clone()),
+        new(&chat).by_meaning(Arc::<Subjects>::clone(&embedder)).former_models(former),
+        new(&chat).former_models(former).by_meaning(Arc::<Subjects>::clone(&embedder)),
     ] {
         for _ in 0..8 {
             chat.step(&index, before).await;
@@ -38,7 +38,7 @@ async fn the_least_cosine_can_be_set_before_the_model() {
     let chat = chat(200).await;
     let embedder = Subjects::new("subjects");
     let before = Seq::new(190);
-    let index = new(&chat).least_cosine(0.9).by_meaning(embedder.clone());
+    let index = new(&chat).least_cosine(0.9).by_meaning(Arc::<Subjects>::clone(&embedder));
     chat.index_all(&index, before).await;
     let question = "Do I have a pet animal?";
     assert!(chat.found(&index, question, before).await.gate.open);

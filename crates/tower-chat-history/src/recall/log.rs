@@ -17,10 +17,10 @@ const MAX_STEPS: usize = 4;
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
 /// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. If an embedder fails or the index is damaged, a warning is logged, and the search goes on
-/// without it. A search in a conversation that was deleted or cut back since it was loaded returns
-/// [`StoreError::Gone`]. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the
-/// search by meaning.
+/// in its window has no index. If an embedder fails or the index is damaged, a warning is logged, and the search goes
+/// on without it. A search in a conversation that was deleted or cut back since it was loaded returns
+/// [`StoreError::Gone`]. The crate [`tower_chat_history_recall`] has the details: languages, limits, and the search by
+/// meaning.
 ///
 /// ```
 /// use tower_chat_history::{
