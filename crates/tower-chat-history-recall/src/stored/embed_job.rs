@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use tower_chat_history_core::{Attachment, AttachmentKey, ConversationId, Incarnation, Recorded, Revision, Seq};
+use tower_chat_history_core::{
+    Attachment, AttachmentKey, AttachmentNameError, ConversationId, Incarnation, Recorded, Revision, Seq,
+};
 
 use super::{
     StoredIndex,
@@ -37,7 +39,7 @@ impl StoredIndex {
         let Some(by_meaning) = &self.by_meaning else { return Ok(()) };
         let names = &by_meaning.names;
         done.removed += self.remove_suspect_vectors(id, incarnation, names).await?;
-        let read = self.store.attachments(id, &[names.made()], MAX_INDEX_BYTES).await?;
+        let read = self.store.attachments(id, &[names.made()?], MAX_INDEX_BYTES).await?;
         let revision = within(read.revision, Some(incarnation))?;
         done.removed += self.remove_vectors_before(id, revision, names, &read.attachments).await?;
         let made: BTreeSet<Seq> = read.attachments.iter().map(|attachment| attachment.range.start).collect();
@@ -54,7 +56,7 @@ impl StoredIndex {
                 Ok(block) => {
                     texts += block.len();
                     done.vectors += u64::try_from(block.len()).unwrap_or(u64::MAX);
-                    let put = attachments(names, range, &block, dimension);
+                    let put = attachments(names, range, &block, dimension)?;
                     self.store.attach(id, incarnation, &[], &put).await?;
                 }
                 Err(error) => {
@@ -77,8 +79,10 @@ impl StoredIndex {
         names: &VectorNames,
         marks: &[Attachment],
     ) -> Result<u64, Stop> {
-        let before = marks.iter().filter(|mark| mark.range.end <= revision.first());
-        let keys: Vec<AttachmentKey> = before.flat_map(|mark| names.keys(mark.range.start)).collect();
+        let mut keys: Vec<AttachmentKey> = Vec::new();
+        for mark in marks.iter().filter(|mark| mark.range.end <= revision.first()) {
+            keys.extend(names.keys(mark.range.start)?);
+        }
         self.remove(id, revision.incarnation(), &keys).await?;
         Ok(keys.len() as u64 / 2)
     }
@@ -124,11 +128,11 @@ fn attachments(
     range: Range<Seq>,
     block: &VectorBlock,
     dimension: Option<usize>,
-) -> [Attachment; 2] {
+) -> Result<[Attachment; 2], AttachmentNameError> {
     let mut mark = Writer::default();
     mark.number(dimension.unwrap_or_default() as u64);
-    let vectors = Attachment::new(names.of(range.start), range.clone(), block.encode());
-    [vectors, Attachment::new(names.made(), range, mark.finish())]
+    let vectors = Attachment::new(names.of(range.start)?, range.clone(), block.encode());
+    Ok([vectors, Attachment::new(names.made()?, range, mark.finish())])
 }
 
 /// Returns the dimension in a mark, if it is known.

@@ -1,6 +1,6 @@
 //! The errors of searches and of the index.
 
-use tower_chat_history_core::StoreError;
+use tower_chat_history_core::{AttachmentNameError, StoreError};
 
 use crate::varint::DecodeError;
 
@@ -14,6 +14,9 @@ pub enum IndexError {
     /// A record of the index is damaged.
     #[error(transparent)]
     Damaged(#[from] DecodeError),
+    /// The name of a record is not allowed.
+    #[error(transparent)]
+    Name(#[from] AttachmentNameError),
 }
 
 impl IndexError {
@@ -23,6 +26,7 @@ impl IndexError {
         match self {
             Self::Store(error) => error.kind(),
             Self::Damaged(_) => "damaged_index",
+            Self::Name(_) => "attachment_name",
         }
     }
 }
@@ -41,6 +45,12 @@ impl From<StoreError> for Stop {
             StoreError::Gone => Self::Gone,
             error => Self::Failed(IndexError::Store(error)),
         }
+    }
+}
+
+impl From<AttachmentNameError> for Stop {
+    fn from(error: AttachmentNameError) -> Self {
+        Self::Failed(error.into())
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     embedder::EmbedError,
     error::{IndexError, Stop},
     merge::full_segments,
+    names::TermNames,
     search::whole_blocks,
 };
 use crate::index::{IndexPart, RecordName};
@@ -114,7 +115,7 @@ impl StoredIndex {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
         for range in ranges {
             let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(&self.indexed(range, &exchanges).await);
+            let block = self.block(self.names()?, &self.indexed(range, &exchanges).await);
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
@@ -129,10 +130,10 @@ impl StoredIndex {
     }
 
     /// Returns the record of a block, or that of an empty block if it would be too large.
-    fn block(&self, part: &IndexPart) -> Attachment {
+    fn block(&self, names: &TermNames, part: &IndexPart) -> Attachment {
         let record = |part: &IndexPart| {
             let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
-            self.names.attachment(part, record)
+            names.attachment(part, record)
         };
         let block = record(part);
         if block.body.len() <= Attachment::MAX_BYTES {

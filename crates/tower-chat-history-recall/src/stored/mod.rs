@@ -21,7 +21,7 @@ mod verify;
 
 use std::{fmt, sync::Arc};
 
-use tower_chat_history_core::Attach;
+use tower_chat_history_core::{Attach, AttachmentNameError};
 
 pub use self::{
     ask::{Ask, Found, Meaning, Searched},
@@ -127,7 +127,8 @@ pub struct StoredIndex {
     store: Arc<dyn Attach>,
     analyzer: Analyzer,
     gate: Gate,
-    names: Arc<TermNames>,
+    /// Names that a store refuses fail when they are used.
+    names: Result<Arc<TermNames>, AttachmentNameError>,
     former: Arc<[TermNames]>,
     scan_limit: usize,
     by_meaning: Option<ByMeaning>,
@@ -149,7 +150,7 @@ impl StoredIndex {
         Self {
             store,
             gate: Gate::new(&analyzer),
-            names: Arc::new(TermNames::new(analyzer.id())),
+            names: TermNames::new(analyzer.id()).map(Arc::new),
             analyzer,
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
@@ -217,7 +218,8 @@ impl StoredIndex {
         self.progress = Arc::default();
         let current = self.analyzer.id();
         let former = ids.into_iter().filter(|id| id.as_ref() != current);
-        self.former = former.map(|id| TermNames::new(id.as_ref())).collect();
+        // An analyzer whose names are not allowed has no records.
+        self.former = former.filter_map(|id| TermNames::new(id.as_ref()).ok()).collect();
         self
     }
 
@@ -226,6 +228,11 @@ impl StoredIndex {
     pub const fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
+    /// Returns the names of the records of terms.
+    fn names(&self) -> Result<&TermNames, AttachmentNameError> {
+        self.names.as_deref().map_err(Clone::clone)
+    }
+
     /// Returns the names of former models, without the one that is used.
     fn former_vectors(&self) -> impl Iterator<Item = &VectorNames> {
         let current = self.by_meaning.as_ref().map(|by_meaning| &by_meaning.names);

@@ -42,23 +42,24 @@ impl StoredIndex {
         buckets: &[u8],
         meaning: Option<&MeaningQuery>,
     ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
-        let mut names: Vec<AttachmentName> = vec![self.names.documents.clone()];
-        names.extend(buckets.iter().map(|bucket| self.names.of(RecordName::Bucket(*bucket)).clone()));
-        names.push(self.names.blocks.clone());
-        let of_terms = names.len();
+        let of_terms = self.names()?;
+        let mut names: Vec<AttachmentName> = vec![of_terms.documents.clone()];
+        names.extend(buckets.iter().map(|bucket| of_terms.of(RecordName::Bucket(*bucket)).clone()));
+        names.push(of_terms.blocks.clone());
+        let count = names.len();
         names.extend(meaning.iter().flat_map(|meaning| &meaning.names).cloned());
         let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes)).min(MAX_READ_BYTES);
         let read = self.store.attachments(id, &names, limit).await?;
         let revision = within(read.revision, incarnation)?;
         // Vectors are the last, so if some were read, nothing else was cut off.
-        let has_vectors = read.attachments.last().is_some_and(|last| names[of_terms..].contains(&last.name));
-        let parts = self.decoded(&read.attachments, buckets, read.more && !has_vectors).await;
+        let has_vectors = read.attachments.last().is_some_and(|last| names[count..].contains(&last.name));
+        let parts = self.decoded(&read.attachments, buckets, read.more && !has_vectors).await?;
         Ok((revision, parts, read.attachments))
     }
 
     /// Decodes parts, with pauses. A segment needs these buckets. If `cut` is set, some records were not read.
-    pub(super) async fn decoded(&self, attachments: &[Attachment], needed: &[u8], cut: bool) -> Parts {
-        let mut decoding = Decoding::new(&self.analyzer, &self.names, attachments, needed, cut);
+    pub(super) async fn decoded(&self, attachments: &[Attachment], needed: &[u8], cut: bool) -> Result<Parts, Stop> {
+        let mut decoding = Decoding::new(&self.analyzer, self.names()?, attachments, needed, cut);
         let mut bytes = 0;
         for attachment in attachments {
             decoding.push(attachment);
@@ -68,7 +69,7 @@ impl StoredIndex {
                 pause().await;
             }
         }
-        decoding.finish()
+        Ok(decoding.finish())
     }
 
     /// Reads the exchanges of a range, without those that were pruned.

@@ -20,16 +20,17 @@ impl StoredIndex {
         revision: Revision,
         parts: &Parts,
     ) -> Result<u64, Stop> {
+        let names = self.names()?;
         let (mut keys, mut removed) = (Vec::new(), 0);
         for damaged in &parts.damaged {
-            keys.extend(damaged.keys(&self.names));
+            keys.extend(damaged.keys(names));
             removed += 1;
         }
         for part in &parts.stored {
             if IndexPart::segment_end(part.range.start) <= revision.first() {
-                keys.extend(part.keys(&self.names));
+                keys.extend(part.keys(names));
             } else if !part.segment && !parts.counts(&part.range) {
-                keys.push(self.names.block_key(part.range.start));
+                keys.push(names.block_key(part.range.start));
             } else {
                 continue;
             }
@@ -52,8 +53,10 @@ impl StoredIndex {
             return Ok(0);
         }
         let terms = self.former.iter().flat_map(|names| names.all().cloned());
-        let names: Vec<AttachmentName> =
-            terms.chain(self.former_vectors().flat_map(|names| names.all(revision.next()))).collect();
+        let mut names: Vec<AttachmentName> = terms.collect();
+        for former in self.former_vectors() {
+            names.extend(former.all(revision.next())?);
+        }
         let removed = self.remove_named(id, incarnation, &names).await?;
         self.progress.set_cleaned(id, incarnation);
         Ok(removed)

@@ -77,7 +77,7 @@ impl StoredIndex {
             before: Some(ask.before),
             limit: Search::LIMIT,
         };
-        let meaning = self.embedded(ask, query).await;
+        let meaning = self.embedded(ask, query).await?;
         let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
         let Ranked { ranking, within, .. } = &ranked;
         let mut selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
@@ -105,12 +105,13 @@ impl StoredIndex {
     }
 
     /// Embeds the input, if vectors are used and can matter.
-    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Option<Result<MeaningQuery, EmbedError>> {
-        let by_meaning = self.by_meaning.as_ref()?;
+    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Result<Option<Result<MeaningQuery, EmbedError>>, Stop> {
+        let Some(by_meaning) = &self.by_meaning else { return Ok(None) };
         if self.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
-            return None;
+            return Ok(None);
         }
-        Some(by_meaning.query(ask.input, ask.before).await)
+        let names = by_meaning.names_before(ask.before)?;
+        Ok(Some(by_meaning.query(ask.input, names).await))
     }
 
     /// Ranks the messages of a conversation by words, and by meaning if the input was embedded.

@@ -2,12 +2,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Message, Role, Seq};
+use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, AttachmentNameError, Message, Role, Seq};
 
 use super::{
     ask::Meaning,
     embedder::{EmbedError, Embedder, embed},
-    names::{hash_of, named},
+    names::hash_of,
     pause::pause,
 };
 use crate::{
@@ -61,38 +61,47 @@ impl VectorNames {
     }
 
     /// Returns the name of the marks for ranges that have vectors.
-    pub(super) fn made(&self) -> AttachmentName {
-        named(&format!("vectors/{}/made", self.0))
+    pub(super) fn made(&self) -> Result<AttachmentName, AttachmentNameError> {
+        AttachmentName::new(format!("vectors/{}/made", self.0))
     }
 
     /// Returns the name of the vectors of exchanges from a position on.
-    pub(super) fn of(&self, start: Seq) -> AttachmentName {
-        named(&format!("vectors/{}/{}", self.0, start.get() / IndexPart::SEGMENT))
+    pub(super) fn of(&self, start: Seq) -> Result<AttachmentName, AttachmentNameError> {
+        AttachmentName::new(format!("vectors/{}/{}", self.0, start.get() / IndexPart::SEGMENT))
     }
 
     /// Returns the keys of the vectors of a block.
-    pub(super) fn keys(&self, start: Seq) -> [AttachmentKey; 2] {
-        [self.of(start), self.made()].map(|name| AttachmentKey { name, start })
+    pub(super) fn keys(&self, start: Seq) -> Result<[AttachmentKey; 2], AttachmentNameError> {
+        Ok([self.of(start)?, self.made()?].map(|name| AttachmentKey { name, start }))
     }
 
     /// Returns all names for a log of this length.
-    pub(super) fn all(&self, next: Seq) -> impl Iterator<Item = AttachmentName> {
+    pub(super) fn all(&self, next: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
         let segments = 0..=next.get() / IndexPart::SEGMENT;
-        [self.made()].into_iter().chain(segments.map(|segment| self.of(Seq::new(segment * IndexPart::SEGMENT))))
+        let of_segments = segments.map(|segment| self.of(Seq::new(segment * IndexPart::SEGMENT)));
+        [self.made()].into_iter().chain(of_segments).collect()
     }
 }
 
 impl ByMeaning {
-    /// Embeds the input of a call that sends a window from `before` on.
-    pub(super) async fn query(&self, input: &[Message], before: Seq) -> Result<MeaningQuery, EmbedError> {
+    /// Returns the names of the vectors that a search before a position reads, the newest first.
+    pub(super) fn names_before(&self, before: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
+        let last = before.get().saturating_sub(1) / IndexPart::SEGMENT;
+        let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
+        segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect()
+    }
+
+    /// Embeds the input of a call, to compare it with the vectors that have these names.
+    pub(super) async fn query(
+        &self,
+        input: &[Message],
+        names: Vec<AttachmentName>,
+    ) -> Result<MeaningQuery, EmbedError> {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let text = users.map(text_of).collect::<Vec<String>>().join("\n");
         let (head, tail) = ends(&text, MAX_QUERY_BYTES);
         let vectors = embed(&*self.embedder, vec![[head, tail].concat()], None).await?;
         let vector = vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)?;
-        let last = before.get().saturating_sub(1) / IndexPart::SEGMENT;
-        let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
-        let names = segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect();
         Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
     }
 }

@@ -31,13 +31,13 @@ impl StoredIndex {
     pub(super) async fn remove_suspects(&self, id: &ConversationId, incarnation: Incarnation) -> Result<u64, Stop> {
         let suspects: Vec<Damaged> = self.suspects.of(id, incarnation).into_iter().filter_map(Suspect::terms).collect();
         let records: BTreeSet<RecordName> = suspects.iter().map(|suspect| suspect.record).collect();
-        let mut removed = BTreeSet::new();
+        let (names, mut removed) = (self.names()?, BTreeSet::new());
         for record in records {
             let damaged = self.damaged_of(id, incarnation, record).await?;
             let here = || suspects.iter().filter(|suspect| suspect.record == record);
             let confirmed: Vec<&Damaged> =
                 here().filter(|suspect| damaged.contains(&(suspect.start, suspect.is_segment()))).collect();
-            let keys: Vec<AttachmentKey> = confirmed.iter().flat_map(|suspect| suspect.keys(&self.names)).collect();
+            let keys: Vec<AttachmentKey> = confirmed.iter().flat_map(|suspect| suspect.keys(names)).collect();
             self.remove(id, incarnation, &keys).await?;
             removed.extend(confirmed.iter().map(|suspect| (suspect.start, suspect.is_segment())));
             here().for_each(|suspect| self.suspects.forget(id, incarnation, Suspect::Terms(*suspect)));
@@ -52,16 +52,15 @@ impl StoredIndex {
         incarnation: Incarnation,
         record: RecordName,
     ) -> Result<BTreeSet<(Seq, bool)>, Stop> {
+        let of_terms = self.names()?;
         let (names, needed): (Vec<AttachmentName>, Vec<u8>) = match record {
-            RecordName::Block => (vec![self.names.blocks.clone()], Vec::new()),
-            RecordName::Documents => (vec![self.names.documents.clone()], Vec::new()),
-            RecordName::Bucket(bucket) => {
-                (vec![self.names.documents.clone(), self.names.of(record).clone()], vec![bucket])
-            }
+            RecordName::Block => (vec![of_terms.blocks.clone()], Vec::new()),
+            RecordName::Documents => (vec![of_terms.documents.clone()], Vec::new()),
+            RecordName::Bucket(bucket) => (vec![of_terms.documents.clone(), of_terms.of(record).clone()], vec![bucket]),
         };
         let read = self.store.attachments(id, &names, MAX_INDEX_BYTES).await?;
         within(read.revision, Some(incarnation))?;
-        let parts = self.decoded(&read.attachments, &needed, read.more).await;
+        let parts = self.decoded(&read.attachments, &needed, read.more).await?;
         let mut damaged: BTreeSet<(Seq, bool)> =
             parts.damaged.iter().map(|damaged| (damaged.start, damaged.is_segment())).collect();
         for part in parts.index.parts() {
@@ -83,10 +82,10 @@ impl StoredIndex {
         let mut removed = 0;
         for suspect in self.suspects.of(id, incarnation) {
             let Suspect::Vectors(start) = suspect else { continue };
-            let read = self.store.attachments(id, &[names.of(start)], MAX_READ_BYTES).await?;
+            let read = self.store.attachments(id, &[names.of(start)?], MAX_READ_BYTES).await?;
             let is_damaged = |stored: &Attachment| VectorBlock::decode(&stored.body).is_err();
             if read.attachments.iter().any(|stored| stored.range.start == start && is_damaged(stored)) {
-                self.store.attach(id, incarnation, &names.keys(start), &[]).await?;
+                self.store.attach(id, incarnation, &names.keys(start)?, &[]).await?;
                 removed += 1;
             }
             self.suspects.forget(id, incarnation, suspect);
