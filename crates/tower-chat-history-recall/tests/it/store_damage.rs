@@ -3,7 +3,10 @@
 use tower_chat_history_core::{Attach, Attachment, HistoryStore, Seq};
 use tower_chat_history_recall::{StoredIndex, Term};
 
-use crate::store_index::{Chat, record};
+use crate::{
+    store_index::{Chat, record},
+    store_meaning::Subjects,
+};
 
 fn word(number: u64) -> String {
     format!("word{number}")
@@ -105,4 +108,28 @@ async fn a_part_of_a_former_incarnation_stays() {
     let calls = chat.store.writes();
     let done = chat.step(&index, before).await;
     assert_eq!((done.removed, done.blocks, chat.store.writes() - calls), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_missing_table_is_damage_also_if_vectors_are_cut_off() {
+    let before = Seq::new(4180);
+    let (chat, index) = indexed(4200, 900, before).await;
+    let index = index.by_meaning(Subjects::new("subjects"));
+    chat.index_all(&index, before).await;
+    let name = record(&format!("b{:02}", Term::of("word7").bucket()));
+    let table = chat.stored(&name).await.remove(0);
+    let incarnation = chat.revision().await.unwrap().incarnation();
+    chat.store.store.attach(&chat.id, incarnation, &[table.key()], &[]).await.unwrap();
+
+    let vectors = format!("vectors/{:012x}/1", Term::of("subjects").get());
+    let mut bytes = 0;
+    for name in [record("docs"), record("all"), vectors] {
+        bytes += chat.stored(&name).await.iter().map(|stored| stored.body.len()).sum::<usize>();
+    }
+    for (most, damaged) in [(bytes, 1), (1, 0)] {
+        chat.store.return_at_most(most);
+        assert_eq!(chat.found(&index, "Which word7?", before).await.damaged, damaged, "{most}");
+    }
+    chat.store.return_at_most(usize::MAX);
+    assert!(chat.step(&index, before).await.removed > 0);
 }

@@ -29,6 +29,7 @@ enum Mode {
     TooFew,
     NotANumber,
     OtherDimension,
+    TooLong,
     Zero,
 }
 
@@ -64,6 +65,7 @@ impl Embedder for Subjects {
             Mode::TooFew => vectors.truncate(0),
             Mode::NotANumber => vectors.iter_mut().for_each(|vector| vector[0] = f32::NAN),
             Mode::OtherDimension => vectors.iter_mut().for_each(|vector| vector.push(1.0)),
+            Mode::TooLong => vectors.iter_mut().for_each(|vector| vector.resize(8193, 1.0)),
             Mode::Zero => vectors.iter_mut().for_each(|vector| vector.fill(0.0)),
         }
         Ok(vectors)
@@ -147,9 +149,12 @@ async fn a_failing_model_leaves_the_search_by_words() {
     let index = index(&chat.store, &embedder);
     let before = Seq::new(190);
     let words = chat.found(&chat.index(), QUESTION, before).await;
-    for (mode, kind) in
-        [(Mode::Fails, "embedder"), (Mode::TooFew, "vector_count"), (Mode::NotANumber, "vector_numbers")]
-    {
+    for (mode, kind) in [
+        (Mode::Fails, "embedder"),
+        (Mode::TooFew, "vector_count"),
+        (Mode::NotANumber, "vector_numbers"),
+        (Mode::TooLong, "vector_dimension"),
+    ] {
         embedder.set(mode);
         let found = chat.found(&index, QUESTION, before).await;
         assert!(matches!(&found.meaning, Meaning::Failed(error) if error.kind() == kind), "{found:?}");
