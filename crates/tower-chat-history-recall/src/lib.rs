@@ -53,6 +53,8 @@
 //!
 //! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not
 //!   depend on the part of the log that is indexed already, on the store, or on the division of the index into parts.
+//!   One limit applies to [`StoredIndex`]: a search reads at most [512](StoredIndex::scan_limit) exchanges that are not
+//!   indexed. Older ones that are not indexed are not found until they are indexed.
 //!   Scores are equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order
 //!   nearly equal scores differently.
 //! - **Bounded work.** An exchange has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
@@ -96,7 +98,7 @@ pub use self::{
     search::{Hit, Query, Ranking, Search},
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
-    stored::{Ask, EmbedError, Embedder, Found, Indexed, Meaning, RecallError, Searched, StoredIndex},
+    stored::{Ask, EmbedError, Embedder, Found, IndexError, Indexed, Meaning, Searched, StoredIndex},
     tool::{ArgumentsError, SearchTool, ToolError},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},

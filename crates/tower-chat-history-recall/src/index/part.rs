@@ -188,6 +188,39 @@ impl IndexPart {
         Ok(found)
     }
 
+    /// Returns the first record that a search for these terms, which must ascend, cannot read.
+    pub(crate) fn unreadable(&self, terms: &[Term]) -> Option<RecordName> {
+        let record = |term: &Term| match self.is_segment() {
+            true => RecordName::Bucket(term.bucket()),
+            false => RecordName::Block,
+        };
+        let is_unreadable = |terms: &&[Term]| {
+            let read = |of_term: Postings<'_>| of_term.read(&self.documents).try_for_each(|posting| posting.map(drop));
+            let found = self.find(terms);
+            found.and_then(|found| found.into_iter().flatten().try_for_each(read)).is_err()
+        };
+        let mut of_records = terms.chunk_by(|a, b| record(a) == record(b));
+        of_records.find(is_unreadable).and_then(|terms| terms.first()).map(record)
+    }
+
+    /// Reads all terms and postings of the tables that are there.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table is damaged.
+    pub(crate) fn check(&self) -> Result<(), DecodeError> {
+        let tables: Vec<&Vec<u8>> = match &self.tables {
+            Tables::Block(table) => vec![table],
+            Tables::Segment(tables) => tables.values().collect(),
+        };
+        for table in tables {
+            for term in Terms::of(table)? {
+                term?.1.read(&self.documents).try_for_each(|posting| posting.map(drop))?;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) const fn document_list(&self) -> &Documents {
         &self.documents
     }

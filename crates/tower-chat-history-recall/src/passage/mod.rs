@@ -26,9 +26,9 @@ const MAX_NAME_TERMS: usize = 16;
 /// A part of a message that is found by itself: a document of the index, and the unit that is embedded.
 ///
 /// A message is split at about 160 terms. Its calls have passages of their own, of name and arguments. Long tool
-/// results are indexed at both ends only. A message that is [recallable](is_recallable) has at least one passage,
-/// even if that has no terms, because passages score for their neighbors too. An exchange has at most
-/// [128](Self::MAX_OF_EXCHANGE) passages, the first ones: messages after them are not found.
+/// results are indexed at both ends only. An exchange has at most [128](Self::MAX_OF_EXCHANGE) passages, the first ones:
+/// messages after them are not found. Each [recallable](is_recallable) message within the first 128 passages has at
+/// least one, even if that has no terms, because passages score for their neighbors too.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passage {
     /// The message, by its place in its exchange.

@@ -84,7 +84,7 @@ impl Query {
         self.terms.iter().any(|term| is(*term))
     }
 
-    pub(super) fn terms(&self) -> &[Term] {
+    pub(crate) fn terms(&self) -> &[Term] {
         &self.terms
     }
 

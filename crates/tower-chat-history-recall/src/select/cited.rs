@@ -38,7 +38,9 @@ pub(crate) fn citations(places: impl IntoIterator<Item = Place>) -> Vec<Citation
     let mut citations: Vec<Citation> = Vec::new();
     for (seq, message) in places {
         match citations.last_mut() {
-            Some(last) if last.seq == seq && last.messages.end == message => last.messages.end = message + 1,
+            Some(last) if last.seq == seq && last.messages.end == message => {
+                last.messages.end = message.saturating_add(1);
+            }
             _ => citations.push(Citation::new(seq, message..message.saturating_add(1))),
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use tower_chat_history_core::{
-    Attachment, AttachmentKey, AttachmentName, ConversationId, Incarnation, Recorded, Revision, Seq,
+    Attachment, AttachmentKey, AttachmentNameError, ConversationId, Incarnation, Recorded, Revision, Seq,
 };
 
 use super::{
@@ -38,11 +38,8 @@ impl StoredIndex {
     ) -> Result<(), Stop> {
         let Some(by_meaning) = &self.by_meaning else { return Ok(()) };
         let names = &by_meaning.names;
-        if let Some(start) = self.done.take_suspect_vectors(id) {
-            self.store.attach(id, incarnation, &names.keys(start), &[]).await?;
-            done.removed += 1;
-        }
-        let read = self.store.attachments(id, &[names.made()], MAX_INDEX_BYTES).await?;
+        done.removed += self.remove_suspect_vectors(id, incarnation, names).await?;
+        let read = self.store.attachments(id, &[names.made()?], MAX_INDEX_BYTES).await?;
         let revision = within(read.revision, Some(incarnation))?;
         done.removed += self.remove_vectors_before(id, revision, names, &read.attachments).await?;
         let made: BTreeSet<Seq> = read.attachments.iter().map(|attachment| attachment.range.start).collect();
@@ -59,7 +56,7 @@ impl StoredIndex {
                 Ok(block) => {
                     texts += block.len();
                     done.vectors += u64::try_from(block.len()).unwrap_or(u64::MAX);
-                    let put = attachments(names, range, &block, dimension);
+                    let put = attachments(names, range, &block, dimension)?;
                     self.store.attach(id, incarnation, &[], &put).await?;
                 }
                 Err(error) => {
@@ -82,21 +79,12 @@ impl StoredIndex {
         names: &VectorNames,
         marks: &[Attachment],
     ) -> Result<u64, Stop> {
-        let before = marks.iter().filter(|mark| mark.range.end <= revision.first());
-        let keys: Vec<AttachmentKey> = before.flat_map(|mark| names.keys(mark.range.start)).collect();
+        let mut keys: Vec<AttachmentKey> = Vec::new();
+        for mark in marks.iter().filter(|mark| mark.range.end <= revision.first()) {
+            keys.extend(names.keys(mark.range.start)?);
+        }
         self.remove(id, revision.incarnation(), &keys).await?;
         Ok(keys.len() as u64 / 2)
-    }
-
-    /// Removes the vectors of former models. Returns the number of records.
-    pub(super) async fn remove_former_vectors(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        next: Seq,
-    ) -> Result<u64, Stop> {
-        let names: Vec<AttachmentName> = self.former_models.iter().flat_map(|names| names.all(next)).collect();
-        self.remove_named(id, incarnation, &names).await
     }
 }
 
@@ -140,11 +128,11 @@ fn attachments(
     range: Range<Seq>,
     block: &VectorBlock,
     dimension: Option<usize>,
-) -> [Attachment; 2] {
+) -> Result<[Attachment; 2], AttachmentNameError> {
     let mut mark = Writer::default();
     mark.number(dimension.unwrap_or_default() as u64);
-    let vectors = Attachment::new(names.of(range.start), range.clone(), block.encode());
-    [vectors, Attachment::new(names.made(), range, mark.finish())]
+    let vectors = Attachment::new(names.of(range.start)?, range.clone(), block.encode());
+    Ok([vectors, Attachment::new(names.made()?, range, mark.finish())])
 }
 
 /// Returns the dimension in a mark, if it is known.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::vectors::Vector;
 
 /// The most numbers of a vector.
-const MAX_DIMENSION: usize = 1 << 16;
+const MAX_DIMENSION: usize = 8192;
 
 /// A model that turns texts into vectors, so that a search also finds messages of the same meaning.
 ///
@@ -16,7 +16,7 @@ const MAX_DIMENSION: usize = 1 << 16;
 pub trait Embedder: fmt::Debug + Send + Sync + 'static {
     /// Returns one vector for each text, in order. There are at most [256] texts.
     ///
-    /// All vectors of a model have the same number of numbers. They need not have the length 1.
+    /// All vectors of a model have the same number of numbers, which is at most 8,192. They need not have the length 1.
     ///
     /// # Errors
     ///

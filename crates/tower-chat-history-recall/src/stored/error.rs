@@ -1,28 +1,32 @@
 //! The errors of searches and of the index.
 
-use tower_chat_history_core::StoreError;
+use tower_chat_history_core::{AttachmentNameError, StoreError};
 
 use crate::varint::DecodeError;
 
 /// The error of a search in a stored log, or of a step of its index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecallError {
+pub enum IndexError {
     /// The store failed.
-    #[error("recall: {0}")]
+    #[error("the store of the index failed: {0}")]
     Store(#[source] StoreError),
     /// A record of the index is damaged.
     #[error(transparent)]
     Damaged(#[from] DecodeError),
+    /// The name of a record is not allowed.
+    #[error(transparent)]
+    Name(#[from] AttachmentNameError),
 }
 
-impl RecallError {
+impl IndexError {
     /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind(),
             Self::Damaged(_) => "damaged_index",
+            Self::Name(_) => "attachment_name",
         }
     }
 }
@@ -32,15 +36,21 @@ impl RecallError {
 pub(crate) enum Stop {
     /// The incarnation ended, or there is no such conversation.
     Gone,
-    Failed(RecallError),
+    Failed(IndexError),
 }
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Gone => Self::Gone,
-            error => Self::Failed(RecallError::Store(error)),
+            error => Self::Failed(IndexError::Store(error)),
         }
+    }
+}
+
+impl From<AttachmentNameError> for Stop {
+    fn from(error: AttachmentNameError) -> Self {
+        Self::Failed(error.into())
     }
 }
 

@@ -4,21 +4,22 @@ use std::collections::{BTreeSet, HashMap};
 
 use tower_chat_history_core::{Citation, Content, Message, Recalled, Recorded};
 
-use super::ask::Ask;
+use super::{ask::Ask, pause::pause};
 use crate::{
     search::Ranking,
     select::{Place, Selector, citations},
     shown::{render, render_exchange, render_frame, render_message},
 };
 
-/// The most bytes for one unit of cost. A message that has more for the whole allowance is not counted: it cannot fit.
+/// The most bytes of a token. A message with more than 64 bytes per token of the allowance cannot fit, so its tokens
+/// are not counted.
 const MAX_BYTES_PER_COST: u64 = 64;
 
 /// Selects messages and renders them. Returns the result with its cost, which is at most the allowance.
 ///
 /// Costs of single messages are estimates. If the rendered message costs too much, the worst units are left out. The
-/// number of units that fit is found by halving, so the message is counted at most 9 times.
-pub(super) fn fit(
+/// number of units that fit is found by halving, so the message is counted at most 9 times, with pauses in between.
+pub(super) async fn fit(
     ask: &Ask<'_>,
     selector: Selector<'_>,
     ranking: &Ranking,
@@ -28,12 +29,13 @@ pub(super) fn fit(
     let selector = selector.exchange_cost(costs.exchange).with_allowance(ask.allowance.checked_sub(costs.frame)?);
     let units = selector.units_of(ranking, exchanges, |recorded, message| costs.of(recorded, message));
     let first = |count: usize| {
-        let places: BTreeSet<Place> = units[..count].iter().flatten().copied().collect();
+        let places: BTreeSet<Place> = units.iter().take(count).flatten().copied().collect();
         let cited: Vec<Citation> = citations(places);
         let recalled = render(exchanges, &cited)?;
         let cost = (ask.cost)(&recalled.message);
         (cost <= ask.allowance).then_some((recalled, cost))
     };
+    pause().await;
     if let Some(all) = first(units.len()) {
         return Some(all);
     }
@@ -41,6 +43,7 @@ pub(super) fn fit(
     let (mut fits, mut exceeds, mut best) = (0, units.len(), None);
     while exceeds.saturating_sub(fits) > 1 {
         let middle = fits + (exceeds - fits) / 2;
+        pause().await;
         match first(middle) {
             Some(found) => (fits, best) = (middle, Some(found)),
             None => exceeds = middle,

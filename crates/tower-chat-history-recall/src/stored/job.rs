@@ -7,9 +7,9 @@ use tower_chat_history_core::{Attachment, ConversationId, Incarnation, Revision,
 use super::{
     StoredIndex,
     embedder::EmbedError,
-    error::{RecallError, Stop},
+    error::{IndexError, Stop},
     merge::full_segments,
-    records::Damaged,
+    names::TermNames,
     search::whole_blocks,
 };
 use crate::index::{IndexPart, RecordName};
@@ -49,8 +49,8 @@ impl StoredIndex {
     /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If no
     /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
-    /// A step can be repeated, and stopped at any await, and several processes may make the same step: a search finds
-    /// the same after each write.
+    /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each
+    /// write, a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
     ///
     /// # Errors
     ///
@@ -60,16 +60,16 @@ impl StoredIndex {
         conversation: &ConversationId,
         revision: Revision,
         before: Seq,
-    ) -> Result<Indexed, RecallError> {
+    ) -> Result<Indexed, IndexError> {
         let within = revision.first()..before.min(revision.next());
         let (incarnation, end) = (revision.incarnation(), IndexPart::block_start(within.end));
-        if end <= IndexPart::block_start(within.start) || self.done.has(conversation, incarnation, end) {
+        if end <= IndexPart::block_start(within.start) || self.progress.has_indexed(conversation, incarnation, end) {
             return Ok(Indexed::default());
         }
         match self.step(conversation, incarnation, end).await {
             Ok(indexed) => {
                 if !indexed.more && indexed.embedding.is_none() {
-                    self.done.remember(conversation, incarnation, end);
+                    self.progress.set_indexed(conversation, incarnation, end);
                 }
                 Ok(indexed)
             }
@@ -80,25 +80,22 @@ impl StoredIndex {
 
     /// Makes a step for the blocks before `end`.
     async fn step(&self, id: &ConversationId, incarnation: Incarnation, end: Seq) -> Result<Indexed, Stop> {
+        let mut done = Indexed { removed: self.remove_suspects(id, incarnation).await?, ..Indexed::default() };
         let (revision, mut parts) = self.parts(id, Some(incarnation), &[]).await?;
-        if let Some(start) = self.done.take_suspect(id) {
-            parts.damage(Damaged { start, segment: true });
-        }
-        let mut done = Indexed { removed: self.remove_useless(id, revision, &parts).await?, ..Indexed::default() };
+        done.removed += self.remove_useless(id, revision, &parts).await?;
         let within = whole_blocks(&(revision.first()..end.min(revision.next())));
         let mut due = parts.index.due(parts.known_part(within));
         let ranges: Vec<Range<Seq>> = due.by_ref().take(MAX_BLOCKS).collect();
         if ranges.is_empty() {
             done.more = self.merge_next(id, revision, &parts, &mut done).await?;
             if !done.more {
-                done.removed += self.remove_former(id, incarnation).await?;
-                done.removed += self.remove_former_vectors(id, incarnation, revision.next()).await?;
+                done.removed += self.remove_former(id, revision).await?;
                 self.embed_step(id, incarnation, end, &mut done).await?;
             }
             return Ok(done);
         }
         done.blocks = u32::try_from(ranges.len()).unwrap_or(u32::MAX);
-        let others = self.by_meaning.is_some() || !self.former.is_empty() || !self.former_models.is_empty();
+        let others = self.by_meaning.is_some() || !self.has_removed_former(id, incarnation);
         done.more = due.next().is_some() || others;
         for range in &ranges {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));
@@ -118,7 +115,7 @@ impl StoredIndex {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
         for range in ranges {
             let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(&self.indexed(range, &exchanges).await);
+            let block = self.block(self.names()?, &self.indexed(range, &exchanges).await);
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
@@ -133,10 +130,10 @@ impl StoredIndex {
     }
 
     /// Returns the record of a block, or that of an empty block if it would be too large.
-    fn block(&self, part: &IndexPart) -> Attachment {
+    fn block(&self, names: &TermNames, part: &IndexPart) -> Attachment {
         let record = |part: &IndexPart| {
             let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
-            self.names.attachment(part, record)
+            names.attachment(part, record)
         };
         let block = record(part);
         if block.body.len() <= Attachment::MAX_BYTES {

@@ -8,6 +8,7 @@ use super::{
     StoredIndex,
     error::Stop,
     job::{Indexed, STEP_BYTES},
+    names::TermNames,
     pause::pause,
     records::Parts,
 };
@@ -36,7 +37,7 @@ impl StoredIndex {
     ) -> Result<bool, Stop> {
         let mut full = full_segments(parts, revision.first()).into_iter().peekable();
         while let Some(blocks) = full.next() {
-            match self.merged(&blocks).await {
+            match self.merged(self.names()?, &blocks).await {
                 Ok(Some(segment)) => {
                     self.store_segment(id, revision.incarnation(), &blocks, segment).await?;
                     done.segments += 1;
@@ -54,7 +55,7 @@ impl StoredIndex {
     }
 
     /// Merges blocks. Returns the records of the segment, the documents last, or `None` if a record would be too large.
-    async fn merged(&self, blocks: &[&IndexPart]) -> Result<Option<Segment>, DecodeError> {
+    async fn merged(&self, names: &TermNames, blocks: &[&IndexPart]) -> Result<Option<Segment>, DecodeError> {
         let mut merger = Merger::new(blocks)?;
         let mut tables = BTreeMap::new();
         while let Some((bucket, table)) = merger.next_table()? {
@@ -66,7 +67,7 @@ impl StoredIndex {
         }
         let part = IndexPart::of_tables(merger, tables);
         let records = part.records(&self.analyzer).into_iter();
-        let records: Segment = records.map(|record| self.names.attachment(&part, record)).collect();
+        let records: Segment = records.map(|record| names.attachment(&part, record)).collect();
         Ok(records.iter().all(|record| record.body.len() <= Attachment::MAX_BYTES).then_some(records))
     }
 
@@ -79,7 +80,8 @@ impl StoredIndex {
         blocks: &[&IndexPart],
         segment: Segment,
     ) -> Result<(), Stop> {
-        let documents = self.names.of(RecordName::Documents);
+        let names = self.names()?;
+        let documents = names.of(RecordName::Documents);
         let (last, tables): (Segment, Segment) = segment.into_iter().partition(|record| record.name == *documents);
         let (mut from, mut bytes) = (0, 0);
         for (table, next) in tables.iter().zip(1..) {
@@ -89,7 +91,7 @@ impl StoredIndex {
                 (from, bytes) = (next, 0);
             }
         }
-        let keys: Vec<AttachmentKey> = blocks.iter().map(|block| self.names.block_key(block.range().start)).collect();
+        let keys: Vec<AttachmentKey> = blocks.iter().map(|block| names.block_key(block.range().start)).collect();
         Ok(self.store.attach(id, incarnation, &keys, &last).await?)
     }
 
@@ -101,10 +103,10 @@ impl StoredIndex {
         blocks: &[&IndexPart],
         error: DecodeError,
     ) -> Result<u64, Stop> {
-        let mut keys = Vec::new();
+        let (names, mut keys) = (self.names()?, Vec::new());
         for block in blocks {
             if IndexPart::merge(&[block]).is_err() {
-                keys.push(self.names.block_key(block.range().start));
+                keys.push(names.block_key(block.range().start));
             }
             pause().await;
         }
@@ -140,13 +142,13 @@ pub(super) fn full_segments(parts: &Parts, first: Seq) -> Vec<Vec<&IndexPart>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{analyzer::Analyzer, stored::names::TermNames};
+    use crate::{analyzer::Analyzer, stored::records::Decoding};
 
     use super::*;
 
     /// Returns the parts of these blocks, each by its number. More were not read if `cut` is set.
     fn parts(blocks: impl IntoIterator<Item = u64>, cut: bool) -> Parts {
-        let (analyzer, names) = (Analyzer::default(), TermNames::new(Analyzer::default().id()));
+        let (analyzer, names) = (Analyzer::default(), TermNames::new(Analyzer::default().id()).unwrap());
         let block = |number: u64| {
             let start = Seq::new(number * IndexPart::BLOCK);
             let part = IndexPart::index(&analyzer, start..Seq::new(start.get() + IndexPart::BLOCK), &[]);
@@ -154,7 +156,9 @@ mod tests {
             names.attachment(&part, record)
         };
         let attachments: Vec<Attachment> = blocks.into_iter().map(block).collect();
-        Parts::read(&analyzer, &names, &attachments, &[], cut)
+        let mut decoding = Decoding::new(&analyzer, &names, &attachments, &[], cut);
+        attachments.iter().for_each(|attachment| decoding.push(attachment));
+        decoding.finish()
     }
 
     #[test]

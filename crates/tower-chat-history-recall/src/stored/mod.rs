@@ -1,7 +1,6 @@
 //! The index next to a log in a store: its search, and the steps that make it.
 
 mod ask;
-mod done;
 mod embed_job;
 mod embedder;
 mod error;
@@ -10,40 +9,45 @@ mod job;
 mod merge;
 mod names;
 mod pause;
+mod progress;
 mod read;
 mod records;
 mod remove;
 mod scan;
 mod search;
+mod suspects;
 mod vectors;
+mod verify;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use tower_chat_history_core::Attach;
+use tower_chat_history_core::{Attach, AttachmentNameError};
 
 pub use self::{
     ask::{Ask, Found, Meaning, Searched},
     embedder::{EmbedError, Embedder},
-    error::RecallError,
+    error::IndexError,
     job::Indexed,
-};
-use self::{
-    done::Done,
-    names::TermNames,
-    vectors::{ByMeaning, VectorNames},
 };
 pub(crate) use self::{
     error::Stop,
     search::{Ranked, Scope},
+};
+use self::{
+    names::TermNames,
+    progress::Progress,
+    suspects::Suspects,
+    vectors::{ByMeaning, VectorNames},
 };
 use crate::{analyzer::Analyzer, gate::Gate};
 
 /// The index of conversations in a store, and the search in them.
 ///
 /// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
-/// its words need. Exchanges that are not indexed yet are read from the log, so the result does not depend on the
-/// index. The [index](Self::index) is made in steps, in the background, for exchanges that have left the window. So an
-/// append costs nothing, and neither does a conversation whose whole log is in the window.
+/// its words need. The newest exchanges that are not indexed yet are read from the log. So up to a
+/// [limit](Self::scan_limit) of 512 such exchanges, the result does not depend on the index. Older ones that are not
+/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
+/// the window. So an append costs nothing, and neither does a conversation whose whole log is in the window.
 ///
 /// Cloning only increments reference counts.
 ///
@@ -99,27 +103,39 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///
 /// # Limits
 ///
-/// - A search reads at most 32 MiB of the index and at most [512](Self::scan_limit) exchanges of the log that are not
-///   indexed, the newest ones, with at most 16 MiB. [`Found::unsearched`] is the number of the others.
+/// - A search reads at most 32 MiB of the index, and at most 64 MiB together with vectors.
+/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones, with at
+///   most 16 MiB. [`Found::unsearched`] is the number of the others.
 /// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
 ///   Only hostile text has such blocks, because an exchange has at most 128 passages.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
-/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges. The vectors of a block have
-///   at most 4 MiB. Passages after these have none, and are found by words only.
-/// - A part of the index that cannot be read counts as absent, and the next step of the index replaces it.
-/// - Both futures pause regularly, so they can run on a runtime's threads. They need no particular runtime.
-#[derive(Clone, Debug)]
+/// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges, as far as the bytes that are
+///   read allow it. A vector has at most 8,192 numbers, and a byte for each. The vectors of a block have at most 4 MiB.
+///   Passages after these have none, and are found by words only.
+/// - A part of the index that cannot be read counts as absent: its exchanges are not indexed, and the next step of the
+///   index replaces it. Damage is found by the search that reads the damaged record. A damaged record that still is
+///   a valid one is not found.
+/// - Both futures pause after each page of the log that is indexed, each 64 KiB of records that are decoded, each block
+///   of vectors, each table that is merged, and each rendering, so they can run on a runtime's threads. The scores of a
+///   search and the costs of the messages that it selects from are computed without a pause. The futures need no
+///   particular runtime.
+///
+/// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
+#[derive(Clone)]
 pub struct StoredIndex {
     store: Arc<dyn Attach>,
     analyzer: Analyzer,
     gate: Gate,
-    names: Arc<TermNames>,
+    /// Names that a store refuses fail when they are used.
+    names: Result<Arc<TermNames>, AttachmentNameError>,
     former: Arc<[TermNames]>,
     scan_limit: usize,
     by_meaning: Option<ByMeaning>,
+    least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
-    done: Arc<Done>,
+    progress: Arc<Progress>,
+    suspects: Arc<Suspects>,
 }
 
 impl StoredIndex {
@@ -134,13 +150,15 @@ impl StoredIndex {
         Self {
             store,
             gate: Gate::new(&analyzer),
-            names: Arc::new(TermNames::new(analyzer.id())),
+            names: TermNames::new(analyzer.id()).map(Arc::new),
             analyzer,
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
             by_meaning: None,
+            least_cosine: None,
             former_models: Arc::new([]),
-            done: Arc::default(),
+            progress: Arc::default(),
+            suspects: Arc::default(),
         }
     }
 
@@ -167,24 +185,25 @@ impl StoredIndex {
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let names = VectorNames::new(embedder.model());
-        self.by_meaning = Some(ByMeaning { embedder, names, least_cosine: None });
+        self.progress = Arc::default();
+        self.by_meaning = Some(ByMeaning { embedder, names });
         self
     }
 
     /// Sets the cosine from which a passage opens the gate, because its meaning is near enough. The default is none, so
-    /// only words open it. It depends on the model. Call this after [`by_meaning`](Self::by_meaning).
+    /// only words open it. It depends on the model, and has no effect without [one](Self::by_meaning).
     #[must_use]
-    pub fn least_cosine(mut self, cosine: f64) -> Self {
-        if let Some(by_meaning) = &mut self.by_meaning {
-            by_meaning.least_cosine = Some(cosine);
-        }
+    pub const fn least_cosine(mut self, cosine: f64) -> Self {
+        self.least_cosine = Some(cosine);
         self
     }
 
     /// Names models that were used before, by their [names](Embedder::model). When a conversation is indexed, their
-    /// vectors are removed, as those of [former analyzers](Self::former_analyzers).
+    /// vectors are removed, as the records of [former analyzers](Self::former_analyzers). The model that is
+    /// [used](Self::by_meaning) is not a former one, also if it is named.
     #[must_use]
     pub fn former_models<T: AsRef<str>>(mut self, models: impl IntoIterator<Item = T>) -> Self {
+        self.progress = Arc::default();
         self.former_models = models.into_iter().map(|model| VectorNames::new(model.as_ref())).collect();
         self
     }
@@ -193,11 +212,14 @@ impl StoredIndex {
     /// records are removed.
     ///
     /// Name an analyzer only when no process uses it any more: otherwise its index is made and removed again and again.
+    /// This index and its clones look for such records once per conversation and incarnation, unless they forget it.
     #[must_use]
     pub fn former_analyzers<T: AsRef<str>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
+        self.progress = Arc::default();
         let current = self.analyzer.id();
         let former = ids.into_iter().filter(|id| id.as_ref() != current);
-        self.former = former.map(|id| TermNames::new(id.as_ref())).collect();
+        // An analyzer whose names are not allowed has no records.
+        self.former = former.filter_map(|id| TermNames::new(id.as_ref()).ok()).collect();
         self
     }
 
@@ -205,5 +227,25 @@ impl StoredIndex {
     #[must_use]
     pub const fn analyzer(&self) -> &Analyzer {
         &self.analyzer
+    }
+    /// Returns the names of the records of terms.
+    fn names(&self) -> Result<&TermNames, AttachmentNameError> {
+        self.names.as_deref().map_err(Clone::clone)
+    }
+
+    /// Returns the names of former models, without the one that is used.
+    fn former_vectors(&self) -> impl Iterator<Item = &VectorNames> {
+        let current = self.by_meaning.as_ref().map(|by_meaning| &by_meaning.names);
+        self.former_models.iter().filter(move |names| Some(*names) != current)
+    }
+}
+
+impl fmt::Debug for StoredIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredIndex")
+            .field("analyzer", &self.analyzer.id())
+            .field("scan_limit", &self.scan_limit)
+            .field("model", &self.by_meaning.as_ref().map(|by_meaning| by_meaning.embedder.model()))
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The names of the index's attachments.
 
-use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Seq};
+use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, AttachmentNameError, Seq};
 
 use crate::{
     analyzer::Term,
@@ -18,14 +18,19 @@ pub(super) struct TermNames {
 
 impl TermNames {
     /// Creates the names for the analyzer with this [id](crate::Analyzer::id).
-    pub(super) fn new(analyzer_id: &str) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a store would refuse a name. All names are short and ASCII.
+    pub(super) fn new(analyzer_id: &str) -> Result<Self, AttachmentNameError> {
         let hash = hash_of(analyzer_id);
-        let record = |name: RecordName| named(&format!("terms/{hash}/{name}"));
-        Self {
-            blocks: record(RecordName::Block),
-            documents: record(RecordName::Documents),
-            buckets: (0..Term::BUCKETS).map(|bucket| record(RecordName::Bucket(bucket))).collect(),
-        }
+        let record = |name: RecordName| AttachmentName::new(format!("terms/{hash}/{name}"));
+        let buckets = (0..Term::BUCKETS).map(|bucket| record(RecordName::Bucket(bucket)));
+        Ok(Self {
+            blocks: record(RecordName::Block)?,
+            documents: record(RecordName::Documents)?,
+            buckets: buckets.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Returns the name of a record.
@@ -70,18 +75,13 @@ pub(super) fn hash_of(id: &str) -> String {
     format!("{:012x}", Term::of(id).get())
 }
 
-/// Returns a name that is known to be legal.
-pub(super) fn named(name: &str) -> AttachmentName {
-    AttachmentName::new(name).unwrap_or_else(|_| unreachable!("the name is short and ASCII"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_frozen_and_in_order() {
-        let names = TermNames::new("english-1-4f43f85d");
+        let names = TermNames::new("english-1-4f43f85d").unwrap();
         let all: Vec<&str> = names.all().map(AttachmentName::as_str).collect();
         assert_eq!(all[..3], ["terms/578815030efd/all", "terms/578815030efd/docs", "terms/578815030efd/b00"]);
         assert_eq!(all.len(), 66);

@@ -4,14 +4,25 @@ use std::ops::Range;
 
 use tower_chat_history_core::{Attachment, AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq};
 
-use super::{StoredIndex, error::Stop, records::Parts, vectors::MeaningQuery};
+use super::{
+    StoredIndex,
+    error::Stop,
+    pause::pause,
+    records::{Decoding, Parts},
+    vectors::MeaningQuery,
+};
 use crate::index::RecordName;
 
-/// The most bytes of the index that are read at once.
+/// The most bytes of the index that are read at once, without vectors.
 pub(super) const MAX_INDEX_BYTES: usize = 32 << 20;
+/// The most bytes of the index and of vectors that are read at once.
+pub(super) const MAX_READ_BYTES: usize = 64 << 20;
+/// The bytes of records that are decoded between two pauses.
+const PAUSE_BYTES: usize = 64 << 10;
 
 impl StoredIndex {
-    /// Reads the parts of the index. If they are too many to read, all segments are known before the first block is.
+    /// Reads the parts of the index. Segments are read before blocks. If the limit cuts off the result, blocks are
+    /// missing first.
     pub(super) async fn parts(
         &self,
         id: &ConversationId,
@@ -31,14 +42,34 @@ impl StoredIndex {
         buckets: &[u8],
         meaning: Option<&MeaningQuery>,
     ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
-        let mut names: Vec<AttachmentName> = vec![self.names.documents.clone(), self.names.blocks.clone()];
-        names.extend(buckets.iter().map(|bucket| self.names.of(RecordName::Bucket(*bucket)).clone()));
+        let of_terms = self.names()?;
+        let mut names: Vec<AttachmentName> = vec![of_terms.documents.clone()];
+        names.extend(buckets.iter().map(|bucket| of_terms.of(RecordName::Bucket(*bucket)).clone()));
+        names.push(of_terms.blocks.clone());
+        let count = names.len();
         names.extend(meaning.iter().flat_map(|meaning| &meaning.names).cloned());
-        let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes));
+        let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes)).min(MAX_READ_BYTES);
         let read = self.store.attachments(id, &names, limit).await?;
         let revision = within(read.revision, incarnation)?;
-        let parts = Parts::read(&self.analyzer, &self.names, &read.attachments, buckets, read.more);
+        // Vectors are the last, so if some were read, nothing else was cut off.
+        let has_vectors = read.attachments.last().is_some_and(|last| names[count..].contains(&last.name));
+        let parts = self.decoded(&read.attachments, buckets, read.more && !has_vectors).await?;
         Ok((revision, parts, read.attachments))
+    }
+
+    /// Decodes parts, with pauses. A segment needs these buckets. If `cut` is set, some records were not read.
+    pub(super) async fn decoded(&self, attachments: &[Attachment], needed: &[u8], cut: bool) -> Result<Parts, Stop> {
+        let mut decoding = Decoding::new(&self.analyzer, self.names()?, attachments, needed, cut);
+        let mut bytes = 0;
+        for attachment in attachments {
+            decoding.push(attachment);
+            bytes += attachment.body.len();
+            if bytes >= PAUSE_BYTES {
+                bytes = 0;
+                pause().await;
+            }
+        }
+        Ok(decoding.finish())
     }
 
     /// Reads the exchanges of a range, without those that were pruned.

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Seq};
+use tower_chat_history_core::{Attachment, AttachmentKey, Seq};
 
 use super::names::TermNames;
 use crate::{
     analyzer::Analyzer,
-    index::{IndexPart, LogIndex},
+    index::{IndexPart, LogIndex, RecordName},
 };
 
 /// The parts that are stored.
@@ -33,16 +33,22 @@ pub(super) struct StoredPart {
 }
 
 /// A part that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Damaged {
     pub(super) start: Seq,
-    pub(super) segment: bool,
+    /// The record that is damaged or missing.
+    pub(super) record: RecordName,
 }
 
 impl Damaged {
-    /// Returns the keys of its records.
-    pub(super) fn keys(self, names: &TermNames) -> Vec<AttachmentKey> {
-        if self.segment { names.segment_keys(self.start).collect() } else { vec![names.block_key(self.start)] }
+    /// Returns `true` for a segment.
+    pub(super) const fn is_segment(&self) -> bool {
+        !matches!(self.record, RecordName::Block)
+    }
+
+    /// Returns the keys of the part's records.
+    pub(super) fn keys(&self, names: &TermNames) -> Vec<AttachmentKey> {
+        if self.is_segment() { names.segment_keys(self.start).collect() } else { vec![names.block_key(self.start)] }
     }
 }
 
@@ -58,53 +64,80 @@ impl StoredPart {
     }
 }
 
-impl Parts {
-    /// Reads parts. A segment needs these buckets. If `cut` is set, some records were not read, so a missing bucket is
-    /// no damage.
-    pub(super) fn read(
-        analyzer: &Analyzer,
-        names: &TermNames,
-        attachments: &[Attachment],
-        needed: &[u8],
+/// Decodes parts, one attachment at a time, so that a caller can pause in between.
+#[derive(Debug)]
+pub(super) struct Decoding<'a> {
+    analyzer: &'a Analyzer,
+    names: &'a TermNames,
+    /// The buckets that a segment needs.
+    needed: &'a [u8],
+    cut: bool,
+    buckets: BTreeMap<Seq, BTreeMap<u8, &'a [u8]>>,
+    parts: Vec<IndexPart>,
+    stored: Vec<StoredPart>,
+    damaged: Vec<Damaged>,
+}
+
+impl<'a> Decoding<'a> {
+    /// Begins to decode the parts of these attachments. A segment needs these buckets. If `cut` is set, some records
+    /// were not read, so a missing bucket is no damage.
+    pub(super) fn new(
+        analyzer: &'a Analyzer,
+        names: &'a TermNames,
+        attachments: &'a [Attachment],
+        needed: &'a [u8],
         cut: bool,
     ) -> Self {
-        let mut buckets: BTreeMap<Seq, Vec<(u8, Vec<u8>)>> = BTreeMap::new();
+        let mut buckets: BTreeMap<Seq, BTreeMap<u8, &[u8]>> = BTreeMap::new();
         for attachment in attachments {
             if let Some(bucket) = names.bucket_of(&attachment.name) {
-                buckets.entry(attachment.range.start).or_default().push((bucket, attachment.body.to_vec()));
+                buckets.entry(attachment.range.start).or_default().insert(bucket, &attachment.body);
             }
         }
-        let (mut parts, mut stored, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
-        for Attachment { name, range, body, .. } in attachments {
-            let (segment, part) = match kind(names, name) {
-                Some(Kind::Block) => (false, IndexPart::block(analyzer, body)),
-                Some(Kind::Segment) => {
-                    let found = buckets.remove(&range.start).unwrap_or_default();
-                    if found.len() < needed.len() {
-                        if !cut {
-                            damaged.push(Damaged { start: range.start, segment: true });
-                        }
-                        continue;
-                    }
-                    (true, IndexPart::segment(analyzer, body, found))
-                }
-                None => continue,
-            };
-            match part {
-                Ok(Some(part)) if part.range() == *range => {
-                    parts.push(part);
-                    stored.push(StoredPart { range: range.clone(), segment, bytes: body.len() });
-                }
-                _ => damaged.push(Damaged { start: range.start, segment }),
-            }
-        }
-        Self { index: LogIndex::from_parts(analyzer.clone(), parts), stored, damaged, cut }
+        Self { analyzer, names, needed, cut, buckets, parts: Vec::new(), stored: Vec::new(), damaged: Vec::new() }
     }
 
+    /// Decodes one of the attachments, if it is a block or the documents of a segment.
+    pub(super) fn push(&mut self, Attachment { name, range, body, .. }: &Attachment) {
+        let start = range.start;
+        let (record, part) = if *name == self.names.blocks {
+            (RecordName::Block, IndexPart::block(self.analyzer, body))
+        } else if *name == self.names.documents {
+            let found = self.buckets.remove(&start).unwrap_or_default();
+            if let Some(missing) = self.needed.iter().find(|bucket| !found.contains_key(bucket)) {
+                if !self.cut {
+                    self.damaged.push(Damaged { start, record: RecordName::Bucket(*missing) });
+                }
+                return;
+            }
+            let tables = found.into_iter().map(|(bucket, table)| (bucket, table.to_vec()));
+            (RecordName::Documents, IndexPart::segment(self.analyzer, body, tables))
+        } else {
+            return;
+        };
+        match part {
+            Ok(Some(part)) if part.range() == *range => {
+                self.parts.push(part);
+                let segment = record != RecordName::Block;
+                self.stored.push(StoredPart { range: range.clone(), segment, bytes: body.len() });
+            }
+            _ => self.damaged.push(Damaged { start, record }),
+        }
+    }
+
+    /// Returns the parts.
+    pub(super) fn finish(self) -> Parts {
+        let Self { analyzer, cut, parts, stored, damaged, .. } = self;
+        Parts { index: LogIndex::from_parts(analyzer.clone(), parts), stored, damaged, cut }
+    }
+}
+
+impl Parts {
     /// Counts a part as damaged.
     pub(super) fn damage(&mut self, damaged: Damaged) {
-        self.stored.retain(|part| part.segment != damaged.segment || part.range.start != damaged.start);
-        self.index.remove(damaged.start, damaged.segment);
+        let segment = damaged.is_segment();
+        self.stored.retain(|part| part.segment != segment || part.range.start != damaged.start);
+        self.index.remove(damaged.start, segment);
         self.damaged.push(damaged);
     }
 
@@ -124,20 +157,5 @@ impl Parts {
         let parts = self.index.parts();
         let at = parts.partition_point(|part| part.range().start < range.start);
         parts.get(at).is_some_and(|part| part.range() == *range)
-    }
-}
-
-enum Kind {
-    Block,
-    Segment,
-}
-
-fn kind(names: &TermNames, name: &AttachmentName) -> Option<Kind> {
-    if *name == names.blocks {
-        Some(Kind::Block)
-    } else if *name == names.documents {
-        Some(Kind::Segment)
-    } else {
-        None
     }
 }

@@ -20,16 +20,17 @@ impl StoredIndex {
         revision: Revision,
         parts: &Parts,
     ) -> Result<u64, Stop> {
+        let names = self.names()?;
         let (mut keys, mut removed) = (Vec::new(), 0);
         for damaged in &parts.damaged {
-            keys.extend(damaged.keys(&self.names));
+            keys.extend(damaged.keys(names));
             removed += 1;
         }
         for part in &parts.stored {
             if IndexPart::segment_end(part.range.start) <= revision.first() {
-                keys.extend(part.keys(&self.names));
+                keys.extend(part.keys(names));
             } else if !part.segment && !parts.counts(&part.range) {
-                keys.push(self.names.block_key(part.range.start));
+                keys.push(names.block_key(part.range.start));
             } else {
                 continue;
             }
@@ -39,14 +40,30 @@ impl StoredIndex {
         Ok(removed)
     }
 
-    /// Removes the records of former analyzers. Returns their number.
-    pub(super) async fn remove_former(&self, id: &ConversationId, incarnation: Incarnation) -> Result<u64, Stop> {
-        let names: Vec<AttachmentName> = self.former.iter().flat_map(|names| names.all().cloned()).collect();
-        self.remove_named(id, incarnation, &names).await
+    /// Returns `true` if no records of former analyzers and models are left to remove, as far as it is remembered.
+    pub(super) fn has_removed_former(&self, id: &ConversationId, incarnation: Incarnation) -> bool {
+        let none = self.former.is_empty() && self.former_vectors().next().is_none();
+        none || self.progress.has_cleaned(id, incarnation)
+    }
+
+    /// Removes the records of former analyzers and models, unless that was done already. Returns their number.
+    pub(super) async fn remove_former(&self, id: &ConversationId, revision: Revision) -> Result<u64, Stop> {
+        let incarnation = revision.incarnation();
+        if self.has_removed_former(id, incarnation) {
+            return Ok(0);
+        }
+        let terms = self.former.iter().flat_map(|names| names.all().cloned());
+        let mut names: Vec<AttachmentName> = terms.collect();
+        for former in self.former_vectors() {
+            names.extend(former.all(revision.next())?);
+        }
+        let removed = self.remove_named(id, incarnation, &names).await?;
+        self.progress.set_cleaned(id, incarnation);
+        Ok(removed)
     }
 
     /// Removes all records with these names. Returns their number.
-    pub(super) async fn remove_named(
+    async fn remove_named(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,

@@ -8,9 +8,10 @@ use super::{
     StoredIndex,
     ask::{Ask, Found, Meaning, Searched},
     embedder::EmbedError,
-    error::{RecallError, Stop},
+    error::{IndexError, Stop},
     fit::fit,
     pause::pause,
+    suspects::Suspect,
     vectors::MeaningQuery,
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
     pub(crate) conversation: &'a ConversationId,
-    /// `None` stands for whichever it is.
+    /// `None` accepts any incarnation.
     pub(crate) incarnation: Option<Incarnation>,
     /// `None` stands for the end of the log.
     pub(crate) before: Option<Seq>,
@@ -51,12 +52,13 @@ impl StoredIndex {
     /// Searches a conversation for the words of an input, and renders the messages that it finds.
     ///
     /// It reads the index in one call, then the exchanges that are not indexed, then the exchanges to show. If the gate
-    /// is shut, the last read is left out.
+    /// is shut, the last read is left out. If a part of the index turns out to be damaged, its exchanges are read from
+    /// the log, as others that are not indexed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store fails, or if a record of the index turns out to be damaged while it is searched.
-    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, RecallError> {
+    /// Returns an error if the store fails.
+    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, IndexError> {
         let query = Query::of_input(&self.analyzer, ask.input);
         if query.is_empty() || ask.before <= ask.revision.first() || ask.allowance == 0 {
             return Ok(Searched::Nothing);
@@ -75,7 +77,7 @@ impl StoredIndex {
             before: Some(ask.before),
             limit: Search::LIMIT,
         };
-        let meaning = self.embedded(ask, query).await;
+        let meaning = self.embedded(ask, query).await?;
         let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
         let Ranked { ranking, within, .. } = &ranked;
         let mut selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
@@ -86,7 +88,7 @@ impl StoredIndex {
         let needed = selector.needed(ranking);
         let exchanges = self.picked(ask.conversation, ranked.incarnation, &needed, &ranked.exchanges).await?;
         pause().await;
-        let fitted = fit(ask, selector, ranking, &exchanges);
+        let fitted = fit(ask, selector, ranking, &exchanges).await;
         let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
         let cited = recalled.iter().flat_map(|recalled| &recalled.citations);
         Ok(Found {
@@ -103,12 +105,13 @@ impl StoredIndex {
     }
 
     /// Embeds the input, if vectors are used and can matter.
-    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Option<Result<MeaningQuery, EmbedError>> {
-        let by_meaning = self.by_meaning.as_ref()?;
-        if by_meaning.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
-            return None;
+    async fn embedded(&self, ask: &Ask<'_>, query: &Query) -> Result<Option<Result<MeaningQuery, EmbedError>>, Stop> {
+        let Some(by_meaning) = &self.by_meaning else { return Ok(None) };
+        if self.least_cosine.is_none() && !query.any(|term| self.gate.counts(term)) {
+            return Ok(None);
         }
-        Some(by_meaning.query(ask.input, ask.before).await)
+        let names = by_meaning.names_before(ask.before)?;
+        Ok(Some(by_meaning.query(ask.input, names).await))
     }
 
     /// Ranks the messages of a conversation by words, and by meaning if the input was embedded.
@@ -125,37 +128,44 @@ impl StoredIndex {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        let (revision, parts, attachments) =
+        let (revision, mut parts, attachments) =
             self.parts_and(id, scope.incarnation, &query.buckets(), vector.as_ref()).await?;
         let incarnation = revision.incarnation();
         let end = scope.before.unwrap_or(revision.next()).min(revision.next());
         let within = revision.first()..end.max(revision.first());
+        let search = Search::new(within.clone(), gate.clone()).limit(scope.limit);
+        let (mut ranking, scanned) = loop {
+            let scanned = self.scan(id, incarnation, &parts.index.missing(within.clone())).await?;
+            let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
+            all.sort_by_key(|part| part.range().start);
+            match search.run_parts(all, query) {
+                Ok(ranking) => break (ranking, scanned),
+                // Each round has fewer parts.
+                Err(error) if !self.damage_unreadable(&mut parts, query).await => return Err(error.into()),
+                Err(_) => {}
+            }
+        };
         if scope.before.is_some() && parts.index.due(parts.known_part(whole_blocks(&within))).next().is_some() {
-            self.done.forget(id);
+            self.progress.forget_indexed(id);
         }
-        if let Some(damaged) = parts.damaged.iter().find(|damaged| damaged.segment) {
-            self.done.suspect(id, damaged.start);
-        }
-        let missing = parts.index.missing(within.clone());
-        let scanned = self.scan(id, incarnation, &missing).await?;
-        let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
-        all.sort_by_key(|part| part.range().start);
-        let mut ranking = Search::new(within.clone(), gate.clone()).limit(scope.limit).run_parts(all, query)?;
+        let mut suspects: Vec<Suspect> = parts.damaged.iter().copied().map(Suspect::Terms).collect();
         let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
-        let mut damaged = parts.damaged.len();
         let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);
         if let Some(vector) = vector {
             pause().await;
-            let nearest = vector.nearest(&attachments, &within);
-            if let Some(start) = nearest.damaged.first() {
-                self.done.suspect_vectors(id, *start);
-            }
-            damaged += nearest.damaged.len();
-            ranking.gate.open |= self.by_meaning.as_ref().is_some_and(|by_meaning| by_meaning.opens(&nearest.hits));
+            let nearest = vector.nearest(&attachments, &within).await;
+            suspects.extend(nearest.damaged.into_iter().map(Suspect::Vectors));
+            let nearest_score = nearest.hits.first().map(|hit| hit.score);
+            ranking.gate.open |= self.least_cosine.zip(nearest_score).is_some_and(|(least, score)| score >= least);
             if matches!(nearest.meaning, Meaning::Compared { .. }) {
                 ranking = ranking.fused_with(&nearest.hits);
             }
             meaning = nearest.meaning;
+        }
+        let damaged = suspects.len();
+        if damaged > 0 {
+            self.progress.forget_indexed(id);
+            self.suspects.add(id, incarnation, suspects);
         }
         Ok(Ranked {
             ranking,

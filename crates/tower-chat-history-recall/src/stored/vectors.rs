@@ -2,18 +2,19 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Message, Role, Seq};
+use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, AttachmentNameError, Message, Role, Seq};
 
 use super::{
     ask::Meaning,
     embedder::{EmbedError, Embedder, embed},
-    names::{hash_of, named},
+    names::hash_of,
+    pause::pause,
 };
 use crate::{
     index::IndexPart,
     passage::{ends, text_of},
     search::{Hit, Search},
-    vectors::{Vector, VectorBlock},
+    vectors::{self, Vector, VectorBlock},
 };
 
 /// The most vectors that are compared: the newest ones.
@@ -26,16 +27,16 @@ const MAX_QUERY_BYTES: usize = 4096;
 pub(super) const AROUND_VECTOR: usize = 24;
 
 /// The model, and the names of its attachments: `vectors/<hash of its name>/<number of the segment>` for vectors, and
-/// `vectors/<hash of its name>/made` for the ranges that have some, so that these can be read alone.
+/// `vectors/<hash of its name>/made`, which marks the ranges that have vectors, so a step can find them without reading
+/// vectors.
 #[derive(Clone, Debug)]
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) names: VectorNames,
-    pub(super) least_cosine: Option<f64>,
 }
 
 /// The names of the vectors of a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VectorNames(String);
 
 /// The input of a call as a vector.
@@ -60,71 +61,72 @@ impl VectorNames {
     }
 
     /// Returns the name of the marks for ranges that have vectors.
-    pub(super) fn made(&self) -> AttachmentName {
-        named(&format!("vectors/{}/made", self.0))
+    pub(super) fn made(&self) -> Result<AttachmentName, AttachmentNameError> {
+        AttachmentName::new(format!("vectors/{}/made", self.0))
     }
 
     /// Returns the name of the vectors of exchanges from a position on.
-    pub(super) fn of(&self, start: Seq) -> AttachmentName {
-        named(&format!("vectors/{}/{}", self.0, start.get() / IndexPart::SEGMENT))
+    pub(super) fn of(&self, start: Seq) -> Result<AttachmentName, AttachmentNameError> {
+        AttachmentName::new(format!("vectors/{}/{}", self.0, start.get() / IndexPart::SEGMENT))
     }
 
     /// Returns the keys of the vectors of a block.
-    pub(super) fn keys(&self, start: Seq) -> [AttachmentKey; 2] {
-        [self.of(start), self.made()].map(|name| AttachmentKey { name, start })
+    pub(super) fn keys(&self, start: Seq) -> Result<[AttachmentKey; 2], AttachmentNameError> {
+        Ok([self.of(start)?, self.made()?].map(|name| AttachmentKey { name, start }))
     }
 
     /// Returns all names for a log of this length.
-    pub(super) fn all(&self, next: Seq) -> impl Iterator<Item = AttachmentName> {
+    pub(super) fn all(&self, next: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
         let segments = 0..=next.get() / IndexPart::SEGMENT;
-        [self.made()].into_iter().chain(segments.map(|segment| self.of(Seq::new(segment * IndexPart::SEGMENT))))
+        let of_segments = segments.map(|segment| self.of(Seq::new(segment * IndexPart::SEGMENT)));
+        [self.made()].into_iter().chain(of_segments).collect()
     }
 }
 
 impl ByMeaning {
-    /// Embeds the input of a call that sends a window from `before` on.
-    pub(super) async fn query(&self, input: &[Message], before: Seq) -> Result<MeaningQuery, EmbedError> {
+    /// Returns the names of the vectors that a search before a position reads, the newest first.
+    pub(super) fn names_before(&self, before: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
+        let last = before.get().saturating_sub(1) / IndexPart::SEGMENT;
+        let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
+        segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect()
+    }
+
+    /// Embeds the input of a call, to compare it with the vectors that have these names.
+    pub(super) async fn query(
+        &self,
+        input: &[Message],
+        names: Vec<AttachmentName>,
+    ) -> Result<MeaningQuery, EmbedError> {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let text = users.map(text_of).collect::<Vec<String>>().join("\n");
         let (head, tail) = ends(&text, MAX_QUERY_BYTES);
         let vectors = embed(&*self.embedder, vec![[head, tail].concat()], None).await?;
         let vector = vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)?;
-        let last = before.get().saturating_sub(1) / IndexPart::SEGMENT;
-        let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
-        let names = segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect();
         Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
-    }
-
-    /// Returns `true` if a hit is near enough to open the gate.
-    pub(super) fn opens(&self, hits: &[Hit]) -> bool {
-        let best = hits.first().map(|hit| hit.score);
-        self.least_cosine.zip(best).is_some_and(|(least, best)| best >= least)
     }
 }
 
 impl MeaningQuery {
-    /// Returns the messages of a range that are nearest, by these attachments.
-    pub(super) fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
+    /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
+    pub(super) async fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
         let mut stored: Vec<&Attachment> =
             attachments.iter().filter(|attachment| self.names.contains(&attachment.name)).collect();
         stored.sort_by_key(|attachment| std::cmp::Reverse(attachment.range.start));
-        let (mut blocks, mut damaged, mut left, mut other) = (Vec::new(), Vec::new(), MAX_VECTORS, None);
+        let (mut nearest, mut damaged, mut compared, mut other) = (vectors::Nearest::default(), Vec::new(), 0, None);
         for attachment in stored {
             match VectorBlock::decode(&attachment.body) {
                 Ok(block) if block.is_empty() => {}
                 Ok(block) if block.dimension() != self.vector.dimension() => other = Some(block.dimension()),
-                Ok(block) => match left.checked_sub(block.len()) {
-                    Some(rest) => {
-                        left = rest;
-                        blocks.push(block);
-                    }
-                    None => break,
-                },
+                Ok(block) if compared + block.len() > MAX_VECTORS => break,
+                Ok(block) => {
+                    compared += block.len();
+                    nearest.add(&block, &self.vector, within);
+                }
                 Err(_) => damaged.push(attachment.range.start),
             }
+            pause().await;
         }
-        let hits = VectorBlock::nearest(&blocks, &self.vector, within, Search::LIMIT);
-        let compared = blocks.iter().map(VectorBlock::len).sum::<usize>();
+        let hits = nearest.hits(Search::LIMIT);
         let meaning = match other {
             Some(expected) if compared == 0 => {
                 Meaning::Failed(EmbedError::Dimension { expected, found: self.vector.dimension() })

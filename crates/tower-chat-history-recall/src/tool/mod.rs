@@ -19,7 +19,7 @@ use crate::{
     search::{Query, Search},
     select::citations,
     shown::render,
-    stored::{Ranked, RecallError, Scope, Stop, StoredIndex},
+    stored::{IndexError, Ranked, Scope, Stop, StoredIndex},
 };
 
 /// The number of results whose exchanges are read at once.
@@ -72,7 +72,7 @@ pub enum ToolError {
     Arguments(#[from] ArgumentsError),
     /// The search failed.
     #[error(transparent)]
-    Recall(#[from] RecallError),
+    Index(#[from] IndexError),
 }
 
 impl ToolError {
@@ -81,7 +81,7 @@ impl ToolError {
     pub fn answer(&self) -> Option<String> {
         match self {
             Self::Arguments(error) => Some(error.to_string()),
-            Self::Recall(_) => None,
+            Self::Index(_) => None,
         }
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Pager<'a> {
     fn bytes(unit: &[Place], exchanges: &[Recorded], on_page: &BTreeSet<Place>) -> usize {
         let has = |seq: Seq| on_page.range((seq, 0)..=(seq, u32::MAX)).next().is_some();
         let of_exchange = |messages: &[Place]| {
-            let Some(found) = recorded(exchanges, messages[0].0) else { return 0 };
+            let Some(found) = messages.first().and_then(|place| recorded(exchanges, place.0)) else { return 0 };
             let message = |place: &Place| found.exchange.messages.get(usize::try_from(place.1).ok()?);
             let texts: usize = messages.iter().filter_map(message).map(|message| render_message(message).len()).sum();
             texts + if has(found.seq) { 0 } else { render_exchange(found).len() }

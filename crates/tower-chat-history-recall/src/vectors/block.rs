@@ -116,12 +116,29 @@ impl VectorBlock {
         within: &Range<Seq>,
         limit: usize,
     ) -> Vec<Hit> {
-        let mut best: BTreeMap<(Seq, u32), f64> = BTreeMap::new();
-        for (seq, message, vector) in blocks.into_iter().flat_map(|block| &block.entries) {
+        let mut nearest = Nearest::default();
+        blocks.into_iter().for_each(|block| nearest.add(block, to, within));
+        nearest.hits(limit)
+    }
+}
+
+/// The best cosine of each message that was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Nearest(BTreeMap<(Seq, u32), f64>);
+
+impl Nearest {
+    /// Compares with the vectors of a block.
+    pub(crate) fn add(&mut self, block: &VectorBlock, to: &Vector, within: &Range<Seq>) {
+        for (seq, message, vector) in &block.entries {
             let Some(score) = vector.cosine(to).filter(|_| within.contains(seq)) else { continue };
-            best.entry((*seq, *message)).and_modify(|best| *best = best.max(score)).or_insert(score);
+            self.0.entry((*seq, *message)).and_modify(|best| *best = best.max(score)).or_insert(score);
         }
-        let mut hits: Vec<Hit> = best.into_iter().map(|((seq, message), score)| Hit { seq, message, score }).collect();
+    }
+
+    /// Returns the nearest messages, at most `limit`.
+    pub(crate) fn hits(self, limit: usize) -> Vec<Hit> {
+        let hit = |((seq, message), score)| Hit { seq, message, score };
+        let mut hits: Vec<Hit> = self.0.into_iter().map(hit).collect();
         hits.sort_by(Hit::better_first);
         hits.truncate(limit);
         hits

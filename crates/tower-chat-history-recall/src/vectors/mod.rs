@@ -3,4 +3,5 @@
 mod block;
 mod quantized;
 
+pub(crate) use self::block::Nearest;
 pub use self::{block::VectorBlock, quantized::Vector};

@@ -25,6 +25,8 @@ struct State {
     blind: AtomicBool,
     calls: AtomicUsize,
     writes: AtomicUsize,
+    /// The most bytes of attachments that a call returns.
+    most: AtomicUsize,
 }
 
 impl Halting {
@@ -38,6 +40,7 @@ impl Halting {
             blind: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             writes: AtomicUsize::new(0),
+            most: AtomicUsize::new(usize::MAX),
         };
         Self { store, state: Arc::new(state) }
     }
@@ -52,6 +55,11 @@ impl Halting {
     /// Lets only so many more calls succeed.
     pub(crate) fn halt_after(&self, calls: usize) {
         self.state.left.store(calls, Ordering::Relaxed);
+    }
+
+    /// Lets a call return only so many bytes of attachments.
+    pub(crate) fn return_at_most(&self, bytes: usize) {
+        self.state.most.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -130,6 +138,7 @@ impl Attach for Halting {
     ) -> Result<Attachments, StoreError> {
         self.call()?;
         let names = if self.state.blind.load(Ordering::Relaxed) { &[] } else { names };
+        let limit = limit.min(self.state.most.load(Ordering::Relaxed));
         self.store.attachments(id, names, limit).await
     }
 

@@ -15,7 +15,7 @@ use crate::{
 
 /// Counts words of two subjects, so texts on a subject are near even if they share no word.
 #[derive(Debug, Default)]
-struct Subjects {
+pub(crate) struct Subjects {
     model: &'static str,
     batches: Mutex<Vec<usize>>,
     mode: Mutex<Mode>,
@@ -29,11 +29,12 @@ enum Mode {
     TooFew,
     NotANumber,
     OtherDimension,
+    TooLong,
     Zero,
 }
 
 impl Subjects {
-    fn new(model: &'static str) -> Arc<Self> {
+    pub(crate) fn new(model: &'static str) -> Arc<Self> {
         Arc::new(Self { model, ..Self::default() })
     }
 
@@ -41,7 +42,7 @@ impl Subjects {
         *self.mode.lock().unwrap() = mode;
     }
 
-    fn embedded(&self) -> usize {
+    pub(crate) fn embedded(&self) -> usize {
         self.batches.lock().unwrap().iter().sum()
     }
 }
@@ -64,6 +65,7 @@ impl Embedder for Subjects {
             Mode::TooFew => vectors.truncate(0),
             Mode::NotANumber => vectors.iter_mut().for_each(|vector| vector[0] = f32::NAN),
             Mode::OtherDimension => vectors.iter_mut().for_each(|vector| vector.push(1.0)),
+            Mode::TooLong => vectors.iter_mut().for_each(|vector| vector.resize(8193, 1.0)),
             Mode::Zero => vectors.iter_mut().for_each(|vector| vector.fill(0.0)),
         }
         Ok(vectors)
@@ -80,7 +82,7 @@ fn index(store: &Halting, embedder: &Arc<Subjects>) -> StoredIndex {
 }
 
 /// A log in which Rex is named at position 5, as no animal.
-async fn chat(len: usize) -> Chat {
+pub(crate) async fn chat(len: usize) -> Chat {
     let chat = Chat::new();
     let text = |number: usize| match number {
         5 => "Rex barked at the postman.".to_owned(),
@@ -91,7 +93,7 @@ async fn chat(len: usize) -> Chat {
     chat
 }
 
-const QUESTION: &str = "Is note8 about an animal?";
+pub(crate) const QUESTION: &str = "Is note8 about an animal?";
 
 #[tokio::test]
 async fn messages_of_the_same_meaning_are_found() {
@@ -147,9 +149,12 @@ async fn a_failing_model_leaves_the_search_by_words() {
     let index = index(&chat.store, &embedder);
     let before = Seq::new(190);
     let words = chat.found(&chat.index(), QUESTION, before).await;
-    for (mode, kind) in
-        [(Mode::Fails, "embedder"), (Mode::TooFew, "vector_count"), (Mode::NotANumber, "vector_numbers")]
-    {
+    for (mode, kind) in [
+        (Mode::Fails, "embedder"),
+        (Mode::TooFew, "vector_count"),
+        (Mode::NotANumber, "vector_numbers"),
+        (Mode::TooLong, "vector_dimension"),
+    ] {
         embedder.set(mode);
         let found = chat.found(&index, QUESTION, before).await;
         assert!(matches!(&found.meaning, Meaning::Failed(error) if error.kind() == kind), "{found:?}");

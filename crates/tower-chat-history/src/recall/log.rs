@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history_core::Attach;
-use tower_chat_history_recall::{Analyzer, Ask, Meaning, Searched, StoredIndex};
+use tower_chat_history_core::{Attach, StoreError};
+use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 
@@ -17,8 +17,10 @@ const MAX_STEPS: usize = 4;
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
 /// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. [Other languages](super::Language) and the search [by meaning](crate::recall#by-meaning)
-/// are options of its [`StoredIndex`]. The crate [`tower_chat_history_recall`] has the details and the limits.
+/// in its window has no index. If an embedder fails or the index is damaged, a warning is logged, and the search goes
+/// on without it. A search in a conversation that was deleted or cut back since it was loaded returns
+/// [`StoreError::Gone`]. [Other languages](super::Language) and the search [by meaning](crate::recall#by-meaning) are
+/// options of its [`StoredIndex`]. The crate [`tower_chat_history_recall`] has the details and the limits.
 ///
 /// ```
 /// use tower_chat_history::{
@@ -64,14 +66,12 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
-        let Searched::Found(found) = self.index.search(ask).await? else { return Ok(Recollection::nothing()) };
-        if let Meaning::Failed(error) = &found.meaning {
-            tracing::warn!(
-                error.type = error.kind(),
-                error = %error,
-                "searching by words only: the input has no vector that can be used"
-            );
-        }
+        let found = match self.index.search(ask).await? {
+            Searched::Found(found) => found,
+            Searched::Gone => return Err(StoreError::Gone.into()),
+            _ => return Ok(Recollection::nothing()),
+        };
+        warn(&found);
         Ok(Recollection {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
@@ -83,12 +83,9 @@ impl Recall for LogRecall {
         for _ in 0..MAX_STEPS {
             let PrepareRequest { conversation, revision, before } = request;
             let indexed = self.index.index(conversation, revision, before).await?;
-            if let Some(error) = &indexed.embedding {
-                tracing::warn!(
-                    error.type = error.kind(),
-                    error = %error,
-                    "messages are not found by meaning yet: they could not be embedded; a later turn retries"
-                );
+            // The engine logs the error.
+            if let Some(error) = indexed.embedding {
+                return Err(RecallError::search(error));
             }
             if !indexed.more {
                 return Ok(false);
@@ -98,10 +95,24 @@ impl Recall for LogRecall {
     }
 }
 
-impl From<tower_chat_history_recall::RecallError> for RecallError {
-    fn from(error: tower_chat_history_recall::RecallError) -> Self {
+/// Logs what a search did without.
+fn warn(found: &Found) {
+    if let Meaning::Failed(error) = &found.meaning {
+        tracing::warn!(error.type = error.kind(), "a search by meaning failed; words were searched");
+    }
+    if found.damaged > 0 {
+        tracing::warn!(
+            damaged = found.damaged,
+            unsearched = found.unsearched,
+            "parts of an index are damaged; their exchanges were read from the log as far as the limit allows"
+        );
+    }
+}
+
+impl From<IndexError> for RecallError {
+    fn from(error: IndexError) -> Self {
         match error {
-            tower_chat_history_recall::RecallError::Store(error) => Self::Store(error),
+            IndexError::Store(error) => Self::Store(error),
             error => Self::search(error),
         }
     }
@@ -110,7 +121,7 @@ impl From<tower_chat_history_recall::RecallError> for RecallError {
 #[cfg(test)]
 mod tests {
     use tower::service_fn;
-    use tower_chat_history_core::{ConversationId, HistoryStoreExt as _, Message, Revision, Seq};
+    use tower_chat_history_core::{ConversationId, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq};
     use tower_chat_history_recall::EmbedError;
 
     use super::{super::ServiceEmbedder, *};
@@ -182,17 +193,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_preparation_succeeds_without_vectors() {
+    async fn a_failing_service_is_an_error_of_the_preparation_only() {
         let (store, id, revision) = log().await;
         let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });
         let recall = LogRecall::from(index(&store, none));
         let request = PrepareRequest { conversation: &id, revision, before: BEFORE };
-        assert!(!recall.prepare(request).await.unwrap());
+        assert_eq!(recall.prepare(request).await.unwrap_err().kind(), "search");
         assert_eq!(search(recall.index, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
 
         let right = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len()]) });
         let recall = LogRecall::from(index(&store, right));
         assert!(!recall.prepare(request).await.unwrap());
         assert_eq!(search(recall.index, &id, revision).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_is_gone_is_an_error() {
+        let (store, id, revision) = log().await;
+        let recall = LogRecall::new(store.clone());
+        store.delete(&id).await.unwrap();
+        let (input, cost) = ([Message::user("What is my dog called?")], |message: &Message| message.bytes() as u64);
+        let request = RecallRequest::new(&id, revision, BEFORE, &input, 500, &cost);
+        assert_eq!(recall.recall(request).await.unwrap_err().kind(), StoreError::Gone.kind());
+        assert!(!recall.prepare(PrepareRequest::new(&id, revision, BEFORE)).await.unwrap(), "nothing is left to do");
     }
 }
