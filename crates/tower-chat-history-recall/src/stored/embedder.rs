@@ -1,10 +1,19 @@
 //! The model that turns texts into vectors.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{
+    error::Error,
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::Poll,
+};
 
 use async_trait::async_trait;
 
 use crate::vectors::Vector;
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The most numbers of a vector.
 const MAX_DIMENSION: usize = 8192;
@@ -81,6 +90,17 @@ impl PartialEq for EmbedError {
     }
 }
 
+/// Embeds texts. A panic of the embedder becomes an error.
+async fn without_panic(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
+    let panicked = || BoxError::from("the embedder panicked");
+    let mut embedding = catch_unwind(AssertUnwindSafe(|| embedder.embed(texts))).map_err(|_| panicked())?;
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| embedding.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    })
+    .await
+}
+
 /// Embeds texts, and checks the vectors. A text whose numbers are all 0 has none. If `dimension` is given, all vectors
 /// must have it.
 pub(super) async fn embed(
@@ -89,7 +109,7 @@ pub(super) async fn embed(
     dimension: Option<usize>,
 ) -> Result<Vec<Option<Vector>>, EmbedError> {
     let count = texts.len();
-    let found = embedder.embed(texts).await.map_err(|error| EmbedError::Failed(error.into()))?;
+    let found = without_panic(embedder, texts).await.map_err(|error| EmbedError::Failed(error.into()))?;
     if found.len() != count {
         return Err(EmbedError::Count { expected: count, found: found.len() });
     }

@@ -8,7 +8,7 @@ mod fit;
 mod job;
 mod merge;
 mod names;
-mod pause;
+pub(crate) mod pause;
 mod progress;
 mod read;
 mod records;
@@ -104,8 +104,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// # Limits
 ///
 /// - A search reads at most 32 MiB of the index, and at most 64 MiB together with vectors.
-/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones, with at
-///   most 16 MiB. [`Found::unsearched`] is the number of the others.
+/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones. They
+///   are read in pages of 64, until the pages have 16 MiB together. [`Found::unsearched`] is the number of the others.
 /// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
 ///   Only hostile text has such blocks, because an exchange has at most 128 passages.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at

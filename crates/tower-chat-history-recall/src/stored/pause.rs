@@ -3,7 +3,7 @@
 use std::{future::poll_fn, task::Poll};
 
 /// Lets the runtime run other tasks once.
-pub(super) async fn pause() {
+pub(crate) async fn pause() {
     let mut paused = false;
     poll_fn(|context| {
         if paused {

@@ -19,7 +19,7 @@ use crate::{
     search::{Query, Search},
     select::citations,
     shown::render,
-    stored::{IndexError, Ranked, Scope, Stop, StoredIndex},
+    stored::{IndexError, Ranked, Scope, Stop, StoredIndex, pause::pause},
 };
 
 /// The number of results whose exchanges are read at once.
@@ -185,6 +185,7 @@ impl SearchTool {
             let needed: Vec<Seq> = needed.into_iter().filter(|seq| ranked.within.contains(seq)).collect();
             let exchanges = self.index.picked(id, ranked.incarnation, &needed, &ranked.exchanges).await?;
             for hit in hits {
+                pause().await;
                 let before = pager.page.number;
                 more = pager.add(hit, &exchanges);
                 if more {

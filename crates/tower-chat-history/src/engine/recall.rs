@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
@@ -12,7 +12,7 @@ use tower_chat_history_context::{
     plan::{Plan, Recallable},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Role, Seq, Window};
+use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
@@ -105,8 +105,12 @@ impl RecallWorker {
         };
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
         let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
-        let found = timer::timeout(Some(self.options.timeout), search).instrument(step.span().clone()).await;
+        let mut search = Box::pin(search);
+        let found = timer::timeout(Some(self.options.timeout), &mut search).instrument(step.span().clone()).await;
+        // A search that took too long is dropped here, and may panic.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(search)));
         let found = match found {
+            _ if dropped.is_err() => Err(RecallError::Panicked),
             Ok(Ok(found)) => found.and_then(|found| checked(found, &request)),
             Ok(Err(_)) => Err(RecallError::Panicked),
             Err(limit) => Err(RecallError::TimedOut(limit)),
@@ -169,8 +173,13 @@ fn shown(window: &Window, plan: &Plan, before: Seq) -> Vec<Citation> {
 /// Checks the result of a search, which may come from a program's own code.
 fn checked(found: Recollection, request: &RecallRequest<'_>) -> Result<Recollection, RecallError> {
     let Some(Recalled { message, citations, .. }) = &found.recalled else { return Ok(found) };
-    if *message.role() != Role::User || !message.tool_calls().is_empty() {
+    let text = message.text();
+    if text.trim().is_empty() || *message != Message::user(&*text) {
         return Err(RecallError::NotAUserMessage);
+    }
+    let is_empty = |citation: &Citation| citation.messages.is_empty();
+    if citations.len() > RecallError::MAX_CITATIONS || citations.iter().any(is_empty) {
+        return Err(RecallError::Citations { citations: citations.len() });
     }
     let (before, allowance) = (request.before, request.allowance);
     if let Some(citation) = citations.iter().find(|citation| citation.seq >= before) {

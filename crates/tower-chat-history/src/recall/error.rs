@@ -41,12 +41,21 @@ pub enum RecallError {
         /// The position from which the prompt contains the log.
         before: Seq,
     },
-    /// The message is not a user message, or has tool calls.
-    #[error("the recalled messages are not a user message without tool calls")]
+    /// The message is not a user message with a text and nothing else.
+    #[error("the recalled messages are not a user message with a text and nothing else")]
     NotAUserMessage,
+    /// The message has too many citations, or one without messages.
+    #[error("the recalled messages have {citations} citations: allowed are {max}, none of which is empty", max = Self::MAX_CITATIONS)]
+    Citations {
+        /// The number of citations.
+        citations: usize,
+    },
 }
 
 impl RecallError {
+    /// The largest number of citations of one message. Even the largest prompts do not show so many.
+    pub const MAX_CITATIONS: usize = 4_096;
+
     /// Creates the error for a search that failed.
     pub fn search(source: impl Into<BoxError>) -> Self {
         Self::Search(source.into())
@@ -72,6 +81,7 @@ impl RecallError {
             Self::TooLarge { .. } => "too_large",
             Self::InWindow { .. } => "in_window",
             Self::NotAUserMessage => "not_a_user_message",
+            Self::Citations { .. } => "citations",
         }
     }
 }

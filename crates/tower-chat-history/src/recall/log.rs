@@ -193,6 +193,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn words_decide_if_the_service_panics() {
+        let (store, id, revision) = log().await;
+        let panics = service_fn(|_: Vec<String>| async {
+            if true { panic!("on demand") } else { Ok::<_, BoxError>(Vec::new()) }
+        });
+        let failed = search(index(&store, panics), &id, revision).await;
+        assert!(matches!(failed, Some(EmbedError::Failed(_))));
+    }
+
+    #[tokio::test]
     async fn a_failing_service_is_an_error_of_the_preparation_only() {
         let (store, id, revision) = log().await;
         let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });

@@ -98,6 +98,10 @@ async fn messages_that_are_not_a_plain_user_message_are_not_shown() {
         r#"{"role":"system","content":"recalled"}"#,
         r#"{"role":"assistant","content":"recalled"}"#,
         r#"{"role":"tool","tool_call_id":"x","content":"recalled"}"#,
+        r#"{"role":"user","content":"recalled","tool_calls":[]}"#,
+        r#"{"role":"user","content":"recalled","tool_call_id":"x"}"#,
+        r#"{"role":"user","content":null}"#,
+        r#"{"role":"user","content":" "}"#,
     ] {
         let shows = move |search: &Search| {
             let mut recalled = block("", search.before);
@@ -106,6 +110,49 @@ async fn messages_that_are_not_a_plain_user_message_are_not_shown() {
         };
         assert_eq!(kind(&searched(shows).await), "not_a_user_message", "{json}");
     }
+}
+
+#[tokio::test]
+async fn messages_with_too_many_or_empty_citations_are_not_shown() {
+    let (one, empty) = (Citation::new(Seq::FIRST, 0..1), Citation::new(Seq::FIRST, 3..3));
+    for citations in [vec![one.clone(); 4_097], vec![one, empty]] {
+        let shows = move |_: &Search| Answer::Shows(Recalled::new("recalled", citations.clone()));
+        assert_eq!(kind(&searched(shows).await), "citations");
+    }
+}
+
+/// A search that never ends, and panics when it is dropped.
+#[derive(Debug)]
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("the drop panics on demand");
+    }
+}
+
+#[derive(Debug)]
+struct NeverEnds;
+
+#[async_trait::async_trait]
+impl Recall for NeverEnds {
+    async fn recall(&self, _: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+        let _dropped = PanicsInDrop;
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_panics_when_its_timeout_drops_it_is_reported() {
+    let options = HistoryOptions::new().context(budget()).recall(RecallOptions::new(NeverEnds));
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let mut kinds = Vec::new();
+    for _ in 0..12 {
+        let turn = engine.begin(TurnInput::new(id(), [question("q")])).await.unwrap();
+        let report = turn.commit(Reply::new(answer())).await.unwrap();
+        kinds.extend(report.recall.as_ref().map(kind));
+    }
+    assert!(kinds.len() > 2 && kinds.iter().all(|kind| *kind == "panicked"), "{kinds:?}");
 }
 
 /// A search that panics before it returns its future.
