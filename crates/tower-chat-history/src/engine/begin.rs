@@ -82,24 +82,22 @@ impl Stage {
             }
             Self::Waiting(call, ahead) => (call, ahead),
             Self::Summarizing(planned, job) => {
-                let mut planned = Box::new(planned.summarized(*job).await?);
-                planned.recall().await;
-                return Ok(ControlFlow::Break(planned.begun()));
+                // Boxed, so that calls without a summary do not pay for the size of this future.
+                let planned = Box::pin(planned.summarized(*job)).await?;
+                return Ok(ControlFlow::Break(Box::pin(planned.begun_with_recall()).await));
             }
         };
         let permit = match ahead.step(&call.engine, &call.conversation, &call.span).await? {
             ControlFlow::Continue(ahead) => return Ok(ControlFlow::Continue(Self::Waiting(call, ahead))),
             ControlFlow::Break(permit) => permit,
         };
-        let mut planned = Planned::of(*call, permit).await?;
+        let planned = Planned::of(*call, permit).await?;
         let summaries = planned.call.engine.shared.summaries.as_ref();
         let job = summaries.and_then(|summaries| summaries.wanted(&planned.call, &planned.loaded, &planned.turn));
         Ok(match job {
             Some(job) => ControlFlow::Continue(Self::Summarizing(Box::new(planned), Box::new(job))),
-            None => {
-                planned.recall().await;
-                ControlFlow::Break(planned.begun())
-            }
+            None if planned.recalls() => ControlFlow::Break(Box::pin(planned.begun_with_recall()).await),
+            None => ControlFlow::Break(planned.begun()),
         })
     }
 }
@@ -127,15 +125,20 @@ impl Planned {
         Ok(self)
     }
 
-    /// Recalls messages for the call, if there is something to recall.
-    async fn recall(&mut self) {
-        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window) {
-            // Calls without recall do not pay for the size of this future.
-            let search = Box::pin(recall.before_call(&self.call, window, &self.turn.plan));
-            if let Some(found) = search.await {
-                self.turn.add_recalled(found);
-            }
+    /// Returns `true` if messages may be recalled for the call.
+    fn recalls(&self) -> bool {
+        self.turn.plan.recallable.is_some()
+    }
+
+    /// Recalls messages for the call, if there is something to recall, and begins the turn. The future is large, so
+    /// callers box it: calls without recall then do not pay for its size.
+    async fn begun_with_recall(mut self) -> Turn {
+        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window)
+            && let Some(found) = recall.before_call(&self.call, window, &self.turn.plan).await
+        {
+            self.turn.add_recalled(found);
         }
+        self.begun()
     }
 
     fn begun(self) -> Turn {

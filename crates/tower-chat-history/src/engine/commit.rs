@@ -48,7 +48,8 @@ impl Commit {
         // The first poll reads the reply. Until then, a stream can add the usage that comes after its last choice.
         let work = async move {
             let reply = lock(&latest).clone();
-            turn.save(reply).await
+            // Boxed, because a large future would be moved several times before it is polled.
+            Box::pin(turn.save(reply)).await
         };
         let save = engine.shared.in_flight.register(panicked, work);
         Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
