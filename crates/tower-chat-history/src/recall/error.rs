@@ -45,7 +45,10 @@ pub enum RecallError {
     #[error("the recalled messages are not a user message with a text and nothing else")]
     NotAUserMessage,
     /// The message has too many citations, or one without messages.
-    #[error("the recalled messages have {citations} citations: allowed are {max}, none of which is empty", max = Self::MAX_CITATIONS)]
+    #[error(
+        "the recalled messages have {citations} citations: at most {max} are allowed, and none may be empty",
+        max = Self::MAX_CITATIONS
+    )]
     Citations {
         /// The number of citations.
         citations: usize,

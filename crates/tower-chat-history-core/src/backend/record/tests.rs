@@ -1,0 +1,146 @@
+//! Tests of the stored form.
+
+use super::*;
+use crate::compaction::Summary;
+
+fn full() -> Exchange {
+    let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
+    let mut exchange = Exchange::new(ExchangeId::new("e1").unwrap(), [odd, Message::assistant("hi")]);
+    exchange.continues = Some(Seq::new(3));
+    exchange.tokens = Some(TokenCounts { counter: "o200k_base".into(), counts: vec![5, 6] });
+    exchange.model = Some("gpt-4o".into());
+    exchange.finish_reason = Some("stop".into());
+    exchange.usage = Some(Usage::new(10, 2));
+    exchange.incomplete = true;
+    exchange
+}
+
+#[test]
+fn decodes_what_it_encoded_byte_for_byte() {
+    for exchange in [full(), Exchange::new(ExchangeId::generate(), [])] {
+        let record = exchange.encode().unwrap();
+        let read = Exchange::decode(&record).unwrap();
+        assert_eq!(read, exchange);
+        assert_eq!(read.encode().unwrap(), record);
+    }
+}
+
+/// From release 0.1.0 on, a change here is a new version, and this version keeps its reader.
+#[test]
+fn version_1_is_frozen() {
+    let mut exchange = full();
+    exchange.at = Timestamp::from_unix_millis(1_700_000_000_000);
+    let expected = "{\"v\":1,\"id\":\"e1\",\"at\":1700000000000,\"continues\":3,\"messages\":[{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 },{\"role\":\"assistant\",\"content\":\"hi\"}],\"tokens\":{\"counter\":\"o200k_base\",\"counts\":[5,6]},\"model\":\"gpt-4o\",\"finish_reason\":\"stop\",\"usage\":{\"input_tokens\":10,\"output_tokens\":2},\"incomplete\":true}";
+    assert_eq!(exchange.encode().unwrap(), expected);
+}
+
+#[test]
+fn version_1_of_a_cut_is_frozen() {
+    let mut cut = Cut::window_from(Seq::new(2));
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2}"#;
+    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
+    cut.summary = Some(Summary::new("s", Seq::new(1)));
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
+    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
+    assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
+    cut = Cut::window_from(Seq::new(2));
+    cut.recalled_from = Seq::new(7);
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7}"#;
+    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
+    assert!(Cut::decode("{}").is_err());
+}
+
+#[test]
+fn version_1_of_recalled_messages_is_frozen() {
+    let mut recalled = Recalled::new("Rex \u{0}", vec![Citation::new(Seq::new(3), 0..2)]);
+    let text = r#"{"v":1,"message":{"role":"user","content":"Rex \u0000"},"citations":[[3,0,2]]}"#;
+    assert_eq!((recalled.encode().unwrap().as_str(), Recalled::decode(text).unwrap()), (text, recalled.clone()));
+    recalled.tokens = Some(7);
+    let text = text.replace("]]}", "]],\"tokens\":7}");
+    assert_eq!((recalled.encode().unwrap(), Recalled::decode(&text).unwrap()), (text.clone(), recalled));
+    let newer = text.replacen('1', "2", 1);
+    assert!(matches!(Recalled::decode(&newer), Err(RecordError::Newer { version: 2, known: 1 })));
+    assert!(Recalled::decode("{}").is_err());
+}
+
+#[test]
+fn an_exchange_is_read_with_its_recalled_messages_and_their_count() {
+    let mut exchange = full();
+    let mut recalled = Recalled::new("Rex", vec![Citation::new(Seq::FIRST, 0..1)]);
+    recalled.tokens = Some(9);
+    let record = exchange.encode().unwrap();
+    exchange.recalled = Some(recalled);
+    assert_eq!(exchange.encode().unwrap(), record, "they are not in the record");
+    let text = exchange.recalled.as_ref().unwrap().encode().unwrap();
+    let read = Exchange::decode_with(&record, Some(&text)).unwrap();
+    assert_eq!(read, exchange);
+    let counted = read.recalled.unwrap().message;
+    assert_eq!(counted.tokens_by("o200k_base"), Some(9));
+    assert!(Exchange::decode_with(&record, Some("secret")).is_err());
+}
+
+#[test]
+fn newer_and_damaged_records_are_different_errors_without_quotes() {
+    let as_now = full().encode().unwrap().replacen("\"v\":1", "\"v\":2", 1);
+    for newer in [r#"{"v":2,"secret":1}"#, &as_now] {
+        assert!(matches!(Exchange::decode(newer), Err(RecordError::Newer { version: 2, known: 1 })), "{newer}");
+    }
+    let unversioned = full().encode().unwrap().replacen("\"v\":1,", "", 1);
+    assert!(Exchange::decode(&unversioned).is_err());
+    for damaged in ["", "secret", "{\"v\":1}", &full().encode().unwrap()[..40]] {
+        let error = Exchange::decode(damaged).unwrap_err();
+        assert!(matches!(error, RecordError::Malformed { .. }) && !error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn the_newest_reader_reads_the_written_version() {
+    let readers = [EXCHANGES.len(), CUTS.len(), RECALLED.len()];
+    assert_eq!(readers.map(|readers| readers as u64), [VERSION; 3]);
+}
+
+#[test]
+fn a_version_is_a_number_from_1_and_any_larger_one_is_newer() {
+    let (exchange, cut) = (full().encode().unwrap(), Cut::default().encode().unwrap());
+    let with = |record: &str, version: &str| record.replacen("\"v\":1", &format!("\"v\":{version}"), 1);
+    let both = |version: &str| {
+        let exchange = Exchange::decode(&with(&exchange, version)).unwrap_err();
+        [exchange, Cut::decode(&with(&cut, version)).unwrap_err()]
+    };
+    for newer in [2, 4_294_967_295, 4_294_967_296, u64::MAX] {
+        for error in both(&newer.to_string()) {
+            assert!(matches!(error, RecordError::Newer { version, known: 1 } if version == newer), "{error:?}");
+        }
+    }
+    for none in ["0", "-1", "1.0", "null", "\"1\"", "[]", "18446744073709551616"] {
+        for error in both(none) {
+            assert!(matches!(error, RecordError::Malformed { line: 1, .. }), "{none}: {error:?}");
+        }
+    }
+}
+
+/// A possible later step: version 2 would say `start` instead of `window_start`, and nothing else.
+#[test]
+fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
+    #[derive(Deserialize)]
+    struct Next {
+        v: Version,
+        start: Seq,
+    }
+    let next: Reader<Cut> = |record| {
+        let Next { v, start } = serde_json::from_str(record)?;
+        Ok((v, Cut::window_from(start)))
+    };
+    let readers = [cut_1 as Reader<Cut>, next];
+    let cut = Cut::window_from(Seq::new(7));
+    assert_eq!(read(&cut.encode().unwrap(), &readers).unwrap(), cut);
+    assert_eq!(read(r#"{"v":2,"start":7}"#, &readers).unwrap(), cut);
+    assert!(matches!(Cut::decode(r#"{"v":2,"start":7}"#), Err(RecordError::Newer { version: 2, known: 1 })));
+    for newer in [r#"{"v":3,"start":7}"#, r#"{"v":3}"#] {
+        assert!(matches!(read(newer, &readers), Err(RecordError::Newer { version: 3, known: 2 })), "{newer}");
+    }
+    // Each version has its own form.
+    for malformed in [r#"{"v":1,"start":7}"#, r#"{"v":2,"window_start":7}"#, r#"{"start":7}"#, "{"] {
+        assert!(matches!(read(malformed, &readers), Err(RecordError::Malformed { .. })), "{malformed}");
+    }
+}
