@@ -41,22 +41,29 @@ pub struct Compaction {
     pub version: CompactionVersion,
     /// The positions and the summary.
     pub cut: Cut,
+    /// The cut that this one replaced, if it is known. A turn that began under it ends under it, so that its prompts stay
+    /// prefixes of each other.
+    pub replaced: Option<Cut>,
 }
 
 impl Compaction {
-    /// Creates the compaction of this version.
+    /// Creates the compaction of this version. The cut that it replaced is not known.
     #[must_use]
     pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
-        Self { version, cut }
+        Self { version, cut, replaced: None }
     }
 
-    /// Returns an estimate of the memory that this compaction takes, in bytes: its summary and a constant.
+    /// Sets the cut that this compaction replaced. The default is `None`.
+    #[must_use]
+    pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
+        self.replaced = replaced;
+        self
+    }
+
+    /// Returns an estimate of the memory that this compaction takes, in bytes: its summaries and a constant.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let summary = self.cut.summary.as_ref();
-        let model = summary.and_then(|summary| summary.model.as_ref());
-        let text = summary.map_or(0, |summary| block(summary.text.capacity()));
-        size_of::<Self>() + text + model.map_or(0, |model| block(model.capacity()))
+        size_of::<Self>() + self.cut.memory() + self.replaced.as_ref().map_or(0, Cut::memory)
     }
 
     /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
@@ -66,7 +73,8 @@ impl Compaction {
     /// log before the truncation can replace it.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
-        self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut))
+        let replaced = self.replaced.as_ref().and_then(|cut| cut.truncated_to(len));
+        self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut).replacing(replaced))
     }
 
     /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), or
@@ -74,7 +82,8 @@ impl Compaction {
     /// within the prune.
     #[must_use]
     pub fn without_derived(&self) -> Option<Self> {
-        self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()))
+        let replaced = self.replaced.clone().filter(|replaced| replaced.summary.is_none());
+        self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()).replacing(replaced))
     }
 }
 
@@ -93,6 +102,10 @@ pub struct Cut {
     /// The [recalled messages](crate::Exchange::recalled) of an exchange before this position are left out of prompts.
     #[serde(default, skip_serializing_if = "is_first")]
     pub recalled_from: Seq,
+    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to a prompt or
+    /// an origin.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub reasoning_from: Seq,
     /// The text that is sent in place of the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -137,11 +150,11 @@ impl std::fmt::Debug for Summary {
 }
 
 impl Cut {
-    /// Creates a cut whose window starts at `seq`, without a summary. No recalled messages are left out.
+    /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning are left out.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
-        let recalled_from = Seq::FIRST;
-        Self { window_start: seq, rounds_start: seq, cleared_before: seq, recalled_from, summary: None }
+        let (recalled_from, reasoning_from) = (Seq::FIRST, Seq::FIRST);
+        Self { window_start: seq, rounds_start: seq, cleared_before: seq, recalled_from, reasoning_from, summary: None }
     }
 
     /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
@@ -174,6 +187,7 @@ impl Cut {
             || self.rounds_start < stored.rounds_start
             || self.cleared_before < stored.cleared_before
             || self.recalled_from < stored.recalled_from
+            || self.reasoning_from < stored.reasoning_from
             || self.covers_to() < stored.covers_to();
         if back {
             return Err(CompactionError::GoesBack);
@@ -181,7 +195,7 @@ impl Cut {
         if self.covers_to() > self.window_start {
             return Err(CompactionError::CoversWindow);
         }
-        let latest = self.rounds_start.max(self.cleared_before).max(self.recalled_from);
+        let latest = self.rounds_start.max(self.cleared_before).max(self.recalled_from).max(self.reasoning_from);
         if self.window_start.get() >= len || latest.get() > len {
             return Err(CompactionError::BeyondLog);
         }
@@ -204,8 +218,15 @@ impl Cut {
             rounds_start: self.rounds_start.min(end),
             cleared_before: self.cleared_before.min(end),
             recalled_from: self.recalled_from.min(end),
+            reasoning_from: self.reasoning_from.min(end),
             summary: self.summary.clone(),
         })
+    }
+
+    /// Returns an estimate of the memory of its summary, in bytes.
+    fn memory(&self) -> usize {
+        let Some(Summary { text, model, .. }) = &self.summary else { return 0 };
+        block(text.capacity()) + model.as_ref().map_or(0, |model| block(model.capacity()))
     }
 
     /// Merges this cut with `stored`, a cut that another call stored while the summary of this one was written. Returns
@@ -220,6 +241,7 @@ impl Cut {
             rounds_start: self.rounds_start.max(stored.rounds_start),
             cleared_before: self.cleared_before.max(stored.cleared_before),
             recalled_from: self.recalled_from.max(stored.recalled_from),
+            reasoning_from: self.reasoning_from.max(stored.reasoning_from),
             summary: self.summary.clone(),
         })
     }
@@ -256,6 +278,7 @@ mod tests {
             rounds_start: Seq::new(rounds),
             cleared_before: Seq::FIRST,
             recalled_from: Seq::FIRST,
+            reasoning_from: Seq::FIRST,
             summary: covers.map(|to| Summary::new("s", Seq::new(to))),
         }
     }
@@ -272,6 +295,11 @@ mod tests {
         assert_eq!(recalled.check(Some(&stored), 10, |_| true), Ok(()));
         assert_eq!(stored.check(Some(&recalled), 10, |_| true), Err(CompactionError::GoesBack));
         assert_eq!(recalled.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
+        let mut reasoning = stored.clone();
+        reasoning.reasoning_from = Seq::new(10);
+        assert_eq!(reasoning.check(Some(&stored), 10, |_| true), Ok(()));
+        assert_eq!(stored.check(Some(&reasoning), 10, |_| true), Err(CompactionError::GoesBack));
+        assert_eq!(reasoning.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
     }
 
     #[test]
@@ -298,12 +326,13 @@ mod tests {
     #[test]
     fn a_truncated_cut_ends_with_the_log() {
         let mut whole = cut(4, 8, Some(2));
-        (whole.cleared_before, whole.recalled_from) = (Seq::new(6), Seq::new(7));
+        (whole.cleared_before, whole.recalled_from, whole.reasoning_from) = (Seq::new(6), Seq::new(7), Seq::new(5));
         assert_eq!(whole.truncated_to(8), Some(whole.clone()));
         for len in [7, 6, 5] {
             let mut lowered = cut(4, len, Some(2));
             lowered.cleared_before = Seq::new(len.min(6));
             lowered.recalled_from = Seq::new(len.min(7));
+            lowered.reasoning_from = Seq::new(5);
             assert_eq!(whole.truncated_to(len), Some(lowered.clone()));
             assert_eq!(lowered.check(None, len, |seq| seq == Seq::new(4)), Ok(()), "it obeys the rules of the log");
         }
@@ -330,6 +359,19 @@ mod tests {
         let stays = Compaction::new(version, cut(1, 3, None)).without_derived();
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 3, None))));
         assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_derived(), None);
+    }
+
+    #[test]
+    fn the_replaced_cut_follows_the_same_rules() {
+        let compaction = |cut, replaced| Compaction::new(CompactionVersion::new(4), cut).replacing(Some(replaced));
+        let both = compaction(cut(3, 6, Some(3)), cut(1, 5, Some(1)));
+        assert_eq!(both.truncated_to(4).unwrap().replaced, Some(cut(1, 4, Some(1))));
+        let late = compaction(cut(1, 6, Some(1)), cut(1, 5, Some(5)));
+        assert_eq!(late.truncated_to(4).unwrap().replaced, None, "its summary covers removed exchanges");
+        let both = compaction(cut(3, 6, None), cut(1, 5, None));
+        assert_eq!(both.without_derived().unwrap().replaced, Some(cut(1, 5, None)));
+        let summarized = compaction(cut(3, 6, None), cut(1, 5, Some(1)));
+        assert_eq!(summarized.without_derived().unwrap().replaced, None);
     }
 
     #[test]

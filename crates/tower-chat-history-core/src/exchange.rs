@@ -5,15 +5,18 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    dialect::{Dialect, DialectName},
     exchange_id::ExchangeId,
     memory::{block, shared},
-    message::Message,
+    message::{Message, MessageError},
+    provenance::Provenance,
     recalled::Recalled,
     seq::Seq,
     timestamp::Timestamp,
 };
 
-/// The messages that one model call adds to a conversation: its input and the reply, stored as one record.
+/// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of them are
+/// in one [dialect](crate::Dialect).
 ///
 /// An exchange is written whole or not at all, and never changed afterwards. Trimming and summarizing write
 /// [compactions](crate::Compaction) next to the log.
@@ -31,8 +34,12 @@ pub struct Exchange {
     pub at: Timestamp,
     /// The position of the exchange whose tool calls this exchange answers, or `None` if this exchange opens a turn.
     pub continues: Option<Seq>,
+    /// The name of the messages' dialect.
+    pub dialect: DialectName,
     /// The input in order, then the reply.
     pub messages: Vec<Message>,
+    /// The number of messages at the end that are the reply. In chat completions, a reply is one message.
+    pub reply_len: usize,
     /// The token counts of the messages, so that each message is counted only once. See
     /// [`share_counts`](Self::share_counts).
     pub tokens: Option<TokenCounts>,
@@ -50,24 +57,41 @@ pub struct Exchange {
     /// [prune](crate::Derived::Erase) can remove them. They do not count in [`bytes`](Self::bytes) and in
     /// [`counted_messages`](Self::counted_messages).
     pub recalled: Option<Recalled>,
+    /// The prompt after which the reply was made, if the reply has a part that is [bound](crate::Bound) to it.
+    ///
+    /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
+    pub provenance: Option<Provenance>,
 }
 
 impl Exchange {
-    /// Creates an exchange of these messages that opens a turn. Its time is now.
+    /// Creates an exchange of these messages that opens a turn. Its time is now. Its dialect is that of the first
+    /// message. If the last message is a reply, it is the reply of the exchange.
     #[must_use]
     pub fn new(id: ExchangeId, messages: impl IntoIterator<Item = Message>) -> Self {
+        let messages: Vec<Message> = messages.into_iter().collect();
+        let dialect = messages.first().and_then(Message::dialect);
         Self {
             id,
             at: Timestamp::now(),
             continues: None,
-            messages: messages.into_iter().collect(),
+            dialect: dialect.map_or_else(DialectName::default, DialectName::of),
+            reply_len: default_reply_len(&messages),
+            messages,
             tokens: None,
             model: None,
             finish_reason: None,
             usage: None,
             incomplete: false,
             recalled: None,
+            provenance: None,
         }
+    }
+
+    /// Sets the number of messages at the end that are the reply.
+    #[must_use]
+    pub const fn with_reply_len(mut self, messages: usize) -> Self {
+        self.reply_len = messages;
+        self
     }
 
     /// Makes this exchange answer the tool calls of the exchange at `seq`.
@@ -75,6 +99,29 @@ impl Exchange {
     pub fn continuing(mut self, seq: Seq) -> Self {
         self.continues = Some(seq);
         self
+    }
+
+    /// Returns the messages before the reply.
+    #[must_use]
+    pub fn input(&self) -> &[Message] {
+        &self.messages[..self.messages.len().saturating_sub(self.reply_len)]
+    }
+
+    /// Returns the reply. It is empty if the exchange has none.
+    #[must_use]
+    pub fn reply(&self) -> &[Message] {
+        &self.messages[self.messages.len().saturating_sub(self.reply_len)..]
+    }
+
+    /// Reads the messages in this dialect, if they were stored in a dialect that this crate does not have. All clones of
+    /// the messages share the result.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a message is not an element of this dialect.
+    pub fn read_in(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
+        let recalled = self.recalled.iter().map(|recalled| &recalled.message);
+        recalled.chain(&self.messages).try_for_each(|message| message.read_in(dialect))
     }
 
     /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then returns
@@ -134,27 +181,53 @@ impl Exchange {
         });
         let id = shared(self.id.as_str().len());
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
+        let provenance = self.provenance.as_ref().map_or(0, Provenance::memory);
         let texts = text(&self.model) + text(&self.finish_reason);
-        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + texts
+        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
     }
 }
 
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled } = self;
+        let Self {
+            id,
+            at,
+            continues,
+            dialect,
+            messages,
+            reply_len,
+            tokens,
+            model,
+            finish_reason,
+            usage,
+            incomplete,
+            recalled,
+            provenance,
+        } = self;
         let whole = f.alternate();
         let mut out = f.debug_struct("Exchange");
         out.field("id", &id.as_str());
         if let Some(continues) = continues {
             out.field("continues", &continues.get());
         }
+        if !dialect.is_chat_completions() {
+            out.field("dialect", dialect);
+        }
         if !whole {
             return out.field("messages", &messages.len()).field("bytes", &self.bytes()).finish_non_exhaustive();
         }
-        out.field("at", at).field("messages", messages).field("tokens", tokens).field("model", model);
-        out.field("finish_reason", finish_reason).field("usage", usage).field("incomplete", incomplete);
-        out.field("recalled", recalled).finish()
+        out.field("at", at).field("messages", messages).field("reply_len", reply_len).field("tokens", tokens);
+        out.field("model", model).field("finish_reason", finish_reason).field("usage", usage);
+        out.field("incomplete", incomplete).field("recalled", recalled).field("provenance", provenance).finish()
     }
+}
+
+/// Returns the number of messages at the end that are one reply, as far as the messages show it.
+pub(crate) fn default_reply_len(messages: &[Message]) -> usize {
+    let joined = messages.iter().rev().take_while(|message| message.joins_reply()).count();
+    // The first element of a reply may be one that joins no other.
+    let first = messages[..messages.len() - joined].last().filter(|first| joined == 0 && first.is_reply());
+    joined + usize::from(first.is_some())
 }
 
 /// An exchange with its position in the log. Cloning it only increments a reference count.

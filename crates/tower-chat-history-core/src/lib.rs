@@ -55,14 +55,19 @@ mod causes;
 mod compaction;
 mod conversation;
 mod conversation_id;
+mod dialect;
+mod digest;
 mod exchange;
 mod exchange_id;
+mod lossy;
 mod memory;
 mod message;
 pub mod nested;
 mod profile;
+mod provenance;
 mod recalled;
 mod revision;
+mod role;
 mod rounds;
 mod seq;
 mod split;
@@ -87,13 +92,20 @@ pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
+    dialect::{
+        Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
+        Media, Part, Space, ToolCall,
+    },
+    digest::Digest,
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
-    message::{Content, ForeignShape, Message, MessageError, Role, ToolCall},
+    message::{Message, MessageError},
     profile::{Profile, ProfileError},
+    provenance::{Origin, Positions, Provenance},
     recalled::{Citation, Recalled},
     revision::{Incarnation, Revision, RevisionError},
-    rounds::{Begun, NewestRound, OpenCalls, Part, Rounds},
+    role::Role,
+    rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
     seq::Seq,
     store::{
         Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState,

@@ -3,7 +3,7 @@
 use crate::{
     exchange::{Exchange, Recorded},
     exchange_id::ExchangeId,
-    message::{Message, Role},
+    message::Message,
     rounds::NewestRound,
     seq::Seq,
 };
@@ -23,19 +23,19 @@ impl Recorded {
     }
 }
 
-/// Splits a log after each assistant message.
+/// Splits a log after each reply.
 pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Vec<Message>> {
-    let mut exchanges = vec![Vec::new()];
+    let mut exchanges: Vec<Vec<Message>> = Vec::new();
+    // True if the next message begins an exchange, unless it is one more element of the reply.
+    let mut has_ended = true;
     for message in messages {
-        let ends = *message.role() == Role::Assistant;
-        if let Some(exchange) = exchanges.last_mut() {
-            exchange.push(message);
+        let is_reply = message.is_reply();
+        match exchanges.last_mut().filter(|_| !has_ended || message.joins_reply()) {
+            Some(exchange) => exchange.push(message),
+            None => exchanges.push(vec![message]),
         }
-        if ends {
-            exchanges.push(Vec::new());
-        }
+        has_ended = is_reply;
     }
-    exchanges.retain(|exchange| !exchange.is_empty());
     exchanges
 }
 

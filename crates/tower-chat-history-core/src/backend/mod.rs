@@ -12,7 +12,7 @@
 //! | A prune may remove derived data | [`Compaction::without_derived`](crate::Compaction::without_derived) |
 //! | A truncation lowers or removes compactions | [`Compaction::truncated_to`](crate::Compaction::truncated_to) |
 //! | Conversations begin a new incarnation | [`Incarnation::random`](crate::Incarnation::random) |
-//! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`decode`](crate::Exchange::decode), [`Cut::encode`](crate::Cut::encode) and [`decode`](crate::Cut::decode), [`RecordError`] |
+//! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`ExchangeRecords`], [`Compaction::encode`](crate::Compaction::encode) and [`decode`](crate::Compaction::decode), [`RecordError`] |
 //! | Stored token counts are used | [`Exchange::share_counts`](crate::Exchange::share_counts), which `decode` calls |
 //! | A limit in bytes counts memory | [`Exchange::memory`](crate::Exchange::memory), [`Compaction::memory`](crate::Compaction::memory) |
 
@@ -20,7 +20,11 @@ mod prune_scan;
 mod record;
 mod window_scan;
 
-pub use self::{prune_scan::PruneScan, record::RecordError, window_scan::WindowScan};
+pub use self::{
+    prune_scan::PruneScan,
+    record::{ExchangeRecords, RecordError},
+    window_scan::WindowScan,
+};
 
 /// The answer of a [`WindowScan`] or a [`PruneScan`] to an offered exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

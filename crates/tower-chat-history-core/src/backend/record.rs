@@ -1,4 +1,4 @@
-//! The stored form of exchanges and cuts: versioned JSON documents with the messages verbatim.
+//! The stored form of exchanges and compactions: versioned JSON documents with the messages verbatim.
 //!
 //! Every store that writes to a disk or a network uses this form, so a log can be moved from one store to another.
 //! Store it as text and not in a JSON column: databases reorder the keys of JSON columns, and some reject `\u0000`.
@@ -9,17 +9,21 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
+use serde_json::value::RawValue;
+
 use crate::{
-    compaction::Cut,
-    exchange::{Exchange, TokenCounts, Usage},
+    compaction::{Compaction, CompactionVersion, Cut},
+    dialect::{self, DialectName},
+    exchange::{Exchange, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
     message::Message,
+    provenance::Provenance,
     recalled::{Citation, Recalled},
     seq::Seq,
     timestamp::Timestamp,
 };
 
-/// The version that this crate writes, for exchanges, cuts and recalled messages.
+/// The version that this crate writes, for exchanges, compactions, recalled messages and provenances.
 const VERSION: u64 = 1;
 
 /// Reads a record of one version, and returns the version number in it and the value.
@@ -27,8 +31,9 @@ type Reader<T> = fn(&str) -> Result<(Version, T), serde_json::Error>;
 
 /// The readers of all versions from 1 on. The last one reads [`VERSION`].
 const EXCHANGES: &[Reader<Exchange>] = &[exchange_1];
-const CUTS: &[Reader<Cut>] = &[cut_1];
-const RECALLED: &[Reader<Recalled>] = &[recalled_1];
+const CUTS: &[Reader<Cuts>] = &[cuts_1];
+const RECALLED: &[Reader<ReadRecalled>] = &[recalled_1];
+const PROVENANCES: &[Reader<Provenance>] = &[provenance_1];
 
 /// A version number, from 1. It has 64 bits, so that the number of any newer version can be shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +55,13 @@ struct Written<'a> {
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     continues: Option<Seq>,
+    /// Absent for chat completions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialect: Option<&'a DialectName>,
     messages: &'a [Message],
+    /// Absent if it is 1 for an exchange that ends with a reply, and 0 for any other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_len: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: &'a Option<TokenCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +80,10 @@ struct Read {
     id: ExchangeId,
     at: Timestamp,
     continues: Option<Seq>,
-    messages: Vec<Message>,
+    #[serde(default)]
+    dialect: DialectName,
+    messages: Vec<Box<RawValue>>,
+    reply_len: Option<usize>,
     tokens: Option<TokenCounts>,
     model: Option<String>,
     finish_reason: Option<String>,
@@ -84,81 +98,162 @@ struct Versioned {
 }
 
 impl Exchange {
-    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages are
-    /// not in it: store them in a place of their own, as [`Recalled::encode`] returns them.
+    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages and
+    /// the [provenance](Self::provenance) are not in it: store them in places of their own, as [`Recalled::encode`] and
+    /// [`Provenance::encode`] return them.
     ///
     /// # Errors
     ///
     /// Never fails for an exchange of this crate's own types. It returns a `Result` because serialization is
     /// fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        let Self { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled: _ } = self;
-        let (at, continues, incomplete) = (*at, *continues, *incomplete);
-        let record =
-            Written { v: VERSION, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete };
-        serde_json::to_string(&record).map_err(RecordError::malformed)
+        encoded(&Written {
+            v: VERSION,
+            id: &self.id,
+            at: self.at,
+            continues: self.continues,
+            dialect: Some(&self.dialect).filter(|dialect| !dialect.is_chat_completions()),
+            messages: &self.messages,
+            reply_len: Some(self.reply_len).filter(|len| *len != default_reply_len(&self.messages)),
+            tokens: &self.tokens,
+            model: &self.model,
+            finish_reason: &self.finish_reason,
+            usage: &self.usage,
+            incomplete: self.incomplete,
+        })
     }
 
-    /// Reads the exchange that [`encode`](Self::encode) wrote. It has no recalled messages.
+    /// Reads the exchange that [`encode`](Self::encode) wrote. It has no recalled messages and no provenance.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        Self::decode_with(record, None)
+        ExchangeRecords { exchange: record, recalled: None, provenance: None }.decode()
     }
+}
 
-    /// Reads an exchange, and its recalled messages from the text that [`Recalled::encode`] wrote.
+/// The texts that a store has of one exchange.
+#[derive(Clone, Copy)]
+pub struct ExchangeRecords<'a> {
+    /// The record, as [`Exchange::encode`] wrote it.
+    pub exchange: &'a str,
+    /// The recalled messages, as [`Recalled::encode`] wrote them.
+    pub recalled: Option<&'a str>,
+    /// The provenance, as [`Provenance::encode`] wrote it.
+    pub provenance: Option<&'a str>,
+}
+
+impl ExchangeRecords<'_> {
+    /// Reads the exchange. Messages of a dialect that this crate does not have are read without an
+    /// [index](Message::index), which [`Exchange::read_in`] adds.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the texts is not such a record, or if a newer version of this library wrote it.
-    pub fn decode_with(record: &str, recalled: Option<&str>) -> Result<Self, RecordError> {
-        let mut exchange = read(record, EXCHANGES)?;
-        exchange.recalled = recalled.map(Recalled::decode).transpose()?;
+    pub fn decode(self) -> Result<Exchange, RecordError> {
+        let mut exchange = read(self.exchange, EXCHANGES)?;
+        let recalled = self.recalled.map(|recalled| read(recalled, RECALLED)).transpose()?;
+        exchange.recalled = recalled.map(|recalled| recalled.in_dialect(&exchange.dialect)).transpose()?;
+        exchange.provenance = self.provenance.map(Provenance::decode).transpose()?;
         exchange.share_counts();
         Ok(exchange)
     }
 }
 
-fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
-    let Read { v, id, at, continues, messages, tokens, model, finish_reason, usage, incomplete } =
-        serde_json::from_str(record)?;
-    let recalled = None;
-    Ok((v, Exchange { id, at, continues, messages, tokens, model, finish_reason, usage, incomplete, recalled }))
+// The texts are private.
+impl std::fmt::Debug for ExchangeRecords<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = |text: Option<&str>| text.map(str::len);
+        f.debug_struct("ExchangeRecords")
+            .field("exchange_bytes", &self.exchange.len())
+            .field("recalled_bytes", &bytes(self.recalled))
+            .field("provenance_bytes", &bytes(self.provenance))
+            .finish()
+    }
 }
 
-/// A cut as it is stored.
+fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
+    let Read { v, id, at, continues, dialect, messages, reply_len, tokens, model, finish_reason, usage, incomplete } =
+        serde_json::from_str(record)?;
+    let messages = messages.into_iter().map(|json| message(&dialect, json));
+    let messages: Vec<Message> = messages.collect::<Result<_, _>>()?;
+    // The reply of an unknown dialect is known only from the record.
+    let reply_len = reply_len.unwrap_or_else(|| default_reply_len(&messages)).min(messages.len());
+    let (recalled, provenance) = (None, None);
+    Ok((
+        v,
+        Exchange {
+            id,
+            at,
+            continues,
+            dialect,
+            messages,
+            reply_len,
+            tokens,
+            model,
+            finish_reason,
+            usage,
+            incomplete,
+            recalled,
+            provenance,
+        },
+    ))
+}
+
+/// Returns the message with this JSON. It has no index if the dialect is unknown.
+fn message(name: &DialectName, json: Box<RawValue>) -> Result<Message, serde_json::Error> {
+    match dialect::known(name) {
+        Some(dialect) => Message::from_raw_in(dialect, json).map_err(serde_json::Error::custom),
+        None => Ok(Message::unread(json)),
+    }
+}
+
+/// The cuts of a compaction as they are stored.
 #[derive(Serialize, Deserialize)]
-struct StoredCut<V, C> {
+struct StoredCuts<V, C> {
     v: V,
     #[serde(flatten)]
     cut: C,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    replaced: Option<C>,
 }
 
-impl Cut {
-    /// Returns the text to store.
+const fn none<T>() -> Option<T> {
+    None
+}
+
+/// A cut, and the cut that it replaced.
+#[derive(Debug, PartialEq)]
+struct Cuts {
+    cut: Cut,
+    replaced: Option<Cut>,
+}
+
+impl Compaction {
+    /// Returns the text to store, without the version.
     ///
     /// # Errors
     ///
-    /// Never fails for a cut of this crate's own types. It returns a `Result` because serialization is fallible.
+    /// Never fails for a compaction of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        serde_json::to_string(&StoredCut { v: VERSION, cut: self }).map_err(RecordError::malformed)
+        encoded(&StoredCuts { v: VERSION, cut: &self.cut, replaced: self.replaced.as_ref() })
     }
 
-    /// Reads the cut that [`encode`](Self::encode) wrote.
+    /// Reads the compaction of this version from the text that [`encode`](Self::encode) wrote.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
-    pub fn decode(record: &str) -> Result<Self, RecordError> {
-        read(record, CUTS)
+    pub fn decode(version: CompactionVersion, record: &str) -> Result<Self, RecordError> {
+        let Cuts { cut, replaced } = read(record, CUTS)?;
+        Ok(Self::new(version, cut).replacing(replaced))
     }
 }
 
-fn cut_1(record: &str) -> Result<(Version, Cut), serde_json::Error> {
-    let StoredCut { v, cut } = serde_json::from_str(record)?;
-    Ok((v, cut))
+fn cuts_1(record: &str) -> Result<(Version, Cuts), serde_json::Error> {
+    let StoredCuts { v, cut, replaced } = serde_json::from_str(record)?;
+    Ok((v, Cuts { cut, replaced }))
 }
 
 /// Recalled messages as they are stored.
@@ -171,6 +266,17 @@ struct StoredRecalled<V, M, C> {
     tokens: Option<u32>,
 }
 
+/// Recalled messages whose dialect is that of their exchange.
+type ReadRecalled = StoredRecalled<Version, Box<RawValue>, Vec<Citation>>;
+
+impl ReadRecalled {
+    fn in_dialect(self, name: &DialectName) -> Result<Recalled, RecordError> {
+        let Self { message: json, citations, tokens, .. } = self;
+        let message = message(name, json).map_err(RecordError::malformed)?;
+        Ok(Recalled { message, citations, tokens })
+    }
+}
+
 impl Recalled {
     /// Returns the text to store next to the exchange's record. It contains the message byte for byte.
     ///
@@ -179,8 +285,31 @@ impl Recalled {
     /// Never fails for a value of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
         let Self { message, citations, tokens } = self;
-        let record = StoredRecalled { v: VERSION, message, citations, tokens: *tokens };
-        serde_json::to_string(&record).map_err(RecordError::malformed)
+        encoded(&StoredRecalled { v: VERSION, message, citations, tokens: *tokens })
+    }
+}
+
+fn recalled_1(record: &str) -> Result<(Version, ReadRecalled), serde_json::Error> {
+    let recalled: ReadRecalled = serde_json::from_str(record)?;
+    Ok((recalled.v, recalled))
+}
+
+/// A provenance as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredProvenance<V, P> {
+    v: V,
+    #[serde(flatten)]
+    provenance: P,
+}
+
+impl Provenance {
+    /// Returns the text to store next to the exchange's record.
+    ///
+    /// # Errors
+    ///
+    /// Never fails for a value of this crate's own types. It returns a `Result` because serialization is fallible.
+    pub fn encode(&self) -> Result<String, RecordError> {
+        encoded(&StoredProvenance { v: VERSION, provenance: self })
     }
 
     /// Reads the value that [`encode`](Self::encode) wrote.
@@ -189,14 +318,17 @@ impl Recalled {
     ///
     /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
     pub fn decode(record: &str) -> Result<Self, RecordError> {
-        read(record, RECALLED)
+        read(record, PROVENANCES)
     }
 }
 
-fn recalled_1(record: &str) -> Result<(Version, Recalled), serde_json::Error> {
-    let StoredRecalled { v, message, citations, tokens }: StoredRecalled<_, Message, Vec<Citation>> =
-        serde_json::from_str(record)?;
-    Ok((v, Recalled { message, citations, tokens }))
+fn provenance_1(record: &str) -> Result<(Version, Provenance), serde_json::Error> {
+    let StoredProvenance { v, provenance } = serde_json::from_str(record)?;
+    Ok((v, provenance))
+}
+
+fn encoded(record: &impl Serialize) -> Result<String, RecordError> {
+    serde_json::to_string(record).map_err(RecordError::malformed)
 }
 
 /// Reads a record with the reader of its version. Most records have the newest version and are parsed once.

@@ -2,8 +2,9 @@
 
 use super::{Conversation, settle};
 use crate::{
+    dialect::ForeignShape,
     exchange::Recorded,
-    message::{ForeignShape, Message},
+    message::Message,
     split::{Tail, exchanges},
     store::{Append, Expect, HistoryStore, StoreError},
 };

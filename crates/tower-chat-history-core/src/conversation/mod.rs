@@ -11,8 +11,9 @@ use std::fmt;
 pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
     conversation_id::ConversationId,
+    dialect::ToolCall,
     exchange::Recorded,
-    message::{Message, ToolCall},
+    message::Message,
     revision::Revision,
     rounds::NewestRound,
     seq::Seq,

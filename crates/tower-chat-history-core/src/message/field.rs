@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::{Message, MessageError, index};
+use super::{Message, MessageError};
+use crate::dialect::sound_calls;
 
 impl Message {
     /// Returns this message with the field `name` set to `value`, which is JSON. An existing field of that name is
@@ -34,9 +35,9 @@ impl Message {
 
     /// Returns this message with only the valid entries of its `tool_calls`, as they are written, or without the
     /// field if there are none.
-    pub(super) fn with_sound_calls(&self) -> Result<Self, MessageError> {
+    pub(crate) fn with_sound_calls(&self) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
-        let sound = fields.get("tool_calls").map(|calls| index::sound_calls(calls)).unwrap_or_default();
+        let sound = fields.get("tool_calls").map(|calls| sound_calls(calls)).unwrap_or_default();
         if sound.is_empty() {
             return self.without_field("tool_calls");
         }

@@ -1,6 +1,6 @@
 //! The memory that a message takes.
 
-use super::{Message, Parsed, Role, ToolCall};
+use super::{Message, Parsed};
 use crate::memory::{block, shared};
 
 impl Message {
@@ -8,19 +8,6 @@ impl Message {
     /// (names, ids, and the arguments of tool calls), and a constant. Clones share this memory.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let index = &self.0.index;
-        let role = match &index.role {
-            Role::Other(role) => block(role.len()),
-            _ => 0,
-        };
-        let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| block(text.len()));
-        let calls: usize = index.tool_calls.iter().map(ToolCall::memory).sum();
-        shared(size_of::<Parsed>()) + block(self.bytes()) + role + text(&index.name) + text(&index.tool_call_id) + calls
-    }
-}
-
-impl ToolCall {
-    fn memory(&self) -> usize {
-        block(size_of::<Self>()) + block(self.id().len()) + block(self.name().len()) + block(self.arguments().len())
+        shared(size_of::<Parsed>()) + block(self.bytes()) + self.index().memory()
     }
 }

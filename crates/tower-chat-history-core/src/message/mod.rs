@@ -1,32 +1,42 @@
 //! Messages: verbatim JSON with an index that is built once.
 
-mod content;
 mod counted;
 mod field;
-mod foreign;
-mod index;
-mod lossy;
 mod memory;
-mod role;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-pub use self::{content::Content, foreign::ForeignShape, index::ToolCall, role::Role};
-use self::{counted::Counted, index::Index};
-use crate::nested;
+use self::counted::Counted;
+use crate::{
+    dialect::{
+        Bound, CallId, ChatCompletions, Closes, Dialect, Index, Part, ToolCall, plain_index, plain_json, tool_index,
+        tool_json,
+    },
+    digest::Digest,
+    nested,
+    role::Role,
+};
 
-/// One chat message, stored as the JSON it was created from.
+/// One element of a conversation, stored as the JSON it was created from: a chat message, or an element of another
+/// [dialect](Dialect).
 ///
 /// Everything in the JSON is preserved: unknown fields, unknown content parts, the order of keys, the spelling of
 /// numbers. [`json`](Self::json) returns exactly the bytes that [`from_json`](Self::from_json) was given (without
-/// surrounding white space), and `Serialize` writes the same bytes. An index has the properties that history needs:
-/// the role, the name, the tool calls, and the call that a result answers. Arguments of tool calls are opaque text,
+/// surrounding white space), and `Serialize` writes the same bytes. An [index](Self::index) has the properties that
+/// history needs: the role, the tool calls, and the calls that a result answers. Arguments of tool calls are opaque text,
 /// even if they are not JSON.
+///
+/// The constructors make messages of [chat completions](ChatCompletions), except [`in_dialect`](Self::in_dialect) and
+/// [`compose`](Self::compose).
 ///
 /// Cloning only increments a reference count. Two messages are equal if their JSON has the same bytes. `Debug`
 /// shows sizes, not text.
@@ -46,8 +56,17 @@ pub struct Message(Arc<Parsed>);
 
 struct Parsed {
     json: Box<RawValue>,
-    index: Index,
+    /// Empty as long as nobody knows the dialect.
+    indexed: OnceLock<Indexed>,
     counted: Counted,
+    digest: OnceLock<Digest>,
+    /// The message without what is bound to a prompt or an origin. `None` if nothing is left.
+    unbound: OnceLock<Option<Message>>,
+}
+
+struct Indexed {
+    dialect: &'static dyn Dialect,
+    index: Index,
 }
 
 impl Message {
@@ -70,13 +89,49 @@ impl Message {
         Self::from_json(nested::to_string(value).map_err(MessageError::from_json)?)
     }
 
-    fn new(json: Box<RawValue>, index: Index) -> Self {
-        Self(Arc::new(Parsed { json, index, counted: Counted::default() }))
+    /// Creates the element of a dialect with this JSON, which is stored verbatim.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not JSON, or not an element of this dialect.
+    pub fn in_dialect(dialect: &'static dyn Dialect, json: impl Into<String>) -> Result<Self, MessageError> {
+        Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+    }
+
+    /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the dialect
+    /// allows no system message within a list, the result is a user message.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read its own message.
+    pub fn compose(dialect: &'static dyn Dialect, role: &Role, text: impl AsRef<str>) -> Result<Self, MessageError> {
+        Self::in_dialect(dialect, dialect.compose(role, text.as_ref()))
+    }
+
+    fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
+        let message = Self::unread(json);
+        message.0.indexed.get_or_init(|| Indexed { dialect, index });
+        message
+    }
+
+    /// Creates a message of an unknown dialect.
+    pub(crate) fn unread(json: Box<RawValue>) -> Self {
+        Self(Arc::new(Parsed {
+            json,
+            indexed: OnceLock::new(),
+            counted: Counted::default(),
+            digest: OnceLock::new(),
+            unbound: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
+        let index = dialect.index(json.get())?;
+        Ok(Self::new(json, dialect, index))
     }
 
     fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
-        let index = Index::parse(&json)?;
-        Ok(Self::new(json, index))
+        Self::from_raw_in(&ChatCompletions, json)
     }
 
     /// Creates a user message with this text.
@@ -107,20 +162,18 @@ impl Message {
     #[must_use]
     pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let (id, text) = (call_id.as_ref(), text.as_ref());
-        let json = format!(r#"{{"role":"tool","tool_call_id":{},"content":{}}}"#, Value::from(id), Value::from(text));
-        Self::from_known(json, Index::tool(id, text))
+        Self::from_known(tool_json(id, text), tool_index(id, text))
     }
 
     fn with_content(role: Role, text: &str) -> Self {
-        let json = format!(r#"{{"role":"{role}","content":{}}}"#, Value::from(text));
-        Self::from_known(json, Index::plain(role, text))
+        Self::from_known(plain_json(&role, text), plain_index(role, text))
     }
 
     /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
     fn from_known(json: String, index: Index) -> Self {
         // serde_json wrote the text, so this cannot fail. If it did, the message's JSON would be `null`.
         let json = RawValue::from_string(json).unwrap_or_default();
-        Self::new(json, index)
+        Self::new(json, &ChatCompletions, index)
     }
 
     /// Returns the JSON, exactly as it was given.
@@ -135,34 +188,78 @@ impl Message {
         self.json().len()
     }
 
+    /// Returns the dialect, or `None` if the message was stored in a dialect that has not [read](Self::read_in) it yet.
+    #[must_use]
+    pub fn dialect(&self) -> Option<&'static dyn Dialect> {
+        self.0.indexed.get().map(|indexed| indexed.dialect)
+    }
+
+    /// Reads the index if the message has none yet, because it was stored in a dialect that this crate does not have.
+    /// All clones share the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message is not an element of this dialect.
+    pub fn read_in(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
+        if self.0.indexed.get().is_none() {
+            let index = dialect.index(self.json())?;
+            self.0.indexed.get_or_init(|| Indexed { dialect, index });
+        }
+        Ok(())
+    }
+
+    /// Returns the properties that history needs. As long as the [dialect](Self::dialect) is not known, they are those of
+    /// a message in an unknown role.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        match self.0.indexed.get() {
+            Some(indexed) => &indexed.index,
+            None => Index::unknown(),
+        }
+    }
+
+    /// Calls `visit` with each part of the message, in order. Does nothing as long as the [dialect](Self::dialect) is not
+    /// known.
+    pub fn parts<'m>(&'m self, visit: &mut dyn FnMut(Part<'m>)) {
+        if let Some(dialect) = self.dialect() {
+            dialect.parts(self, visit);
+        }
+    }
+
     /// Returns the role.
     #[must_use]
     pub fn role(&self) -> &Role {
-        &self.0.index.role
+        &self.index().role
     }
 
-    /// Returns the participant's name, if the message has one.
+    /// Returns the participant's name, if the message has one. Only messages of chat completions have one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.0.index.name.as_deref()
+        self.index().chat.name.as_deref()
     }
 
-    /// Returns the calls of an assistant message, in order. For all other messages, the list is empty.
+    /// Returns the calls that wait for a result after this message, in order.
     ///
     /// Entries of `tool_calls` that no result can answer are left out: those that are not objects, have no id (or
     /// an empty one, or one that is not a string), or name neither a function nor a custom tool.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
-        &self.0.index.tool_calls
+        &self.index().opens
     }
 
-    /// Returns the id of the call that a tool message answers. `None` if it has none, or if the id is not a string.
+    /// Returns the ids of the calls that the message answers, in order.
+    #[must_use]
+    pub fn answers(&self) -> &[CallId] {
+        &self.index().answers
+    }
+
+    /// Returns the id of the first call that the message answers. `None` if it answers none.
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&str> {
-        self.0.index.tool_call_id.as_deref()
+        self.answers().first().map(CallId::as_str)
     }
 
-    /// Returns `true` if this is the result of a tool call.
+    /// Returns `true` if the message has nothing but results of tool calls.
     #[must_use]
     pub fn is_tool_result(&self) -> bool {
         *self.role() == Role::Tool
@@ -174,12 +271,35 @@ impl Message {
         matches!(self.role(), Role::System | Role::Developer)
     }
 
-    /// Returns `true` if this is an assistant message that has no text, no parts, no refusal, no audio and no calls.
+    /// Returns `true` if this is an element of the model's reply.
+    #[must_use]
+    pub fn is_reply(&self) -> bool {
+        *self.role() == Role::Assistant
+    }
+
+    /// Returns `true` if this is an element of a reply that has several, in dialects with such replies.
+    pub(crate) fn joins_reply(&self) -> bool {
+        self.is_reply() && self.index().closes == Closes::AfterResult
+    }
+
+    /// Returns `true` if the message has results of tool calls.
+    pub(crate) fn has_results(&self) -> bool {
+        !self.answers().is_empty()
+    }
+
+    /// Returns `true` if the message says nothing. In chat completions, this is an assistant message that has no text, no
+    /// parts, no refusal, no audio and no calls.
     ///
     /// Providers refuse such a message when it is sent back to them.
     #[must_use]
     pub fn is_blank_reply(&self) -> bool {
-        self.0.index.blank_reply
+        self.index().says_nothing
+    }
+
+    /// Returns the conditions under which the message may be sent again as it is.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        self.index().bound
     }
 
     /// Returns `true` if the message, or one of its tool calls, has fields that the chat-completions format does
@@ -189,25 +309,70 @@ impl Message {
     /// signature), but the log preserves them. Content parts are not examined.
     #[must_use]
     pub fn has_unknown_fields(&self) -> bool {
-        self.0.index.unknown_fields
+        self.index().chat.has_unknown_fields
     }
 
     /// Returns `true` if `refusal`, `audio` or `function_call` has content, which is rare in replies.
     #[must_use]
     pub fn has_refusal_audio_or_function_call(&self) -> bool {
-        self.0.index.refusal_audio_or_function_call
+        self.index().chat.has_refusal_audio_or_function_call
     }
 
-    /// Returns this message in a form that providers accept: without the entries of `tool_calls` that are not
-    /// [calls](Self::tool_calls), and without the field if no call is left.
+    /// Returns this message in a form that providers accept. For chat completions, this is the message without the
+    /// entries of `tool_calls` that are not [calls](Self::tool_calls), and without the field if no call is left.
     ///
     /// All other messages are returned unchanged. The result depends only on this message.
     #[must_use]
     pub fn sendable(&self) -> Cow<'_, Self> {
-        if !self.0.index.unsound_tool_calls {
+        if !self.index().is_rewritten {
             return Cow::Borrowed(self);
         }
-        self.with_sound_calls().map_or(Cow::Borrowed(self), Cow::Owned)
+        self.changed(|dialect| Some(dialect.sendable(self))).map_or(Cow::Borrowed(self), Cow::Owned)
+    }
+
+    /// Returns this message without everything that is [bound](Self::bound) to a prompt or an origin, or `None` if
+    /// nothing is left. The result is computed once.
+    #[must_use]
+    pub fn unbound(&self) -> Option<&Self> {
+        if !self.bound().can_be_removed() {
+            return Some(self);
+        }
+        self.0.unbound.get_or_init(|| self.changed(|dialect| dialect.unbound(self))).as_ref()
+    }
+
+    /// Returns this message with only the results of these calls, or `None` if nothing is left.
+    #[must_use]
+    pub fn answering(&self, kept: &[CallId]) -> Option<Self> {
+        self.changed(|dialect| dialect.answering(self, kept))
+    }
+
+    /// Returns this message with `placeholder` in place of the text of the results for which `clears` returns `true`, or
+    /// `None` if there are none.
+    #[must_use]
+    pub fn cleared(&self, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<Self> {
+        self.changed(|dialect| dialect.cleared(self, clears, placeholder))
+    }
+
+    /// Returns the constant results of calls that this message made and that were abandoned.
+    #[must_use]
+    pub fn abandoned(&self, call: &CallId) -> Option<Self> {
+        self.changed(|dialect| Some(dialect.abandoned(call)))
+    }
+
+    /// Returns the digest of the properties that providers compare when they check a signature. It is computed once.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        *self.0.digest.get_or_init(|| match self.dialect() {
+            Some(dialect) => dialect.digest(self.json()),
+            None => Digest::of(self.json().as_bytes()),
+        })
+    }
+
+    /// Returns the message that the dialect makes of this one.
+    fn changed(&self, change: impl FnOnce(&'static dyn Dialect) -> Option<String>) -> Option<Self> {
+        let dialect = self.dialect()?;
+        // A dialect reads what it writes. If it does not, the part is left out.
+        Self::in_dialect(dialect, change(dialect)?).ok()
     }
 }
 
@@ -254,9 +419,9 @@ impl TryFrom<Value> for Message {
     }
 }
 
-/// The error for a JSON text that is not a chat message. It never quotes the text.
+/// The error for a JSON text that is not a message. It never quotes the text.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid chat message: {reason} (line {line}, column {column})")]
+#[error("invalid message: {reason} (line {line}, column {column})")]
 pub struct MessageError {
     reason: &'static str,
     line: usize,
@@ -264,9 +429,19 @@ pub struct MessageError {
 }
 
 impl MessageError {
+    /// Creates the error for a JSON value that is not an element of a dialect. The reason is a constant of the dialect,
+    /// never a part of the value.
+    #[must_use]
+    pub const fn new(reason: &'static str) -> Self {
+        Self { reason, line: 1, column: 1 }
+    }
+
+    /// Creates the error for a text that is not the JSON that a dialect expects. It says where, and does not quote the
+    /// text.
     // serde_json's own messages may quote the input, which is private.
     #[allow(clippy::needless_pass_by_value)]
-    fn from_json(error: serde_json::Error) -> Self {
+    #[must_use]
+    pub fn from_json(error: serde_json::Error) -> Self {
         use serde_json::error::Category::{Data, Eof, Io, Syntax};
         let reason = match error.classify() {
             Data => "expected an object with a string `role`",

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::dialect::ToolCall;
 
 #[test]
 fn constructors_index_what_parsing_would() {
@@ -16,7 +17,7 @@ fn constructors_index_what_parsing_would() {
         Message::tool("call \"1\"", text),
     ] {
         let parsed = Message::from_json(message.json()).unwrap();
-        assert_eq!(parsed.0.index, message.0.index, "{message:?}");
+        assert_eq!(parsed.index(), message.index(), "{message:?}");
         assert_eq!(parsed.text(), message.text());
     }
 }

@@ -1,6 +1,6 @@
 //! The assignment of tool results to calls: one fold over a log, from first to last message.
 //!
-//! The fold's state is the newest round: the last assistant message with calls, if only its results follow it. All code
+//! The fold's state is the newest round: the last reply with calls, if only their results follow it. All code
 //! that needs the calls of a log uses this fold: the view that is sent, the check of an input, the open calls, and the
 //! turns of imported messages.
 
@@ -11,23 +11,26 @@ use std::mem;
 
 pub use self::{newest::NewestRound, open::OpenCalls};
 use crate::{
+    dialect::{CallId, Closes, Index},
     exchange::Exchange,
-    message::{Message, Role},
+    message::Message,
+    role::Role,
     seq::Seq,
 };
 
-/// The role of a message in the rounds of a log.
+/// The place of a message in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A blank reply. It changes nothing.
-    Blank,
-    /// A tool result that answers an open call.
-    Answer,
-    /// A tool result that answers no open call: it is late, repeated, or has no call. It changes nothing.
-    Orphan,
-    /// Any other message. It closes the calls that were open before it. The value has these calls, which get no result.
-    /// The message's own calls, if any, are open after it.
-    Closes(OpenCalls),
+pub enum Placed {
+    /// The message is not sent, and changes nothing. It says nothing, or it has only results that are late, repeated, or
+    /// answer no call, or it must be [followed](crate::Bound) by an element that is missing.
+    Nowhere,
+    /// The message is sent.
+    Sent {
+        /// The form in which it is sent: without results that answer no open call.
+        message: Message,
+        /// The calls that the message closes, and that get a constant result before it. Usually there are none.
+        closed: OpenCalls,
+    },
 }
 
 /// The rounds of a log, folded message by message. It counts the messages that are sent: results that answer a
@@ -57,10 +60,10 @@ enum Newest {
     Partial { asked: Asked, before: Mark, continues: Option<Seq> },
 }
 
-/// The message with the calls.
+/// The reply with the calls.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// The number of messages up to and including it.
+    /// The number of messages up to and including the reply.
     len: usize,
     calls: OpenCalls,
 }
@@ -82,27 +85,63 @@ pub struct Begun {
 }
 
 impl Rounds {
-    /// Adds the log's next message.
-    pub fn push(&mut self, message: &Message) -> Part {
-        if !message.closes_open_calls() {
-            if message.is_blank_reply() {
-                return Part::Blank;
-            }
-            if !self.open.answer(message) {
-                return Part::Orphan;
-            }
-            self.len += 1;
-            return Part::Answer;
+    /// Adds the log's next message. `rest` has the messages after it in the same exchange.
+    pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
+        let index = message.index();
+        if index.says_nothing || index.bound.to_next && !is_followed(rest) {
+            return Placed::Nowhere;
         }
-        let left = self.close();
+        let known: Vec<CallId> = index.answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
+        let is_whole = known.len() == index.answers.len() && !(known.is_empty() && message.is_tool_result());
+        let sent = if is_whole { Some(message.sendable().into_owned()) } else { message.answering(&known) };
+        let message = match sent {
+            Some(message) => message,
+            None if known.is_empty() => return Placed::Nowhere,
+            None => message.clone(),
+        };
+        let closed = if self.joins(index) {
+            self.join(index, known.is_empty());
+            OpenCalls::default()
+        } else {
+            self.close_by(index)
+        };
+        Placed::Sent { message, closed }
+    }
+
+    /// Adds a message that closes no calls.
+    fn join(&mut self, index: &Index, has_no_results: bool) {
         self.len += 1;
-        self.open = OpenCalls::of(message);
+        if let Newest::Round(asked) = &mut self.newest
+            && has_no_results
+            && asked.calls.len() == self.open.len()
+        {
+            // It is a part of the reply with the calls.
+            self.open.add(&index.opens);
+            *asked = Asked { len: self.len, calls: self.open.clone() };
+        }
+    }
+
+    /// Adds a message that closes the open calls, and returns these.
+    fn close_by(&mut self, index: &Index) -> OpenCalls {
+        let closed = self.close();
+        self.len += 1;
+        self.open.add(&index.opens);
         self.newest = if self.open.is_empty() {
             Newest::Settled
         } else {
             Newest::Round(Asked { len: self.len, calls: self.open.clone() })
         };
-        Part::Closes(left)
+        closed
+    }
+
+    /// Returns `true` if a message leaves the open calls open.
+    fn joins(&self, index: &Index) -> bool {
+        let is_unanswered = || matches!(&self.newest, Newest::Round(asked) if asked.calls.len() == self.open.len());
+        match index.closes {
+            Closes::Always => false,
+            Closes::AfterResult => is_unanswered(),
+            Closes::Never => index.opens.is_empty() || is_unanswered(),
+        }
     }
 
     /// Closes the open calls and returns them, as if a message other than a tool result followed. Each closed call
@@ -118,7 +157,7 @@ impl Rounds {
     /// Begins the log's next exchange. The exchange before it may give way to it.
     pub fn begin(&mut self, exchange: &Exchange) -> Begun {
         let back_to = self.make_way(&exchange.messages, |continues| {
-            exchange.messages.first().is_some_and(|first| *first.role() == Role::Assistant)
+            exchange.messages.first().is_some_and(Message::is_reply)
                 && continues.is_some_and(|seq| exchange.continues == Some(seq))
         });
         Begun { back_to, partial: self.partial_of(exchange) }
@@ -134,8 +173,8 @@ impl Rounds {
     /// Adds the log's next exchange.
     pub fn push_exchange(&mut self, exchange: &Exchange) {
         let begun = self.begin(exchange);
-        for message in &exchange.messages {
-            self.push(message);
+        for (message, rest) in with_rest(&exchange.messages) {
+            self.push(message, rest);
         }
         self.end(begun);
     }
@@ -172,8 +211,9 @@ impl Rounds {
             Newest::Round(asked) => (asked, None),
             Newest::Partial { asked, before, continues } => (asked, Some((before, *continues))),
         };
-        let results = next.iter().take_while(|message| message.is_tool_result()).count();
+        let results = next.iter().take_while(|message| message.is_tool_result() || message.has_results()).count();
         let results = &next[..results];
+        let answers: usize = results.iter().map(|message| message.answers().len()).sum();
         let mark = if results.is_empty() {
             partial
                 .filter(|(before, continues)| before.open.is_empty() && asks_again(*continues))
@@ -182,7 +222,7 @@ impl Rounds {
             None
         } else {
             // An attempt is repeated as a whole: all calls that it answered are answered again.
-            let repeats = |open: &OpenCalls| open.len() == results.len() && open.are_answered_by(results);
+            let repeats = |open: &OpenCalls| open.len() == answers && open.are_answered_by(results);
             let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
             before.or_else(|| repeats(&asked.calls).then(|| Mark { len: asked.len, open: asked.calls.clone() }))
         }?;
@@ -196,9 +236,11 @@ impl Rounds {
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
         // An exchange that closes no calls does not end the round.
-        let first = exchange.messages.first().filter(|_| exchange.incomplete && exchange.closes_open_calls())?;
+        let may_close = |message: &Message| message.index().closes != Closes::Never;
+        let first =
+            exchange.messages.first().filter(|_| exchange.incomplete && exchange.messages.iter().any(may_close))?;
         let continues = if self.open.is_empty() {
-            *first.role() == Role::Assistant
+            first.is_reply()
         } else {
             self.open.are_answered_by(std::slice::from_ref(first))
         };
@@ -208,13 +250,25 @@ impl Rounds {
 }
 
 impl Message {
-    /// Returns `true` if the message closes the calls that are open before it. All messages do, except tool results
-    /// and [blank replies](Self::is_blank_reply). Messages before such a message do not influence which calls are
-    /// open after it.
+    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then do
+    /// not influence which calls are open after it. In chat completions, all messages close them, except tool results and
+    /// [blank replies](Self::is_blank_reply).
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
-        !self.is_tool_result() && !self.is_blank_reply()
+        self.index().closes == Closes::Always
     }
+}
+
+/// Returns `true` if one of the messages after an element of a reply is its next element. Messages that say nothing are not
+/// sent, so they do not count.
+fn is_followed(rest: &[Message]) -> bool {
+    let next = rest.iter().find(|message| !message.is_blank_reply());
+    next.is_some_and(|next| next.is_reply() || matches!(next.role(), Role::Other(_)))
+}
+
+/// Returns each message, with the messages after it.
+pub(crate) fn with_rest(messages: &[Message]) -> impl Iterator<Item = (&Message, &[Message])> {
+    (1..).zip(messages).map(|(after, message)| (message, &messages[after..]))
 }
 
 impl Exchange {

@@ -2,10 +2,11 @@
 
 use std::slice;
 
-use super::{OpenCalls, Part, Rounds};
+use super::{OpenCalls, Placed, Rounds, with_rest};
 use crate::{
+    dialect::{CallId, ToolCall},
     exchange::Recorded,
-    message::{Message, Role, ToolCall},
+    message::Message,
     seq::Seq,
 };
 
@@ -32,8 +33,8 @@ impl NewestRound {
     pub fn push(&mut self, recorded: &Recorded) {
         // If an attempt gives way, the calls that it answered are open again.
         let begun = self.rounds.begin(&recorded.exchange);
-        for message in &recorded.exchange.messages {
-            if matches!(self.rounds.push(message), Part::Closes(_)) && !message.tool_calls().is_empty() {
+        for (message, rest) in with_rest(&recorded.exchange.messages) {
+            if self.rounds.push(message, rest) != Placed::Nowhere && !message.tool_calls().is_empty() {
                 self.asked = Some(recorded.seq);
             }
         }
@@ -57,11 +58,11 @@ impl NewestRound {
     /// reply to the results of its calls. If they [repeat](Rounds) an unfinished attempt, that attempt does not count.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
-        rounds.make_way(messages, |_| messages.first().is_some_and(|first| *first.role() == Role::Assistant));
+        rounds.make_way(messages, |_| messages.first().is_some_and(Message::is_reply));
         let closing = messages.iter().position(Message::closes_open_calls);
         let before = &messages[..closing.unwrap_or(messages.len())];
         let answers = before.iter().any(|message| rounds.open().are_answered_by(slice::from_ref(message)));
-        let replies = closing.is_some_and(|at| *messages[at].role() == Role::Assistant);
+        let replies = closing.is_some_and(|at| messages[at].is_reply());
         let continues = rounds.ends_with_round() && (answers || rounds.open().is_empty() && replies);
         self.asked.filter(|_| continues)
     }
@@ -72,12 +73,11 @@ impl NewestRound {
     pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
         let asked = log.iter().rfind(|recorded| Some(recorded.seq) == self.asked);
         let messages = asked.map(|recorded| recorded.exchange.messages.as_slice()).unwrap_or_default();
-        let asks = messages.iter().rfind(|message| !message.tool_calls().is_empty());
-        let mut open: Vec<&str> = self.open().ids().collect();
+        let mut open: Vec<&CallId> = self.open().ids().collect();
         // Of several calls with the same id, the first ones were answered first.
-        let calls = asks.map(Message::tool_calls).unwrap_or_default().iter().rev();
+        let calls = messages.iter().flat_map(Message::tool_calls).rev();
         let mut calls: Vec<ToolCall> =
-            calls.filter(|call| open.pop_if(|id| *id == call.id()).is_some()).cloned().collect();
+            calls.filter(|call| open.pop_if(|id| *id == call.call_id()).is_some()).cloned().collect();
         calls.reverse();
         calls
     }

@@ -1,30 +1,33 @@
-//! The calls of one message that wait for results.
+//! The calls of one reply that wait for results.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::message::Message;
+use crate::{
+    dialect::{CallId, ToolCall},
+    message::Message,
+};
 
-/// The calls of one assistant message that have no result yet, in order.
+/// The calls of one reply that have no result yet, in order.
 ///
 /// Providers reuse call ids, so an id is looked up here and never in the whole log.
 #[derive(Clone, Default)]
 pub struct OpenCalls {
     len: usize,
-    /// All calls of the message. `None` if it has none.
+    /// All calls of the reply. `None` if it has none.
     calls: Option<Arc<Calls>>,
 }
 
-/// The calls of a message. A result finds its call in constant time.
-#[derive(Clone)]
+/// The calls of a reply. A result finds its call in constant time.
+#[derive(Clone, Default)]
 struct Calls {
     in_order: Vec<Call>,
     /// The position of the first open call with each id.
-    first_open: HashMap<Arc<str>, usize>,
+    first_open: HashMap<CallId, usize>,
 }
 
 #[derive(Clone)]
 struct Call {
-    id: Arc<str>,
+    id: CallId,
     is_open: bool,
     /// The position of the next call with the same id.
     next: Option<usize>,
@@ -34,25 +37,39 @@ impl OpenCalls {
     /// Returns the calls of a message. Each waits for its own result, even if two have the same id.
     #[must_use]
     pub fn of(message: &Message) -> Self {
-        let calls = message.tool_calls();
-        if calls.is_empty() {
-            return Self::default();
-        }
-        let mut first_open = HashMap::with_capacity(calls.len());
-        let from_last = calls.iter().enumerate().rev().map(|(position, call)| {
-            let id: Arc<str> = call.id().into();
-            let next = first_open.insert(Arc::clone(&id), position);
-            Call { id, is_open: true, next }
-        });
-        let mut in_order: Vec<Call> = from_last.collect();
-        in_order.reverse();
-        Self { len: in_order.len(), calls: Some(Arc::new(Calls { in_order, first_open })) }
+        let mut calls = Self::default();
+        calls.add(message.tool_calls());
+        calls
     }
 
-    /// Returns `true` if a tool message answers one of the calls, which is then no longer open. Of several calls with
-    /// the same id, the first one is answered.
-    pub fn answer(&mut self, result: &Message) -> bool {
-        let (Some(calls), Some(id)) = (&mut self.calls, result.tool_call_id()) else { return false };
+    /// Adds the calls of another message of the same reply. No call may be answered before.
+    pub(super) fn add(&mut self, added: &[ToolCall]) {
+        if added.is_empty() {
+            return;
+        }
+        let Calls { in_order, first_open } = Arc::make_mut(self.calls.get_or_insert_default());
+        // The earlier calls stay first.
+        let earlier = std::mem::take(first_open);
+        let start = in_order.len();
+        first_open.reserve(earlier.len() + added.len());
+        in_order.extend(added.iter().map(|call| Call { id: call.call_id().clone(), is_open: true, next: None }));
+        for position in (start..in_order.len()).rev() {
+            in_order[position].next = first_open.insert(in_order[position].id.clone(), position);
+        }
+        for (id, first) in earlier {
+            let mut last = first;
+            while let Some(next) = in_order[last].next {
+                last = next;
+            }
+            in_order[last].next = first_open.insert(id, first);
+        }
+        self.len += added.len();
+    }
+
+    /// Returns `true` if the id is that of one of the calls, which is then no longer open. Of several calls with the same
+    /// id, the first one is answered.
+    pub(super) fn answer(&mut self, id: &CallId) -> bool {
+        let Some(calls) = &mut self.calls else { return false };
         let Some(&position) = calls.first_open.get(id) else { return false };
         let Calls { in_order, first_open } = Arc::make_mut(calls);
         in_order[position].is_open = false;
@@ -64,15 +81,27 @@ impl OpenCalls {
         true
     }
 
-    /// Returns `true` if these tool messages, one after the other, would each answer one of the calls.
+    /// Answers the calls that a message has results for.
+    ///
+    /// # Errors
+    ///
+    /// Returns the index of the first result that answers no call.
+    pub fn answer_all(&mut self, message: &Message) -> Result<(), usize> {
+        message.answers().iter().position(|id| !self.answer(id)).map_or(Ok(()), Err)
+    }
+
+    /// Returns `true` if these messages have results, and the results, one after the other, would each answer one of the
+    /// calls.
     #[must_use]
     pub fn are_answered_by(&self, results: &[Message]) -> bool {
         let Some(calls) = &self.calls else { return results.is_empty() };
         let mut first_open = HashMap::with_capacity(results.len());
         results.iter().all(|result| {
-            let Some(id) = result.tool_call_id() else { return false };
-            let next = first_open.entry(id).or_insert_with(|| calls.first_open.get(id).copied());
-            next.map(|position| *next = calls.in_order[position].next).is_some()
+            !result.answers().is_empty()
+                && result.answers().iter().all(|id| {
+                    let next = first_open.entry(id).or_insert_with(|| calls.first_open.get(id).copied());
+                    next.map(|position| *next = calls.in_order[position].next).is_some()
+                })
         })
     }
 
@@ -89,9 +118,9 @@ impl OpenCalls {
     }
 
     /// Returns the ids of the calls.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn ids(&self) -> impl Iterator<Item = &CallId> {
         let calls = self.calls.iter().flat_map(|calls| &calls.in_order);
-        calls.filter(|call| call.is_open).map(|call| &*call.id)
+        calls.filter(|call| call.is_open).map(|call| &call.id)
     }
 }
 

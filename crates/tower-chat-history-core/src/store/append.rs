@@ -83,6 +83,30 @@ pub struct Compact {
     pub replaces: CompactionVersion,
     /// The positions and the summary to store.
     pub cut: Cut,
+    /// The cut of the compaction that this one replaces, if the caller knows it. It is stored with this compaction, one
+    /// level deep.
+    pub replaced: Option<Cut>,
+}
+
+impl Compact {
+    /// Creates a request to store this cut in a profile, if the stored compaction still has the version `replaces`.
+    #[must_use]
+    pub const fn new(profile: Profile, replaces: CompactionVersion, cut: Cut) -> Self {
+        Self { profile, replaces, cut, replaced: None }
+    }
+
+    /// Sets the cut of the compaction that this one replaces. The default is `None`.
+    #[must_use]
+    pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
+        self.replaced = replaced;
+        self
+    }
+
+    /// Returns the compaction that is stored under this version.
+    #[must_use]
+    pub fn stored_as(&self, version: CompactionVersion) -> Compaction {
+        Compaction::new(version, self.cut.clone()).replacing(self.replaced.clone())
+    }
 }
 
 /// The outcome of storing a compaction.

@@ -50,11 +50,11 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
         let before = chat.window(Load::new()).await;
         let exchange = turn_of(&format!("{polls} polls"));
         let own = Seq::new(chat.log().await.len() as u64);
-        let compact = crate::store::Compact {
-            profile: crate::profile::Profile::default(),
-            replaces: before.compaction_version(),
-            cut: crate::compaction::Cut::window_from(own),
-        };
+        let compact = crate::store::Compact::new(
+            crate::profile::Profile::default(),
+            before.compaction_version(),
+            crate::compaction::Cut::window_from(own),
+        );
         let append = Append::new(Expect::AnyOrCreate, exchange.clone()).compact(compact);
         abandon(chat.store.append(&chat.id, append.clone()), polls).await;
         let after = chat.window(Load::new()).await;
@@ -72,11 +72,11 @@ pub async fn a_store_outlives_dropped_calls(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let added = chat.add_turns(3).await;
     let incarnation = chat.incarnation().await;
-    let compact = crate::store::Compact {
-        profile: profile("abandoned"),
-        replaces: crate::compaction::CompactionVersion::NONE,
-        cut: crate::compaction::Cut::window_from(Seq::new(1)),
-    };
+    let compact = crate::store::Compact::new(
+        profile("abandoned"),
+        crate::compaction::CompactionVersion::NONE,
+        crate::compaction::Cut::window_from(Seq::new(1)),
+    );
     let other = chat.other();
     for polls in POLLS.into_iter().cycle().take(30) {
         other.add(turn_of("to be deleted")).await;

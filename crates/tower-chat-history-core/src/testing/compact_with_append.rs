@@ -59,7 +59,7 @@ pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
 /// A first append may carry a compaction.
 pub async fn a_first_append_may_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::default() };
+    let compact = Compact::new(Profile::default(), NONE, Cut::default());
     let append = Append::new(Expect::Absent, turn_of("first")).compact(compact);
     let appended = chat.store.append(&chat.id, append).await.must("the cut is legal", &CLAUSE);
     let version = stored(appended.compaction);
@@ -132,7 +132,7 @@ pub async fn a_refused_append_does_not_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let before = chat.window(Load::new()).await;
-    let compact = || Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    let compact = || Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
     let conflicting = Append::new(Expect::Absent, turn_of("x")).compact(compact());
     assert_conflict(chat.store.append(&chat.id, conflicting).await, before.revision);
     let unknown = Append::new(Expect::AnyOrCreate, result_for(Seq::new(9))).compact(compact());

@@ -8,7 +8,7 @@ use crate::{
     profile::Profile,
     revision::Incarnation,
     seq::Seq,
-    store::{Compact, CompactOutcome, Load, StoreError},
+    store::{Append, Compact, CompactOutcome, Expect, Load, StoreError},
 };
 
 /// The sentence of the contract that this group tests.
@@ -53,6 +53,7 @@ pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
         rounds_start: Seq::new(4),
         cleared_before: Seq::new(6),
         recalled_from: Seq::new(5),
+        reasoning_from: Seq::new(6),
         summary: Some(summary),
     };
     let stored = chat.cut(NONE, cut).await;
@@ -65,6 +66,29 @@ pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
     chat.add_turns(2).await;
     let stored = chat.cut(NONE, summary_to(1, &"long ".repeat(200_000))).await;
     assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
+}
+
+/// The cut that a compaction replaced is returned with it, byte for byte, and so it is after an append with a compaction.
+pub async fn the_replaced_cut_comes_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(4).await;
+    let mut replaced = summary_to(1, "before: \u{0} \"ä\" \\");
+    replaced.reasoning_from = Seq::new(2);
+    let first = chat.cut(NONE, replaced.clone()).await;
+    let compact = |version, to, replaced| {
+        Compact::new(Profile::default(), version, summary_to(to, "after")).replacing(Some(replaced))
+    };
+    let second = compact(first.version, 2, replaced);
+    let outcome = chat.store.compact(&chat.id, chat.incarnation().await, second.clone()).await;
+    let version = stored(Some(outcome.must("the compaction is legal", &CLAUSE)));
+    for chat in [&chat, &chat.reopened(fixture).await] {
+        assert_eq!(chat.compaction(&Profile::default()).await, Some(second.stored_as(version)));
+    }
+    let third = compact(version, 3, second.cut);
+    let append = Append::new(Expect::AnyOrCreate, turn_of("with a compaction")).compact(third.clone());
+    let appended = chat.store.append(&chat.id, append).await.must("the compaction is legal", &CLAUSE);
+    let version = stored(appended.compaction);
+    assert_eq!(chat.compaction(&Profile::default()).await, Some(third.stored_as(version)));
 }
 
 /// A compaction changes neither the log nor its revision.
@@ -108,11 +132,14 @@ pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
         rounds_start: Seq::new(rounds),
         cleared_before: Seq::new(cleared),
         recalled_from: Seq::new(1),
+        reasoning_from: Seq::new(1),
         summary: Some(Summary::new("x", Seq::new(covers))),
     };
     let first = chat.cut(NONE, cut(3, 4, 5, 2)).await;
     let without_recalled = Cut { recalled_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
-    for back in [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1), without_recalled] {
+    let without_reasoning = Cut { reasoning_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
+    let positions = [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1)];
+    for back in positions.into_iter().chain([without_recalled, without_reasoning]) {
         assert_refused(&chat, first.version, back, CompactionError::GoesBack).await;
     }
     let without_summary = Cut { summary: None, ..cut(4, 5, 6, 0) };
@@ -208,7 +235,7 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
 pub async fn a_compaction_needs_its_incarnation(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::GONE;
     let chat = Chat::new(fixture).await;
-    let compact = |cut| Compact { profile: Profile::default(), replaces: NONE, cut };
+    let compact = |cut| Compact::new(Profile::default(), NONE, cut);
     let dead = Incarnation::random();
     assert_gone(chat.store.compact(&chat.id, dead, compact(Cut::default())).await);
     chat.assert_absent().await;

@@ -66,7 +66,7 @@ pub async fn calls_in_flight_are_refused(fixture: &dyn Fixture) {
     chat.delete().await;
     assert_gone(chat.append(Expect::AnyIn(revision.incarnation()), turn_of("late")).await);
     assert_gone(chat.append(Expect::Exactly(revision), turn_of("late")).await);
-    let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
     assert_gone(chat.store.compact(&chat.id, revision.incarnation(), compact).await);
     chat.assert_absent().await;
 }
@@ -122,7 +122,7 @@ pub async fn an_ended_incarnation_is_gone(fixture: &dyn Fixture) {
     let log = chat.add_turns(2).await;
     assert_gone(chat.append(Expect::Exactly(dead), turn_of("late")).await);
     assert_gone(chat.append(Expect::AnyIn(dead.incarnation()), turn_of("late")).await);
-    let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
     assert_gone(chat.store.compact(&chat.id, dead.incarnation(), compact).await);
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.exchanges), (None, log));
@@ -149,7 +149,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 pause().await;
             }
         }));
-        let compact = Compact { profile: Profile::default(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+        let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
         let compacting = async {
             match handles[0].store.compact(&chat.id, incarnation, compact).await {
                 Ok(CompactOutcome::Stored(_)) | Err(StoreError::Gone) => {}

@@ -71,7 +71,7 @@ pub async fn a_repeat_does_not_change_what_is_recorded(fixture: &dyn Fixture) {
     other.model = Some("other".into());
     let cut = Cut::window_from(Seq::new(1));
     for cut in [cut, Cut::window_from(Seq::new(99))] {
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let repeat = Append::new(Expect::AnyOrCreate, other.clone()).compact(compact);
         let appended = chat.store.append(&chat.id, repeat).await.must("the id is recorded", &CLAUSE);
         assert_eq!((appended.duplicate, appended.seq, appended.compaction), (true, Seq::new(1), None));

@@ -54,7 +54,7 @@ impl Late {
 pub async fn a_late_compaction_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let late = Late::new(Chat::new(fixture).await).await;
     for replaces in [CompactionVersion::NONE, late.compaction.version] {
-        let compact = Compact { profile: Profile::default(), replaces, cut: summary_to(2, "the first life") };
+        let compact = Compact::new(Profile::default(), replaces, summary_to(2, "the first life"));
         assert_gone(late.chat.store.compact(&late.chat.id, late.incarnation(), compact).await);
     }
     late.is_untouched().await;
@@ -66,7 +66,7 @@ pub async fn a_late_append_does_not_reach_the_next_incarnation(fixture: &dyn Fix
     for expect in [Expect::Exactly(late.ended), Expect::AnyIn(late.incarnation())] {
         assert_gone(late.chat.append(expect, turn_of("late")).await);
         let cut = summary_to(2, "the first life");
-        let compact = Compact { profile: Profile::default(), replaces: late.compaction.version, cut };
+        let compact = Compact::new(Profile::default(), late.compaction.version, cut);
         let append = Append::new(expect, turn_of("late")).compact(compact);
         assert_gone(late.chat.store.append(&late.chat.id, append).await);
     }

@@ -103,6 +103,7 @@ macro_rules! __conformance_list {
                 a_compaction_is_stored_and_replaced
                 a_compaction_comes_back_whole
                 a_large_summary_comes_back
+                the_replaced_cut_comes_back
                 a_compaction_does_not_change_the_log
                 a_stale_compaction_is_left_out
                 positions_do_not_go_back
@@ -224,6 +225,7 @@ macro_rules! __conformance_list {
                 positions_are_lowered_to_the_end
                 profiles_are_treated_separately
                 a_compaction_in_flight_is_gone
+                the_replaced_cut_is_truncated_too
             }
             #[needs(truncate)]
             truncate_race {
@@ -327,6 +329,23 @@ macro_rules! __conformance_list {
                 a_prune_keeps_recalled_messages_until_derived_data_is_erased
                 #[needs(prune)]
                 recalled_messages_are_forked
+            }
+            provenance {
+                a_provenance_comes_back
+                a_repeat_does_not_change_a_provenance
+                provenances_are_deleted
+                #[needs(truncate)]
+                a_truncation_removes_provenances_with_their_exchange
+                #[needs(prune)]
+                an_erasure_removes_provenances
+                provenances_are_forked
+                #[needs(prune)]
+                provenances_of_a_pruned_log_are_not_forked
+            }
+            dialect {
+                elements_of_an_unknown_dialect_come_back
+                recalled_elements_of_an_unknown_dialect_come_back
+                dialects_can_alternate
             }
             #[needs(attach)]
             attach {

@@ -54,7 +54,7 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
     let stays = chat.cut(NONE, cut_with_nul(2)).await;
     for replaces in [NONE, CompactionVersion::new(77)] {
         let exchange = turn_of("stale");
-        let compact = Compact { profile: Profile::default(), replaces, cut: cut_with_nul(1) };
+        let compact = Compact::new(Profile::default(), replaces, cut_with_nul(1));
         let append = Append::new(Expect::AnyOrCreate, exchange.clone()).compact(compact);
         let appended = chat.store.append(&chat.id, append).await.must("a stale compaction stops no exchange", &CLAUSE);
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(stays.clone()))), "replaces {replaces:?}");

@@ -49,7 +49,7 @@ pub async fn an_append_compacts_for_one_profile(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
     let small = profile("small");
-    let compact = Compact { profile: small.clone(), replaces: NONE, cut: Cut::window_from(Seq::new(1)) };
+    let compact = Compact::new(small.clone(), NONE, Cut::window_from(Seq::new(1)));
     let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(compact);
     let appended = chat.store.append(&chat.id, append).await.must("the cut is legal", &CLAUSE);
     stored(appended.compaction);

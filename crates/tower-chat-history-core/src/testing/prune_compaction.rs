@@ -50,7 +50,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let old = chat.revision().await;
     prunable.keep(PruneTo::LastTurns(1)).await;
     let by_itself = chat.cut(NONE, summary_to(1, "of the first")).await;
-    let compact = Compact { profile: Profile::default(), replaces: by_itself.version, cut: Cut::default() };
+    let compact = Compact::new(Profile::default(), by_itself.version, Cut::default());
     let cut = summary_to(2, "of the first two");
     let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
     let exchange = append.exchange.clone();
@@ -116,7 +116,7 @@ pub async fn calls_in_flight_restore_nothing(fixture: &dyn Fixture) {
     chat.add_turns(4).await;
     let old = chat.revision().await;
     prunable.forget(PruneTo::LastTurns(2)).await;
-    let in_flight = Compact { profile: Profile::default(), replaces: NONE, cut: summary_to(3, "tells of it") };
+    let in_flight = Compact::new(Profile::default(), NONE, summary_to(3, "tells of it"));
     assert_gone(chat.store.compact(&chat.id, old.incarnation(), in_flight).await);
     for expect in [Expect::Exactly(old), Expect::AnyIn(old.incarnation())] {
         assert_gone(chat.append(expect, turn_of("tells of it")).await);

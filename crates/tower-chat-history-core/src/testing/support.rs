@@ -89,7 +89,7 @@ impl Chat {
         replaces: CompactionVersion,
         cut: Cut,
     ) -> Result<Appended, StoreError> {
-        let compact = Compact { profile: Profile::default(), replaces, cut };
+        let compact = Compact::new(Profile::default(), replaces, cut);
         self.store.append(&self.id, Append::new(Expect::AnyOrCreate, exchange).compact(compact)).await
     }
 
@@ -104,7 +104,7 @@ impl Chat {
         replaces: CompactionVersion,
         cut: Cut,
     ) -> Result<CompactOutcome, StoreError> {
-        let compact = Compact { profile: profile.clone(), replaces, cut };
+        let compact = Compact::new(profile.clone(), replaces, cut);
         self.store.compact(&self.id, self.incarnation().await, compact).await
     }
 

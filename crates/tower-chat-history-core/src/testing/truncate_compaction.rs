@@ -59,15 +59,17 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
         rounds_start: Seq::new(3),
         cleared_before: Seq::new(6),
         recalled_from: Seq::new(5),
+        reasoning_from: Seq::new(5),
         summary: Some(Summary::new("first", Seq::new(1))),
     };
     let stored = chat.cut(NONE, cut.clone()).await;
     edit.keep(4).await;
-    let lowered = Cut { cleared_before: Seq::new(4), recalled_from: Seq::new(4), ..cut.clone() };
+    let end = Seq::new(4);
+    let lowered = Cut { cleared_before: end, recalled_from: end, reasoning_from: end, ..cut.clone() };
     assert_eq!(chat.compaction(&Profile::default()).await, Some(Compaction::new(stored.version.next(), lowered)));
     edit.keep(2).await;
     let end = Seq::new(2);
-    let lowered = Cut { rounds_start: end, cleared_before: end, recalled_from: end, ..cut };
+    let lowered = Cut { rounds_start: end, cleared_before: end, recalled_from: end, reasoning_from: end, ..cut };
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
     // The compaction can be replaced like any other.
@@ -97,8 +99,7 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     chat.add_turns(4).await;
     let kept = chat.cut(NONE, summary_to(1, "first")).await;
     let incarnation = chat.incarnation().await;
-    let in_flight =
-        |replaces| Compact { profile: Profile::default(), replaces, cut: summary_to(3, "describes removed exchanges") };
+    let in_flight = |replaces| Compact::new(Profile::default(), replaces, summary_to(3, "describes removed exchanges"));
     edit.keep(2).await;
     let before = chat.compaction(&Profile::default()).await;
     for _ in 0..2 {
@@ -112,4 +113,28 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(in_flight(kept.version));
     let appended = chat.store.append(&chat.id, append).await.must("it expects nothing", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Kept(before)));
+}
+
+/// The cut that a compaction replaced is treated like the compaction's own: its positions are lowered, and it is removed if
+/// it describes removed exchanges.
+pub async fn the_replaced_cut_is_truncated_too(fixture: &dyn Fixture) {
+    let edit = Editable::new(fixture).await;
+    let chat = &edit.chat;
+    chat.add_turns(6).await;
+    let cut = |rounds| Cut { rounds_start: Seq::new(rounds), ..Cut::window_from(Seq::new(2)) };
+    let compact = Compact::new(Profile::default(), NONE, cut(6)).replacing(Some(cut(5)));
+    chat.store.compact(&chat.id, chat.incarnation().await, compact).await.must("the compaction is legal", &CLAUSE);
+    edit.keep(4).await;
+    let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
+    assert_eq!((after.cut, after.replaced), (cut(4), Some(cut(4))));
+    // Its window starts at a removed exchange.
+    let edit = Editable::new(fixture).await;
+    let chat = &edit.chat;
+    chat.add_turns(4).await;
+    let late = Cut { rounds_start: Seq::new(4), ..Cut::window_from(Seq::new(1)) };
+    let compact = Compact::new(Profile::default(), NONE, late.clone()).replacing(Some(Cut::window_from(Seq::new(3))));
+    chat.store.compact(&chat.id, chat.incarnation().await, compact).await.must("the compaction is legal", &CLAUSE);
+    edit.keep(3).await;
+    let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
+    assert_eq!((after.cut, after.replaced), (Cut { rounds_start: Seq::new(3), ..late }, None));
 }

@@ -1,7 +1,7 @@
 //! Tests of the stored form.
 
 use super::*;
-use crate::compaction::Summary;
+use crate::{compaction::Summary, digest::Digest, provenance::Origin};
 
 fn full() -> Exchange {
     let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
@@ -13,6 +13,22 @@ fn full() -> Exchange {
     exchange.usage = Some(Usage::new(10, 2));
     exchange.incomplete = true;
     exchange
+}
+
+fn record_of(cut: &Cut) -> String {
+    Compaction::new(CompactionVersion::NONE, cut.clone()).encode().unwrap()
+}
+
+fn cut_of(record: &str) -> Result<Cut, RecordError> {
+    Compaction::decode(CompactionVersion::NONE, record).map(|compaction| compaction.cut)
+}
+
+fn recalled_of(record: &str) -> Result<Recalled, RecordError> {
+    read(record, RECALLED)?.in_dialect(&DialectName::default())
+}
+
+fn decode_with(record: &str, recalled: &str) -> Result<Exchange, RecordError> {
+    ExchangeRecords { exchange: record, recalled: Some(recalled), provenance: None }.decode()
 }
 
 #[test]
@@ -38,29 +54,29 @@ fn version_1_is_frozen() {
 fn version_1_of_a_cut_is_frozen() {
     let mut cut = Cut::window_from(Seq::new(2));
     let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2}"#;
-    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
+    assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
     cut.summary = Some(Summary::new("s", Seq::new(1)));
     let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
-    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut.clone()));
-    assert!(matches!(Cut::decode(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
+    assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
+    assert!(matches!(cut_of(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
     cut = Cut::window_from(Seq::new(2));
     cut.recalled_from = Seq::new(7);
     let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7}"#;
-    assert_eq!((cut.encode().unwrap().as_str(), Cut::decode(text).unwrap()), (text, cut));
-    assert!(Cut::decode("{}").is_err());
+    assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut));
+    assert!(cut_of("{}").is_err());
 }
 
 #[test]
 fn version_1_of_recalled_messages_is_frozen() {
     let mut recalled = Recalled::new("Rex \u{0}", vec![Citation::new(Seq::new(3), 0..2)]);
     let text = r#"{"v":1,"message":{"role":"user","content":"Rex \u0000"},"citations":[[3,0,2]]}"#;
-    assert_eq!((recalled.encode().unwrap().as_str(), Recalled::decode(text).unwrap()), (text, recalled.clone()));
+    assert_eq!((recalled.encode().unwrap().as_str(), recalled_of(text).unwrap()), (text, recalled.clone()));
     recalled.tokens = Some(7);
     let text = text.replace("]]}", "]],\"tokens\":7}");
-    assert_eq!((recalled.encode().unwrap(), Recalled::decode(&text).unwrap()), (text.clone(), recalled));
+    assert_eq!((recalled.encode().unwrap(), recalled_of(&text).unwrap()), (text.clone(), recalled));
     let newer = text.replacen('1', "2", 1);
-    assert!(matches!(Recalled::decode(&newer), Err(RecordError::Newer { version: 2, known: 1 })));
-    assert!(Recalled::decode("{}").is_err());
+    assert!(matches!(recalled_of(&newer), Err(RecordError::Newer { version: 2, known: 1 })));
+    assert!(recalled_of("{}").is_err());
 }
 
 #[test]
@@ -72,11 +88,11 @@ fn an_exchange_is_read_with_its_recalled_messages_and_their_count() {
     exchange.recalled = Some(recalled);
     assert_eq!(exchange.encode().unwrap(), record, "they are not in the record");
     let text = exchange.recalled.as_ref().unwrap().encode().unwrap();
-    let read = Exchange::decode_with(&record, Some(&text)).unwrap();
+    let read = decode_with(&record, &text).unwrap();
     assert_eq!(read, exchange);
     let counted = read.recalled.unwrap().message;
     assert_eq!(counted.tokens_by("o200k_base"), Some(9));
-    assert!(Exchange::decode_with(&record, Some("secret")).is_err());
+    assert!(decode_with(&record, "secret").is_err());
 }
 
 #[test]
@@ -95,17 +111,17 @@ fn newer_and_damaged_records_are_different_errors_without_quotes() {
 
 #[test]
 fn the_newest_reader_reads_the_written_version() {
-    let readers = [EXCHANGES.len(), CUTS.len(), RECALLED.len()];
-    assert_eq!(readers.map(|readers| readers as u64), [VERSION; 3]);
+    let readers = [EXCHANGES.len(), CUTS.len(), RECALLED.len(), PROVENANCES.len()];
+    assert_eq!(readers.map(|readers| readers as u64), [VERSION; 4]);
 }
 
 #[test]
 fn a_version_is_a_number_from_1_and_any_larger_one_is_newer() {
-    let (exchange, cut) = (full().encode().unwrap(), Cut::default().encode().unwrap());
+    let (exchange, cut) = (full().encode().unwrap(), record_of(&Cut::default()));
     let with = |record: &str, version: &str| record.replacen("\"v\":1", &format!("\"v\":{version}"), 1);
     let both = |version: &str| {
         let exchange = Exchange::decode(&with(&exchange, version)).unwrap_err();
-        [exchange, Cut::decode(&with(&cut, version)).unwrap_err()]
+        [exchange, cut_of(&with(&cut, version)).unwrap_err()]
     };
     for newer in [2, 4_294_967_295, 4_294_967_296, u64::MAX] {
         for error in both(&newer.to_string()) {
@@ -127,20 +143,78 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
         v: Version,
         start: Seq,
     }
-    let next: Reader<Cut> = |record| {
+    let cuts = |start| Cuts { cut: Cut::window_from(start), replaced: None };
+    let next: Reader<Cuts> = |record| {
         let Next { v, start } = serde_json::from_str(record)?;
-        Ok((v, Cut::window_from(start)))
+        Ok((v, Cuts { cut: Cut::window_from(start), replaced: None }))
     };
-    let readers = [cut_1 as Reader<Cut>, next];
+    let readers = [cuts_1 as Reader<Cuts>, next];
     let cut = Cut::window_from(Seq::new(7));
-    assert_eq!(read(&cut.encode().unwrap(), &readers).unwrap(), cut);
-    assert_eq!(read(r#"{"v":2,"start":7}"#, &readers).unwrap(), cut);
-    assert!(matches!(Cut::decode(r#"{"v":2,"start":7}"#), Err(RecordError::Newer { version: 2, known: 1 })));
+    assert_eq!(read(&record_of(&cut), &readers).unwrap(), cuts(Seq::new(7)));
+    assert_eq!(read(r#"{"v":2,"start":7}"#, &readers).unwrap(), cuts(Seq::new(7)));
+    assert!(matches!(cut_of(r#"{"v":2,"start":7}"#), Err(RecordError::Newer { version: 2, known: 1 })));
     for newer in [r#"{"v":3,"start":7}"#, r#"{"v":3}"#] {
         assert!(matches!(read(newer, &readers), Err(RecordError::Newer { version: 3, known: 2 })), "{newer}");
     }
     // Each version has its own form.
     for malformed in [r#"{"v":1,"start":7}"#, r#"{"v":2,"window_start":7}"#, r#"{"start":7}"#, "{"] {
         assert!(matches!(read(malformed, &readers), Err(RecordError::Malformed { .. })), "{malformed}");
+    }
+}
+
+#[test]
+fn version_1_of_a_compaction_has_the_cut_that_it_replaced() {
+    let mut compaction = Compaction::new(CompactionVersion::new(3), Cut::window_from(Seq::new(2)));
+    compaction.cut.reasoning_from = Seq::new(4);
+    compaction.replaced = Some(Cut::window_from(Seq::new(1)));
+    compaction.replaced.as_mut().unwrap().summary = Some(Summary::new("s", Seq::new(1)));
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"reasoning_from":4,"replaced":{"window_start":1,"rounds_start":1,"cleared_before":1,"summary":{"text":"s","covers_to":1}}}"#;
+    assert_eq!(compaction.encode().unwrap(), text);
+    assert_eq!(Compaction::decode(CompactionVersion::new(3), text).unwrap(), compaction);
+}
+
+#[test]
+fn version_1_of_a_provenance_is_frozen() {
+    let (head, prompt) = (Digest::of(b"head"), Digest::of(b"prompt"));
+    let mut cut = Cut::window_from(Seq::new(2));
+    cut.reasoning_from = Seq::new(5);
+    let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
+    let provenance = Provenance::new(1, head, prompt, cut.positions(), origin);
+    let text = format!(
+        r#"{{"v":1,"renderer":1,"head":"{head}","prompt":"{prompt}","cut":[2,2,2,0,5,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}}}}"#
+    );
+    assert_eq!(provenance.encode().unwrap(), text);
+    assert_eq!(Provenance::decode(&text).unwrap(), provenance);
+    assert!(Provenance::decode("{}").is_err());
+}
+
+#[test]
+fn a_record_names_its_dialect_and_the_length_of_its_reply_if_they_are_not_the_usual_ones() {
+    let usual = Exchange::new(ExchangeId::generate(), [Message::user("u"), Message::assistant("a")]);
+    assert_eq!((usual.reply_len, usual.input().len(), usual.reply().len()), (1, 1, 1));
+    let record = usual.encode().unwrap();
+    assert!(!record.contains("reply_len") && !record.contains("dialect"), "{record}");
+    let other = usual.clone().with_reply_len(0);
+    let record = other.encode().unwrap();
+    assert!(record.contains(r#""reply_len":0"#), "{record}");
+    assert_eq!(Exchange::decode(&record).unwrap(), other);
+    let beyond = record.replace(r#""reply_len":0"#, r#""reply_len":9"#);
+    assert_eq!(Exchange::decode(&beyond).unwrap().reply_len, 2, "it has only two messages");
+}
+
+#[test]
+fn messages_of_an_unknown_dialect_are_read_byte_for_byte_and_without_an_index() {
+    let items = r#"[{"say" : "hi","n":1.50},{"call":"x"}]"#;
+    let record =
+        format!(r#"{{"v":1,"id":"e1","at":1700000000000,"dialect":"others","messages":{items},"reply_len":1}}"#);
+    let exchange = Exchange::decode(&record).unwrap();
+    assert_eq!(exchange.encode().unwrap(), record);
+    let [said, call] = &*exchange.messages else { unreachable!("there are two messages") };
+    assert_eq!((said.json(), call.json()), (r#"{"say" : "hi","n":1.50}"#, r#"{"call":"x"}"#));
+    assert!(said.dialect().is_none() && said.text().is_empty() && call.tool_calls().is_empty());
+    assert_eq!((exchange.dialect.as_str(), exchange.reply_len), ("others", 1));
+    for name in ["", "a b", &"x".repeat(65)] {
+        let record = record.replacen("others", name, 1);
+        assert!(matches!(Exchange::decode(&record), Err(RecordError::Malformed { .. })), "{name}");
     }
 }

@@ -1,6 +1,6 @@
-//! The properties of a message that this crate needs, read from its JSON in one pass.
+//! The index of a chat message, read from its JSON in one pass.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
@@ -8,64 +8,12 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{MessageError, Role, lossy::Lossy};
-
-#[derive(Debug, PartialEq)]
-pub(super) struct Index {
-    pub(super) role: Role,
-    pub(super) name: Option<Box<str>>,
-    pub(super) tool_call_id: Option<Box<str>>,
-    pub(super) tool_calls: Box<[ToolCall]>,
-    /// The range of the content in the message's JSON, unless it is absent or null.
-    pub(super) content: Option<Range<usize>>,
-    /// `true` if `tool_calls` is an empty list, not a list, or has invalid entries. Providers refuse such a
-    /// message.
-    pub(super) unsound_tool_calls: bool,
-    pub(super) blank_reply: bool,
-    pub(super) unknown_fields: bool,
-    pub(super) refusal_audio_or_function_call: bool,
-}
-
-/// One call of an assistant message.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    id: Box<str>,
-    name: Box<str>,
-    arguments: Box<str>,
-    custom: bool,
-}
-
-impl ToolCall {
-    /// Returns the id that the result must name. Providers reuse ids, so it is unique only within its message.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Returns the name of the function or custom tool.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the arguments as the model wrote them: usually, but not always, the text of a JSON object.
-    #[must_use]
-    pub fn arguments(&self) -> &str {
-        &self.arguments
-    }
-
-    /// Returns `true` if this calls a custom tool, whose input is free text, and `false` for a function.
-    #[must_use]
-    pub const fn is_custom(&self) -> bool {
-        self.custom
-    }
-}
-
-impl fmt::Debug for ToolCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolCall").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
-    }
-}
+use crate::{
+    dialect::{CallId, Closes, Index, Space, ToolCall, index::ChatFields},
+    lossy::{self, Lossy},
+    message::MessageError,
+    role::Role,
+};
 
 /// The indexed fields. If a field occurs twice, the last one counts.
 #[derive(Default)]
@@ -142,56 +90,57 @@ struct Function<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl Index {
-    pub(super) fn parse(json: &RawValue) -> Result<Self, MessageError> {
-        let json = json.get();
-        let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
-        let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
-            let reason = if fields.item {
-                "it has no role; items of the Responses or Gemini API are no chat messages"
-            } else {
-                "it has no role"
-            };
-            return Err(MessageError { reason, line: 1, column: 1 });
-        };
-        let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
-        let calls = calls_json.map(calls).unwrap_or_default();
-        let tool_calls: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
-        let refusal_audio_or_function_call =
-            [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
-        let has_any_content = refusal_audio_or_function_call || has_content(fields.content);
-        Ok(Self {
-            blank_reply: role == Role::Assistant && !has_any_content && tool_calls.is_empty(),
-            refusal_audio_or_function_call,
-            unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
-            unsound_tool_calls: calls_json.is_some() && (tool_calls.is_empty() || tool_calls.len() < calls.len()),
-            role,
+/// Reads the index of a chat message.
+pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
+    let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
+    let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
+        return Err(MessageError::new(if fields.item {
+            "it has no role; items of the Responses or Gemini API are no chat messages"
+        } else {
+            "it has no role"
+        }));
+    };
+    let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
+    let calls = calls_json.map(calls).unwrap_or_default();
+    let opens: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
+    let has_refusal_audio_or_function_call =
+        [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
+    let has_any_content = has_refusal_audio_or_function_call || has_content(fields.content);
+    let says_nothing = role == Role::Assistant && !has_any_content && opens.is_empty();
+    let answers = fields.tool_call_id.filter(|id| role == Role::Tool && is_string(id));
+    Ok(Index {
+        closes: closes(&role, says_nothing),
+        says_nothing,
+        is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
+        answers: answers.map(call_id).into_iter().collect(),
+        chat: ChatFields {
             name: fields.name.map(string),
-            tool_call_id: fields.tool_call_id.filter(|id| is_string(id)).map(string),
-            tool_calls,
             content: fields.content.map(|content| range_in(json, content.get())),
-        })
-    }
+            has_unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
+            has_refusal_audio_or_function_call,
+        },
+        opens,
+        ..Index::new(role)
+    })
+}
 
-    pub(super) fn plain(role: Role, text: &str) -> Self {
-        Self {
-            blank_reply: role == Role::Assistant && text.is_empty(),
-            content: Some(content_at(r#"{"role":"","content":"#.len() + role.as_str().len(), text)),
-            role,
-            name: None,
-            tool_call_id: None,
-            tool_calls: Box::default(),
-            unsound_tool_calls: false,
-            unknown_fields: false,
-            refusal_audio_or_function_call: false,
-        }
-    }
+/// Returns the index of a message that [`plain_json`](super::plain_json) wrote.
+pub(crate) fn plain(role: Role, text: &str) -> Index {
+    let says_nothing = role == Role::Assistant && text.is_empty();
+    let content = content_at(r#"{"role":"","content":"#.len() + role.as_str().len(), text);
+    let chat = ChatFields { content: Some(content), ..ChatFields::default() };
+    Index { closes: closes(&role, says_nothing), says_nothing, chat, ..Index::new(role) }
+}
 
-    pub(super) fn tool(call_id: &str, text: &str) -> Self {
-        let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded_len(call_id);
-        let content = Some(content_at(before, text));
-        Self { tool_call_id: Some(call_id.into()), content, ..Self::plain(Role::Tool, text) }
-    }
+/// Returns the index of a message that [`tool_json`](super::tool_json) wrote.
+pub(crate) fn tool(call_id: &str, text: &str) -> Index {
+    let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded_len(call_id);
+    let chat = ChatFields { content: Some(content_at(before, text)), ..ChatFields::default() };
+    Index { answers: Box::new([CallId::new(Space::DEFAULT, call_id)]), chat, ..Index::new(Role::Tool) }
+}
+
+fn closes(role: &Role, says_nothing: bool) -> Closes {
+    if *role == Role::Tool || says_nothing { Closes::Never } else { Closes::Always }
 }
 
 fn content_at(start: usize, text: &str) -> Range<usize> {
@@ -209,7 +158,7 @@ fn calls(json: &RawValue) -> Vec<Option<ToolCall>> {
 }
 
 /// Returns the valid entries of a list of calls, as they are written.
-pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
+pub(crate) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
     let entries: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
     entries.into_iter().filter(|entry| call(entry).is_some()).collect()
 }
@@ -218,7 +167,7 @@ pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
 /// nonempty string. It also has a function or a custom tool, unless its type is known only to its provider.
 fn call(entry: &RawValue) -> Option<ToolCall> {
     let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
-    let id = call.id.filter(|id| is_string(id)).map(string).filter(|id| !id.is_empty())?;
+    let id = call.id.filter(|id| is_string(id)).map(call_id).filter(|id| !id.as_str().is_empty())?;
     let custom = call.function.is_none() && call.custom.is_some();
     let function = call.function.or(call.custom);
     let known = call.r#type.is_none_or(|json| matches!(&*string(json), "function" | "custom" | "custom_tool"));
@@ -227,7 +176,12 @@ fn call(entry: &RawValue) -> Option<ToolCall> {
     }
     let function = function.unwrap_or_default();
     let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
-    Some(ToolCall { id, name: text(function.name), arguments: text(function.arguments), custom })
+    let call = ToolCall::new(id, text(function.name), text(function.arguments));
+    Some(if custom { call.custom() } else { call })
+}
+
+fn call_id(json: &RawValue) -> CallId {
+    CallId::new(Space::DEFAULT, &*decoded(json))
 }
 
 fn is_string(json: &RawValue) -> bool {
@@ -259,8 +213,12 @@ fn has_unknown_call_fields(calls: &RawValue) -> bool {
 }
 
 /// Returns a string's text, or the JSON of any other value.
+fn decoded(json: &RawValue) -> Cow<'_, str> {
+    lossy::text(json.get()).unwrap_or(Cow::Borrowed(json.get()))
+}
+
 fn string(json: &RawValue) -> Box<str> {
-    super::lossy::text(json.get()).map_or_else(|| json.get().into(), |text| text.as_ref().into())
+    decoded(json).as_ref().into()
 }
 
 /// Returns `true` if a field has content: it is not absent, null or empty.
@@ -272,7 +230,7 @@ fn has_content(field: Option<&RawValue>) -> bool {
 }
 
 /// Returns the text of a part of type `text`.
-pub(super) fn part_text(part: &str) -> Option<String> {
+pub(crate) fn part_text(part: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Part<'a> {
         #[serde(borrow)]

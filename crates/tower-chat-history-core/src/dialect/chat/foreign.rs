@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Content, Message, lossy::Lossy};
+use super::Content;
+use crate::{lossy::Lossy, message::Message};
 
 /// The message format of an API other than chat completions.
 ///

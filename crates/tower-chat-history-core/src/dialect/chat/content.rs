@@ -4,13 +4,17 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, value::RawValue};
 
-use super::{Message, MessageError, index, lossy};
+use super::index;
+use crate::{
+    lossy,
+    message::{Message, MessageError},
+};
 
 impl Message {
     /// Returns the content. It is decoded on each call.
     #[must_use]
     pub fn content(&self) -> Content<'_> {
-        match &self.0.index.content {
+        match &self.index().chat.content {
             Some(range) => Content::parse(&self.json()[range.clone()]),
             None => Content::None,
         }
@@ -57,7 +61,7 @@ impl Message {
 
     /// Replaces the content. `content` must be JSON.
     fn with_content_json(&self, content: &str) -> Self {
-        let changed = match &self.0.index.content {
+        let changed = match &self.index().chat.content {
             Some(range) => Self::from_json([&self.json()[..range.start], content, &self.json()[range.end..]].concat()),
             None => self.with_field("content", content),
         };

@@ -13,7 +13,7 @@ use serde::{
 /// Only strings with surrogates are passed to serde_json. The others are decoded here without checks, because they were
 /// checked when the message was read. The texts of a window are decoded with each call, and this halves the time that
 /// the layer adds to a call.
-pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn text(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     let Some(first) = text.find('\\') else { return Some(Cow::Borrowed(text)) };
     match unescaped(text, first) {
@@ -49,7 +49,7 @@ fn unescaped(text: &str, first: usize) -> Option<String> {
 }
 
 /// A JSON string whose lone surrogates are read as U+FFFD.
-pub(super) struct Lossy<'a>(pub(super) Cow<'a, str>);
+pub(crate) struct Lossy<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Lossy<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

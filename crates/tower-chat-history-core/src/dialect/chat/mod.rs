@@ -1,0 +1,71 @@
+//! Chat completions, the format of OpenAI's first chat API, which most providers offer.
+
+mod content;
+mod foreign;
+mod index;
+mod parts;
+
+use serde_json::Value;
+
+pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_index};
+pub use self::{content::Content, foreign::ForeignShape};
+use super::{CallId, Dialect, Index, Part};
+use crate::{
+    message::{Message, MessageError},
+    role::Role,
+};
+
+/// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was already
+/// sent.
+const ABANDONED: &str = "[no result: this call was abandoned]";
+
+/// The chat-completions format: messages with a `role`, whose calls and results have ids in one space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChatCompletions;
+
+impl ChatCompletions {
+    /// The name of this dialect.
+    pub const NAME: &'static str = "chat_completions";
+}
+
+impl Dialect for ChatCompletions {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn index(&self, json: &str) -> Result<Index, MessageError> {
+        index::parse(json)
+    }
+
+    fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
+        parts::visit(message, visit);
+    }
+
+    fn compose(&self, role: &Role, text: &str) -> String {
+        plain_json(role, text)
+    }
+
+    fn abandoned(&self, call: &CallId) -> String {
+        tool_json(call.as_str(), ABANDONED)
+    }
+
+    fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
+        let cleared = message.answers().first().is_some_and(clears);
+        cleared.then(|| message.with_text(placeholder).json().to_owned())
+    }
+
+    /// Returns the message with only the valid entries of `tool_calls`, and without the field if no call is left.
+    fn sendable(&self, message: &Message) -> String {
+        message.with_sound_calls().unwrap_or_else(|_| message.clone()).json().to_owned()
+    }
+}
+
+/// Returns the JSON of a message with this text.
+pub(crate) fn plain_json(role: &Role, text: &str) -> String {
+    format!(r#"{{"role":"{role}","content":{}}}"#, Value::from(text))
+}
+
+/// Returns the JSON of a result with this text.
+pub(crate) fn tool_json(call_id: &str, text: &str) -> String {
+    format!(r#"{{"role":"tool","tool_call_id":{},"content":{}}}"#, Value::from(call_id), Value::from(text))
+}

@@ -1,0 +1,112 @@
+//! Dialects: the message formats of providers.
+
+mod call;
+mod chat;
+mod index;
+mod name;
+mod part;
+
+use std::fmt;
+
+pub(crate) use self::chat::{plain_index, plain_json, sound_calls, tool_index, tool_json};
+pub use self::{
+    call::{CallId, Space, ToolCall},
+    chat::{ChatCompletions, Content, ForeignShape},
+    index::{Bound, Closes, Index},
+    name::{DialectName, DialectNameError},
+    part::{Media, Part},
+};
+use crate::{
+    digest::Digest,
+    message::{Message, MessageError},
+    provenance::Origin,
+    role::Role,
+};
+
+/// The message format of a provider's API.
+///
+/// A conversation is stored in the format of the API with which it is held, byte for byte. A dialect reads such
+/// messages, and writes the few that history adds to a prompt. It never translates them into another format.
+///
+/// A [`Message`] is one element of the list that the API takes: a chat message, or an item that is no message. Everything
+/// that decides about a prompt reads the message's [`Index`].
+///
+/// All methods are pure: the same message always leads to the same result. Otherwise prompts would not begin with the
+/// earlier ones, and every call would pay for its whole prompt.
+///
+/// A dialect is used as `&'static dyn Dialect`, so implement the trait for a type without fields. Implement
+/// [`name`](Self::name), [`index`](Self::index), [`parts`](Self::parts), [`compose`](Self::compose),
+/// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in which a
+/// message has at most one result, and in which nothing is bound.
+pub trait Dialect: fmt::Debug + Send + Sync + 'static {
+    /// Returns the name, which is stored with every exchange and must never change: 1 to 64 bytes of visible ASCII.
+    fn name(&self) -> &'static str;
+
+    /// Reads the index of a message from its JSON. An element of an unknown kind is no error: its role is
+    /// [`Role::Other`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not an element of this format.
+    fn index(&self, json: &str) -> Result<Index, MessageError>;
+
+    /// Calls `visit` with each part of the message, in order.
+    fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>));
+
+    /// Returns the JSON of a message that says this text in this role: [`Role::User`], [`Role::Assistant`] or
+    /// [`Role::System`]. If the format allows no system message within a list, the result is a user message.
+    fn compose(&self, role: &Role, text: &str) -> String;
+
+    /// Returns the JSON of the result of a call that was abandoned. It must be constant for a call, and may differ
+    /// between [spaces](Space).
+    fn abandoned(&self, call: &CallId) -> String;
+
+    /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears` returns
+    /// `true`. Returns `None` if there are none.
+    fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String>;
+
+    /// Returns the JSON of the message with only the results of these calls, or `None` if nothing is left. `kept` is
+    /// empty or a part of the calls that the message [answers](Index::answers).
+    ///
+    /// The default returns `None`, for formats in which a message with a result has nothing else.
+    fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
+        let _ = (message, kept);
+        None
+    }
+
+    /// Returns the JSON of the message without everything that is [bound](Index::bound) to a prompt or an origin, or
+    /// `None` if nothing is left. It is called for messages that have such parts.
+    ///
+    /// The default returns `None`.
+    fn unbound(&self, message: &Message) -> Option<String> {
+        let _ = message;
+        None
+    }
+
+    /// Returns the JSON of the message in a form that providers accept. It is called for messages that are
+    /// [rewritten](Index::is_rewritten).
+    ///
+    /// The default returns the message's own JSON.
+    fn sendable(&self, message: &Message) -> String {
+        message.json().to_owned()
+    }
+
+    /// Returns the digest of the properties that providers compare when they check a signature.
+    ///
+    /// The default is the digest of the JSON.
+    fn digest(&self, json: &str) -> Digest {
+        Digest::of(json.as_bytes())
+    }
+
+    /// Returns `true` if `reader` can read reasoning that `made_by` sealed.
+    ///
+    /// The default returns `true` if the two are equal.
+    fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
+        made_by == reader
+    }
+}
+
+/// Returns the dialect with this name, if this crate has it.
+pub(crate) fn known(name: &DialectName) -> Option<&'static dyn Dialect> {
+    name.is_chat_completions().then_some(&ChatCompletions as &'static dyn Dialect)
+}

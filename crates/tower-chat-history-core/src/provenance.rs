@@ -1,0 +1,164 @@
+//! The prompt after which a reply was made.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{compaction::Cut, digest::Digest, memory::block, seq::Seq};
+
+/// The prompt after which a reply was made, and the provider that made it.
+///
+/// It is stored next to the exchange's record if the reply has reasoning that is [bound](crate::Bound) to its prompt or
+/// to its origin. Later prompts repeat the reasoning only where these conditions still hold. The messages of the log do
+/// not contain it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Provenance {
+    /// The version of the code that renders prompts. Digests of different versions cannot be compared.
+    #[serde(default)]
+    pub renderer: u32,
+    /// The digest of the request's head: instructions and tools.
+    pub head: Digest,
+    /// The digest of everything that was sent before the reply, with the head.
+    pub prompt: Digest,
+    /// The positions of the cut under which the prompt was made.
+    #[serde(default)]
+    pub cut: Positions,
+    /// The provider that made the reply.
+    #[serde(default, skip_serializing_if = "Origin::is_unknown")]
+    pub origin: Origin,
+}
+
+impl Provenance {
+    /// Creates the provenance of a reply: the version of the renderer, the digest of the head, the digest of the whole
+    /// prompt, the positions of the cut, and the provider.
+    #[must_use]
+    pub const fn new(renderer: u32, head: Digest, prompt: Digest, cut: Positions, origin: Origin) -> Self {
+        Self { renderer, head, prompt, cut, origin }
+    }
+
+    /// Returns this value for a copy of the log that begins at `first`, or `None` if the copy lacks exchanges. The digests
+    /// of a copy of the whole log are still right.
+    pub(crate) fn moved_back(self, first: Seq) -> Option<Self> {
+        (first == Seq::FIRST).then_some(self)
+    }
+
+    /// Returns an estimate of the memory of its parts, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let Origin { provider, route, account, model } = &self.origin;
+        [provider, route, account, model].into_iter().flatten().map(|text| block(text.capacity())).sum()
+    }
+}
+
+/// The provider that made a reply. A provider's sealed reasoning can be read only by the same provider, and with some
+/// providers only on the same route or account.
+///
+/// The values are the application's own names, for example `anthropic`, `bedrock` and `team-a`. They are stored with
+/// exchanges, so do not use secrets. `None` stands for an unknown value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The way to the provider: a gateway, a cloud, a region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// The account, project or key, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The model that is requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl Origin {
+    /// Creates the origin of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self::default()
+    }
+
+    /// Sets the provider. The default is `None`.
+    #[must_use]
+    pub fn provider(mut self, name: impl Into<String>) -> Self {
+        self.provider = Some(name.into());
+        self
+    }
+
+    /// Sets the route. The default is `None`.
+    #[must_use]
+    pub fn route(mut self, name: impl Into<String>) -> Self {
+        self.route = Some(name.into());
+        self
+    }
+
+    /// Sets the account. The default is `None`.
+    #[must_use]
+    pub fn account(mut self, name: impl Into<String>) -> Self {
+        self.account = Some(name.into());
+        self
+    }
+
+    /// Sets the model. The default is `None`.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
+        self
+    }
+
+    /// Returns `true` if nothing is known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The positions of a [`Cut`], with the end of its summary in place of the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "SixPositions", into = "SixPositions")]
+#[non_exhaustive]
+pub struct Positions {
+    /// [`Cut::window_start`].
+    pub window_start: Seq,
+    /// [`Cut::rounds_start`].
+    pub rounds_start: Seq,
+    /// [`Cut::cleared_before`].
+    pub cleared_before: Seq,
+    /// [`Cut::recalled_from`].
+    pub recalled_from: Seq,
+    /// [`Cut::reasoning_from`].
+    pub reasoning_from: Seq,
+    /// The end of the exchanges that the [summary](Cut::summary) covers, or the first position if there is none.
+    pub covers_to: Seq,
+}
+
+impl Cut {
+    /// Returns the positions.
+    #[must_use]
+    pub fn positions(&self) -> Positions {
+        Positions {
+            window_start: self.window_start,
+            rounds_start: self.rounds_start,
+            cleared_before: self.cleared_before,
+            recalled_from: self.recalled_from,
+            reasoning_from: self.reasoning_from,
+            covers_to: self.covers_to(),
+        }
+    }
+}
+
+type SixPositions = (Seq, Seq, Seq, Seq, Seq, Seq);
+
+impl From<SixPositions> for Positions {
+    fn from(positions: SixPositions) -> Self {
+        let (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to) = positions;
+        Self { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to }
+    }
+}
+
+impl From<Positions> for SixPositions {
+    fn from(positions: Positions) -> Self {
+        let Positions { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to } =
+            positions;
+        (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to)
+    }
+}
