@@ -47,7 +47,7 @@ pub(super) fn fit(
     budget: &FitBudget<'_>,
 ) -> Result<Fit, DoesNotFit> {
     let log = WindowIndex::of(exchanges, cut, continues);
-    let cost = |item: &Item| (budget.cost)(&item.message);
+    let cost = |message: &Message| (budget.cost)(message);
     let cleared = log.index(cut.cleared_before);
     if let Some(clear) = budget.clear {
         clearing::apply(&mut items, clear, budget, log.seq(cleared));
@@ -124,8 +124,11 @@ impl Fit {
 
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
-    let is_sent = |item: &Item| item.round.is_none_or(|round| round.followed >= cut.rounds_start);
-    let window = items.into_iter().filter(is_sent).map(|item| item.message).collect();
+    let kept = |item: Item| {
+        let is_whole = item.round.is_none_or(|round| round.followed >= cut.rounds_start);
+        if is_whole { Some(item) } else { item.without_round() }
+    };
+    let window = items.into_iter().filter_map(kept).map(|item| item.message).collect();
     Fit { window, sent_from: cut.window_start, ..Fit::default() }
 }
 
@@ -162,7 +165,8 @@ impl Outcome<'_> {
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, recalled_from, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
-        let window = items.into_iter().filter(|item| item.is_kept(window, rounds)).map(|item| item.message).collect();
+        let window = items.into_iter().filter_map(|item| item.kept(window, rounds));
+        let window = window.map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
         let mut next = cut.clone();
