@@ -275,7 +275,7 @@ mod tests {
         let appended = Appended::stored(revision, Seq::new(100), None);
         let grown = entry.appended(exchange("e100"), None, &appended).unwrap();
         let cut = Cut::window_from(Seq::new(99));
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let stored = CompactOutcome::Stored(CompactionVersion::new(1));
         let cut = grown.compacted(revision.incarnation(), &compact, &stored).unwrap();
         for (entry, len) in [(entry, 100), (grown, 101), (cut, 2)] {

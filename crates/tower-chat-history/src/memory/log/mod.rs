@@ -252,7 +252,7 @@ mod tests {
     fn a_refused_append_does_not_change_the_log() {
         let (mut log, first) = begin(append("a"));
         let cut = Cut::window_from(Seq::new(1));
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let refused = log.append(append("b").compact(compact), &FULL).unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }));
         assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
