@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
+    Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
     Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
@@ -152,7 +152,7 @@ impl CachedWindow {
         }
         let (window, start) = (&mut self.window, compact.cut.window_start);
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
-        window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
+        window.compaction = Some(compact.stored_as(*version));
         self.begin_at(start);
         true
     }
@@ -275,7 +275,7 @@ mod tests {
         let appended = Appended::stored(revision, Seq::new(100), None);
         let grown = entry.appended(exchange("e100"), None, &appended).unwrap();
         let cut = Cut::window_from(Seq::new(99));
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let stored = CompactOutcome::Stored(CompactionVersion::new(1));
         let cut = grown.compacted(revision.incarnation(), &compact, &stored).unwrap();
         for (entry, len) in [(entry, 100), (grown, 101), (cut, 2)] {
