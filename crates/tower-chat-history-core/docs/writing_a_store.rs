@@ -72,7 +72,8 @@ impl Log {
         let len = self.revision().next().get();
         compact.cut.check(stored.map(|stored| &stored.cut), len, |seq| self.opens_turn(seq))?;
         let version = compact.replaces.next();
-        self.compactions.insert(compact.profile, Compaction::new(version, compact.cut));
+        let stored = compact.stored_as(version);
+        self.compactions.insert(compact.profile, stored);
         Ok(CompactOutcome::Stored(version))
     }
 }

@@ -17,13 +17,16 @@ impl Log {
         self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, rewrite(&stored)?))).collect();
     }
 
-    /// Removes the recalled messages that cite a removed exchange.
-    fn forget_recalled(&mut self) {
+    /// Removes the recalled messages that cite a removed exchange, and all provenances.
+    fn forget_derived(&mut self) {
         let first = self.revision().first();
         for Recorded { exchange, .. } in &mut self.exchanges {
             let cited = exchange.recalled.as_ref().and_then(|recalled| recalled.first_cited());
             if cited.is_some_and(|cited| cited < first) {
                 Arc::make_mut(exchange).recalled = None;
+            }
+            if exchange.provenance.is_some() {
+                Arc::make_mut(exchange).provenance = None;
             }
         }
     }
@@ -75,7 +78,7 @@ impl Prune for MapStore {
         if derived == Derived::Erase && log.revision().first() > Seq::FIRST {
             log.incarnation = Incarnation::random();
             log.rewrite_compactions(Compaction::without_derived);
-            log.forget_recalled();
+            log.forget_derived();
         }
         Ok(Pruned::new(log.revision(), (before - log.exchanges.len()) as u64))
     }

@@ -76,7 +76,8 @@ pub async fn the_replaced_cut_comes_back(fixture: &dyn Fixture) {
     replaced.reasoning_from = Seq::new(2);
     let first = chat.cut(NONE, replaced.clone()).await;
     let compact = |version, to, replaced| {
-        Compact::new(Profile::default(), version, summary_to(to, "after")).replacing(Some(replaced))
+        let cut = Cut { reasoning_from: Seq::new(2), ..summary_to(to, "after") };
+        Compact::new(Profile::default(), version, cut).replacing(Some(replaced))
     };
     let second = compact(first.version, 2, replaced);
     let outcome = chat.store.compact(&chat.id, chat.incarnation().await, second.clone()).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
+    Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
     Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
@@ -152,7 +152,7 @@ impl CachedWindow {
         }
         let (window, start) = (&mut self.window, compact.cut.window_start);
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
-        window.compaction = Some(Compaction::new(*version, compact.cut.clone()));
+        window.compaction = Some(compact.stored_as(*version));
         self.begin_at(start);
         true
     }

@@ -189,13 +189,13 @@ impl Log {
     /// Checks a compaction for a log whose next position is `len`. An outdated compaction is not an error: the stored
     /// one stays.
     fn check(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Checked, StoreError> {
-        let Compact { profile, replaces, cut } = compact;
-        let stored = self.compactions.get(&profile);
-        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != replaces {
+        let stored = self.compactions.get(&compact.profile);
+        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != compact.replaces {
             return Ok(Checked::Keep(stored.cloned()));
         }
-        cut.check(stored.map(|stored| &stored.cut), len, opens_turn)?;
-        Ok(Checked::Store(profile, Compaction::new(replaces.next(), cut)))
+        compact.cut.check(stored.map(|stored| &stored.cut), len, opens_turn)?;
+        let compaction = compact.stored_as(compact.replaces.next());
+        Ok(Checked::Store(compact.profile, compaction))
     }
 
     /// Returns the memory of a compaction, and of the one that it replaces.

@@ -70,7 +70,7 @@ impl Log {
             let first = self.seq(0);
             self.incarnation = Incarnation::random();
             head.bytes += self.reduce_compactions(Compaction::without_derived);
-            head.bytes += self.forget_recalled(first);
+            head.bytes += self.forget_derived(first);
             head.bytes += self.retain_attachments(|attachment| attachment.survives_erasure(first));
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
@@ -93,15 +93,18 @@ impl Log {
         Removed { entries, bytes }
     }
 
-    /// Removes the recalled messages that cite an exchange before `first`. Returns the number of freed bytes.
-    fn forget_recalled(&mut self, first: Seq) -> usize {
+    /// Removes the recalled messages that cite an exchange before `first`, and all provenances. Returns the number of
+    /// freed bytes.
+    fn forget_derived(&mut self, first: Seq) -> usize {
         let mut freed = 0;
         for entry in &mut self.entries {
             let cited = entry.exchange.recalled.as_ref().and_then(Recalled::first_cited);
-            if cited.is_some_and(|cited| cited < first) {
+            let cites_removed = cited.is_some_and(|cited| cited < first);
+            if cites_removed || entry.exchange.provenance.is_some() {
                 // A caller may still have the exchange, so it is copied.
                 let mut exchange = (*entry.exchange).clone();
-                exchange.recalled = None;
+                exchange.recalled = exchange.recalled.filter(|_| !cites_removed);
+                exchange.provenance = None;
                 let memory = entry_bytes(&exchange);
                 freed += entry.memory.saturating_sub(memory);
                 (entry.exchange, entry.memory) = (Arc::new(exchange), memory.min(entry.memory));
@@ -136,6 +139,8 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
+    use tower_chat_history_core::{Digest, Origin, Positions, Provenance};
+
     use super::super::tests::{UNLIMITED, append, begin};
     use super::*;
 
@@ -156,6 +161,25 @@ mod tests {
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
+    }
+
+    #[test]
+    fn an_erasure_frees_the_memory_of_provenances() {
+        let (mut log, first) = begin(append("a"));
+        let plain = log.append(append("b"), &UNLIMITED).unwrap();
+        let mut with_provenance = append("c");
+        let origin = Origin::unknown().provider("p".repeat(100));
+        let provenance = Provenance::new(1, Digest::default(), Digest::default(), Positions::default(), origin);
+        with_provenance.exchange.provenance = Some(provenance);
+        log.append(with_provenance, &UNLIMITED).unwrap();
+        let held = log.entries[2].memory - log.entries[1].memory;
+        assert!(held >= 100, "{held}");
+        let (before, of_first) = (log.bytes, log.entries[0].memory);
+        let keep = PruneTo::From(plain.seq);
+        let (pruned, removed) = log.prune(first.revision.incarnation(), keep, Derived::Erase).unwrap();
+        assert_eq!((pruned.removed, removed.bytes()), (1, of_first + held));
+        assert_eq!((log.bytes, log.entries[1].memory), (before - of_first - held, log.entries[0].memory));
+        assert_eq!(log.entries[1].exchange.provenance, None);
     }
 
     #[test]
