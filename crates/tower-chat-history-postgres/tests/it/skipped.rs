@@ -144,7 +144,7 @@ async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history
     summarized.summary = Some(Summary::new("one and two", Seq::new(2)));
     for (profile, cut) in [(Profile::default(), Cut::window_from(Seq::FIRST)), (Profile::new("s").unwrap(), summarized)]
     {
-        store.compact(id, incarnation, Compact { profile, replaces: none, cut }).await.unwrap();
+        store.compact(id, incarnation, Compact::new(profile, none, cut)).await.unwrap();
     }
     let put = [attachment("a", 0..1, b"first"), attachment("a", 1..3, b"last")];
     store.attach(id, incarnation, &[], &put).await.unwrap();

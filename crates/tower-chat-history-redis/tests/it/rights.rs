@@ -211,7 +211,7 @@ async fn write(
 }
 
 fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
-    Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(window_start)) }
+    Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
 }
 
 /// A slot moves from one node to another. A user with few rights is redirected as well.

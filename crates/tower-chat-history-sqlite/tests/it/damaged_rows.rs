@@ -236,7 +236,7 @@ async fn an_append_is_stored_even_if_the_compaction_that_it_replaces_is_damaged(
         let (_database, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
         let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
         for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
-            let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+            let compact = Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(1)));
             let refused = store.compact(&id, incarnation, compact.clone()).await.unwrap_err();
             assert!(matches!(refused, StoreError::CorruptCompaction { .. }), "{row}: {refused:?}");
             let appended = store.append(&id, append("paid").compact(compact)).await.unwrap();

@@ -27,7 +27,7 @@ async fn acknowledged_writes_are_found_after_reopening() {
         let first = store.append(&id, Append::new(Expect::Absent, first)).await.unwrap();
         let mut cut = Cut::window_from(Seq::new(1));
         cut.summary = Some(Summary::new("they said hello", Seq::new(1)));
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let second = Append::new(Expect::Exactly(first.revision), exchange("two")).compact(compact);
         store.append(&id, second).await.unwrap();
         let before = window(&store, &id).await;

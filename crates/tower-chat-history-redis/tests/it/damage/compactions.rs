@@ -27,7 +27,7 @@ async fn a_damaged_compaction_prevents_no_append() {
             let (mut test, id) = setup().await;
             test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", record]);
             let replaces = CompactionVersion::new(replaces);
-            let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+            let compact = Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(1)));
             let appended = test.store.append(&id, append("four").compact(compact)).await.unwrap();
             assert_eq!((appended.seq, appended.duplicate), (Seq::new(3), false), "{positions}");
             let outcome = appended.compaction.unwrap();
@@ -58,7 +58,7 @@ async fn a_compaction_with_damaged_positions_prevents_no_append() {
         let incarnation = window(&test.store, &id).await.revision.incarnation();
         test.run::<()>(&["HSET", &key(&id, ""), "v:default", positions, "c:default", &record]);
         let replaces = CompactionVersion::new(1);
-        let compact = Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(1)) };
+        let compact = Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(1)));
         for error in [
             test.store.load(&id, Load::new()).await.unwrap_err(),
             test.store.compact(&id, incarnation, compact.clone()).await.unwrap_err(),
