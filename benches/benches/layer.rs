@@ -55,7 +55,7 @@ impl FixedWindow {
         let start = self.turns + self.more - TURNS;
         let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
         let cut = Cut::window_from(Seq::new(start as u64));
-        let compact = Compact { profile: Profile::default(), replaces: window.compaction_version(), cut };
+        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 

@@ -106,7 +106,7 @@ impl Talk {
         let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
         let Loaded::Window(window) = self.store.load(&id, load).await.unwrap() else { return };
         let cut = Cut::window_from(Seq::new((self.turns - MIN_WINDOW) as u64));
-        let compact = Compact { profile: Profile::default(), replaces: window.compaction_version(), cut };
+        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
         self.store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
     }
 

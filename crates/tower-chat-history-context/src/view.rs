@@ -39,17 +39,13 @@
 //! - The next exchange answers the same calls again.
 
 pub use tower_chat_history_core::OpenCalls;
-use tower_chat_history_core::{Exchange, Message, Part, Recalled, Rounds};
-
-/// The substitute for a result that was never stored. It is constant, so that it never changes a part of a prompt that
-/// was already sent.
-const ABANDONED: &str = "[no result: this call was abandoned]";
+use tower_chat_history_core::{Exchange, Message, Placed, Recalled, Rounds};
 
 /// The source of a message of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The log's own messages.
-    Log,
+    /// The log's own messages. The value is the index of the message in its exchange.
+    Log(usize),
     /// The [recalled messages](Exchange::recalled) of an exchange.
     Recalled,
 }
@@ -62,15 +58,17 @@ pub struct View {
 }
 
 impl View {
-    /// Adds the log's next message.
+    /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one of
+    /// its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
     pub fn push(&mut self, message: &Message) {
-        match self.rounds.push(message) {
-            Part::Blank | Part::Orphan => {}
-            Part::Answer => self.messages.push(message.clone()),
-            Part::Closes(left) => {
-                self.abandon(&left);
-                self.messages.push(message.sendable().into_owned());
-            }
+        self.push_before(message, &[]);
+    }
+
+    /// Adds the log's next message. `rest` has the messages after it in the same exchange.
+    fn push_before(&mut self, message: &Message, rest: &[Message]) {
+        if let Placed::Sent { message, closed } = self.rounds.push(message, rest) {
+            self.messages.extend(closed.abandoned());
+            self.messages.push(message);
         }
     }
 
@@ -91,12 +89,15 @@ impl View {
     ) {
         let begun = self.rounds.begin(exchange);
         self.truncate_to(begun.back_to);
-        let recalled = recalled.map(|recalled| (&recalled.message, Source::Recalled));
-        let messages = exchange.messages.iter().map(|message| (message, Source::Log));
-        for (message, source) in recalled.into_iter().chain(messages) {
+        if let Some(recalled) = recalled {
             let before = self.messages.len();
-            self.push(message);
-            pushed(self, before, source);
+            self.push(&recalled.message);
+            pushed(self, before, Source::Recalled);
+        }
+        for (index, message) in exchange.messages.iter().enumerate() {
+            let before = self.messages.len();
+            self.push_before(message, &exchange.messages[index + 1..]);
+            pushed(self, before, Source::Log(index));
         }
         self.rounds.end(begun);
     }
@@ -114,12 +115,8 @@ impl View {
     /// Answers every open call with the constant result. The next message would do the same, unless it is a tool
     /// result.
     pub fn close(&mut self) {
-        let left = self.rounds.close();
-        self.abandon(&left);
-    }
-
-    fn abandon(&mut self, calls: &OpenCalls) {
-        self.messages.extend(calls.ids().map(|id| Message::tool(id, ABANDONED)));
+        let closed = self.rounds.close();
+        self.messages.extend(closed.abandoned());
     }
 
     /// Returns the messages so far. Open calls have no result in them yet.
@@ -132,6 +129,10 @@ impl View {
     #[must_use]
     pub const fn open(&self) -> &OpenCalls {
         self.rounds.open()
+    }
+
+    pub(crate) const fn rounds(&self) -> &Rounds {
+        &self.rounds
     }
 
     /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A
@@ -150,7 +151,10 @@ impl View {
 
 impl<'a> Extend<&'a Message> for View {
     fn extend<I: IntoIterator<Item = &'a Message>>(&mut self, messages: I) {
-        messages.into_iter().for_each(|message| self.push(message));
+        let messages: Vec<Message> = messages.into_iter().cloned().collect();
+        for (after, message) in (1..).zip(&messages) {
+            self.push_before(message, &messages[after..]);
+        }
     }
 }
 
@@ -160,6 +164,8 @@ pub(crate) mod tests {
     use tower_chat_history_test::check_chat_rules;
 
     use super::*;
+
+    const ABANDONED: &str = "[no result: this call was abandoned]";
 
     pub(crate) fn calls(ids: &[&str]) -> Message {
         let calls: Vec<String> = ids

@@ -146,7 +146,7 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new(SECRET, Seq::new(1)));
     shown.debug(&Compaction::new(CompactionVersion::new(1), cut.clone()));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     shown.debug(&Append::new(Expect::AnyOrCreate, exchange).compact(compact));
 
     // A request on its way through the adapter.

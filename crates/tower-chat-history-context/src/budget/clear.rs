@@ -1,6 +1,6 @@
 //! Clearing: replacing old tool results by a placeholder.
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{CallId, Message};
 
 /// Replaces the content of old tool results by a placeholder, as LangChain's `ClearToolUsesEdit` does. Calls and their
 /// arguments stay, so the model still sees its own actions.
@@ -54,10 +54,11 @@ impl ClearResults {
         self
     }
 
-    /// Returns the cleared result, or `None` if its tool is excluded.
-    pub(crate) fn clear(&self, result: &Message, tool: Option<&str>) -> Option<Message> {
-        let excluded = tool.is_some_and(|tool| self.exclude.iter().any(|name| name == tool));
-        (!excluded).then(|| result.with_text(&self.placeholder))
+    /// Returns the message with cleared results, or `None` if it has none, or if their tools are excluded. `tool` returns
+    /// the name of the tool of a call.
+    pub(crate) fn clear<'n>(&self, message: &Message, tool: &dyn Fn(&CallId) -> Option<&'n str>) -> Option<Message> {
+        let clears = |id: &CallId| !tool(id).is_some_and(|tool| self.exclude.iter().any(|name| name == tool));
+        if message.answers().is_empty() { None } else { message.cleared(&clears, &self.placeholder) }
     }
 }
 

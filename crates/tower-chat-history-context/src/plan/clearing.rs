@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tower_chat_history_core::{Message, Seq};
+use tower_chat_history_core::{CallId, Message, Seq};
 
 use super::{
     FitBudget,
@@ -31,8 +31,9 @@ pub(super) fn position(
     (from, end): (Seq, Seq),
     wanted: u64,
 ) -> Seq {
-    let is_result = |item: &&Item| item.message.is_tool_result();
-    let rounds: Vec<Round> = items.iter().filter(is_result).filter_map(|item| item.round).collect();
+    // The rounds of all results, each as often as it has results.
+    let of_results = |item: &Item| item.message.answers().iter().filter_map(move |_| item.round).collect::<Vec<_>>();
+    let rounds: Vec<Round> = items.iter().flat_map(of_results).collect();
     // The round of the oldest result that is kept.
     let kept = rounds.len().checked_sub(clear.keep).and_then(|at| rounds.get(at).copied());
     let end = match kept {
@@ -53,8 +54,8 @@ pub(super) fn position(
     position
 }
 
-/// Iterates over the results between two positions, except those whose clearing frees no tokens. Yields the index of
-/// the item, the cleared message, and the number of freed tokens.
+/// Iterates over the messages with results between two positions, except those whose clearing frees no tokens. Yields the
+/// index of the item, the cleared message, and the number of freed tokens.
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
@@ -62,19 +63,35 @@ fn clearable<'a>(
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
-    // The names of the newest calls, by id. Of several calls with the same id, the first one's name applies.
-    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut names = Names::default();
     items.iter().enumerate().filter_map(move |(at, Item { message, round, .. })| {
-        if !message.is_tool_result() {
-            names = message.tool_calls().iter().rev().map(|call| (call.id(), call.name())).collect();
-            return None;
-        }
-        if !round.is_some_and(|round| (from..to).contains(&round.followed)) {
-            return None;
-        }
-        let name = message.tool_call_id().and_then(|id| names.get(id).copied());
-        let cleared = clear.clear(message, name)?;
+        let is_between = round.is_some_and(|round| (from..to).contains(&round.followed));
+        let cleared = is_between.then(|| clear.clear(message, &|id| names.by_id.get(id).copied())).flatten();
+        names.note(message, *round);
+        let cleared = cleared?;
         let freed = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|freed| *freed > 0)?;
         Some((at, cleared, freed))
     })
+}
+
+/// The names of the newest round's calls, by id. Of several calls with the same id, the first one's name applies.
+#[derive(Default)]
+struct Names<'a> {
+    by_id: HashMap<&'a CallId, &'a str>,
+    round: Option<Round>,
+}
+
+impl<'a> Names<'a> {
+    fn note(&mut self, message: &'a Message, round: Option<Round>) {
+        if message.is_tool_result() {
+            return;
+        }
+        if self.round != round {
+            self.by_id.clear();
+        }
+        self.round = round;
+        for call in message.tool_calls() {
+            self.by_id.entry(call.call_id()).or_insert(call.name());
+        }
+    }
 }

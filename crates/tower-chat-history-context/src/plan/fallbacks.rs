@@ -1,7 +1,5 @@
 //! Planning a call, and the fallbacks for a call that does not fit.
 
-use tower_chat_history_core::Message;
-
 use super::{FitBudget, FitError, Plan, PlanInput, plan_once};
 use crate::budget::{PromptTokens, TrimReason};
 
@@ -38,7 +36,7 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
         return with_less_for_summaries(&PlanInput { recall_reserve: None, ..*input }, budget);
     }
     // If the input opens a turn, nothing of the window has to be sent, so recalled messages are not the reason.
-    let continues = input.input.first().is_none_or(Message::is_tool_result);
+    let continues = input.input.first().is_none_or(|first| !first.answers().is_empty());
     if continues && input.history.has_recalled() && !input.leaves_out_recalled {
         let mut planned = with_less_for_summaries(&PlanInput { leaves_out_recalled: true, ..*input }, budget);
         if let Ok(plan) = &mut planned {
@@ -72,7 +70,7 @@ mod tests {
     use super::*;
     use crate::{
         budget::{Limits, Watermark, Watermarks},
-        plan::{History, OnOpenTurn},
+        plan::{Conditions, History, OnOpenTurn},
     };
 
     /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
@@ -98,6 +96,7 @@ mod tests {
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve: None,
             leaves_out_recalled: false,
+            conditions: Conditions::UNKNOWN,
             budget: Some(budget),
         };
         match plan(&input) {

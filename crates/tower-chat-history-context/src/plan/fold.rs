@@ -1,6 +1,6 @@
 //! The window as it would be sent, with the exchange and the round of each message.
 
-use tower_chat_history_core::{Message, Recorded, Seq};
+use tower_chat_history_core::{Closes, Message, Recorded, Seq};
 
 use crate::view::{Source, View};
 
@@ -10,10 +10,15 @@ pub(super) struct Item {
     pub(super) message: Message,
     /// The position of its exchange.
     pub(super) seq: Seq,
-    /// The round that it belongs to, if it has calls or is a result. Substitutes for missing results belong to it too.
+    /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing results
+    /// belong to it too.
     pub(super) round: Option<Round>,
+    /// The message that stays if the round is left out: what the message says besides its results.
+    pub(super) rest: Option<Message>,
     /// True for the recalled messages of its exchange.
     pub(super) is_recalled: bool,
+    /// True for the elements of its exchange's reply.
+    pub(super) is_reply: bool,
 }
 
 /// The positions of a round.
@@ -31,10 +36,31 @@ pub(super) struct Round {
 }
 
 impl Item {
-    /// Returns `true` if the message is kept in a window that starts at `window` and leaves out the rounds that are
+    /// Returns `true` if the message is kept whole in a window that starts at `window` and leaves out the rounds that are
     /// followed by an exchange before `rounds`.
     pub(super) fn is_kept(&self, window: Seq, rounds: Seq) -> bool {
         self.seq >= window && self.round.is_none_or(|round| round.asked >= window && round.followed >= rounds)
+    }
+
+    /// Returns the item in such a window: whole, only its rest, or `None` if nothing of it is kept.
+    pub(super) fn kept(self, window: Seq, rounds: Seq) -> Option<Self> {
+        if self.is_kept(window, rounds) { Some(self) } else { self.without_round().filter(|item| item.seq >= window) }
+    }
+
+    /// Returns the item without its round, or `None` if nothing is left.
+    pub(super) fn without_round(self) -> Option<Self> {
+        if self.round.is_none() {
+            return Some(self);
+        }
+        let message = self.rest?;
+        Some(Self {
+            message,
+            round: None,
+            rest: None,
+            seq: self.seq,
+            is_recalled: self.is_recalled,
+            is_reply: self.is_reply,
+        })
     }
 }
 
@@ -56,6 +82,18 @@ struct Origin {
     seq: Seq,
     round: Option<usize>,
     is_recalled: bool,
+    is_reply: bool,
+}
+
+/// A message that was added to the view, or the end of an exchange.
+#[derive(Clone, Copy, Debug)]
+struct Added {
+    /// The position of its exchange.
+    seq: Seq,
+    source: Source,
+    is_reply: bool,
+    /// True for the elements of a reply with calls.
+    is_of_round: bool,
 }
 
 impl Folded {
@@ -72,20 +110,29 @@ impl Folded {
     fn push(&mut self, Recorded { seq, exchange, .. }: &Recorded, recalled_from: Seq) {
         let Self { view, origins, rounds, .. } = self;
         let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
+        let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
+        let reply_start = exchange.messages.len() - exchange.reply().len();
         view.push_exchange_with(exchange, recalled, |view, before, source| {
-            note_origins(view, before, (*seq, source), origins, rounds);
+            let is_reply = matches!(source, Source::Log(index) if index >= reply_start);
+            let added = Added { seq: *seq, source, is_reply, is_of_round: asks && is_reply };
+            note_origins(view, before, added, origins, rounds);
         });
         // Even if no message was pushed, an earlier exchange may have given way.
-        let len = self.view.messages().len();
-        note_origins(&self.view, len, (*seq, Source::Log), &mut self.origins, &mut self.rounds);
+        self.note_end(*seq);
         self.next = seq.next();
+    }
+
+    /// Notes that earlier messages may have been removed.
+    fn note_end(&mut self, seq: Seq) {
+        let len = self.view.messages().len();
+        let end = Added { seq, source: Source::Log(usize::MAX), is_reply: false, is_of_round: false };
+        note_origins(&self.view, len, end, &mut self.origins, &mut self.rounds);
     }
 
     /// Removes the exchange that the input of a call repeats, if the log ends with one.
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
-        let len = self.view.messages().len();
-        note_origins(&self.view, len, (self.next, Source::Log), &mut self.origins, &mut self.rounds);
+        self.note_end(self.next);
     }
 
     pub(super) const fn view(&self) -> &View {
@@ -108,7 +155,7 @@ impl Folded {
     pub(super) fn close(&mut self) {
         self.view.close();
         let (seq, round) = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
-        let origin = Origin { seq, round, is_recalled: false };
+        let origin = Origin { seq, round, is_recalled: false, is_reply: false };
         self.origins.resize(self.view.messages().len(), origin);
     }
 
@@ -116,9 +163,10 @@ impl Folded {
         let Self { view, origins, rounds, next } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_messages().into_iter().zip(origins);
-        let item = |(message, Origin { seq, round: at, is_recalled })| {
+        let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
             let round = at.and_then(round);
-            Item { message, seq, round, is_recalled }
+            let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
+            Item { message, seq, round, rest, is_recalled, is_reply }
         };
         items.map(item).collect()
     }
@@ -127,14 +175,15 @@ impl Folded {
 /// The position of a round that no message follows yet.
 const NOT_FOLLOWED: Seq = Seq::new(u64::MAX);
 
-/// Notes the origins of the messages from index `before` on, which come from the exchange at `seq`.
-fn note_origins(
-    view: &View,
-    before: usize,
-    (seq, source): (Seq, Source),
-    origins: &mut Vec<Origin>,
-    rounds: &mut Vec<Round>,
-) {
+/// Returns what a message says besides its results.
+fn rest_of(message: &Message) -> Option<Message> {
+    if message.answers().is_empty() { None } else { message.answering(&[]) }
+}
+
+/// Notes the origins of the messages from index `before` on: a message, and before it the substitutes for the results of
+/// the calls that it closes.
+fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Origin>, rounds: &mut Vec<Round>) {
+    let Added { seq, source, is_reply, is_of_round } = added;
     if origins.len() > before {
         origins.truncate(before);
         let newest = origins.last().and_then(|origin| origin.round);
@@ -143,19 +192,35 @@ fn note_origins(
             round.followed = NOT_FOLLOWED;
         }
     }
-    // Substitutes for missing results precede the message that closes their calls.
-    for message in &view.messages()[before..] {
-        let asks = !message.tool_calls().is_empty();
-        if !message.is_tool_result()
-            && let Some(round) = rounds.last_mut()
-        {
-            round.followed = round.followed.min(seq);
-        }
-        if asks {
-            rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
-        }
-        let round = rounds.len().checked_sub(1).filter(|_| asks || message.is_tool_result());
-        let is_recalled = source == Source::Recalled && !message.is_tool_result();
-        origins.push(Origin { seq, round, is_recalled });
+    let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
+    let newest = |rounds: &Vec<Round>| rounds.len().checked_sub(1);
+    let of_newest = Origin { seq, round: newest(rounds), is_recalled: false, is_reply: false };
+    origins.extend(substitutes.iter().map(|_| of_newest));
+
+    let has_results = !message.answers().is_empty();
+    let asks = is_of_round || !message.tool_calls().is_empty();
+    // One more element of the reply that has the newest calls.
+    let joins = asks && substitutes.is_empty() && joins_newest(view, before, seq, origins, rounds);
+    if !message.is_tool_result()
+        && !joins
+        && let Some(round) = rounds.last_mut()
+    {
+        round.followed = round.followed.min(seq);
     }
+    let answered = newest(rounds).filter(|_| has_results);
+    if asks && !joins {
+        rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
+    }
+    let round = answered.or(newest(rounds).filter(|_| asks));
+    origins.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
+}
+
+/// Returns `true` if the message at index `at` of the view is one more element of the reply with the newest calls: the
+/// message before it is such an element of the same exchange.
+fn joins_newest(view: &View, at: usize, seq: Seq, origins: &[Origin], rounds: &[Round]) -> bool {
+    let (Some(before), Some(last)) = (at.checked_sub(1).and_then(|at| view.messages().get(at)), origins.last()) else {
+        return false;
+    };
+    let is_of_newest = last.round.is_some() && last.round == rounds.len().checked_sub(1) && last.seq == seq;
+    is_of_newest && before.is_reply() && view.messages()[at].index().closes == Closes::AfterResult
 }

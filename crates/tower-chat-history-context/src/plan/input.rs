@@ -1,6 +1,6 @@
 //! Checks of an input, and the policy for one that comes while tool calls are open.
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Message, Placed, Rounds};
 
 use super::InputError;
 use crate::view::{OpenCalls, View};
@@ -26,26 +26,33 @@ pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputE
     let Some(first) = input.first() else {
         return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
     };
-    let answers = first.is_tool_result();
-    let mut open = if answers { view.open().clone() } else { OpenCalls::default() };
+    let answers = first.is_tool_result() || !first.answers().is_empty();
+    let mut rounds = if answers { view.rounds().clone() } else { Rounds::default() };
     for (position, message) in input.iter().enumerate() {
-        if message.is_tool_result() {
-            if !open.answer(message) {
-                let call_id = message.tool_call_id().unwrap_or_default().to_owned();
-                return Err(InputError::UnexpectedResult { position, call_id });
-            }
-            continue;
+        let has_results = message.is_tool_result() || !message.answers().is_empty();
+        match rounds.push(message, &input[position + 1..]) {
+            Placed::Sent { closed, .. } if !closed.is_empty() => return Err(unanswered(&closed)),
+            Placed::Sent { message: sent, .. } if sent.answers().len() == message.answers().len() => {}
+            Placed::Nowhere if !has_results => {}
+            placed => return Err(unexpected_result(position, message, &placed)),
         }
-        check_answered(&open)?;
-        open = OpenCalls::of(message);
     }
-    check_answered(&open)?;
-    Ok(answers)
+    if rounds.open().is_empty() { Ok(answers) } else { Err(unanswered(rounds.open())) }
 }
 
-fn check_answered(open: &OpenCalls) -> Result<(), InputError> {
-    let call_ids: Vec<String> = open.ids().map(str::to_owned).collect();
-    if call_ids.is_empty() { Ok(()) } else { Err(InputError::Unanswered { call_ids }) }
+fn unanswered(open: &OpenCalls) -> InputError {
+    InputError::Unanswered { call_ids: open.ids().map(|id| id.as_str().to_owned()).collect() }
+}
+
+/// Returns the error for a message with a result that answers no open call.
+fn unexpected_result(position: usize, message: &Message, placed: &Placed) -> InputError {
+    let known = match placed {
+        Placed::Sent { message, .. } => message.answers(),
+        Placed::Nowhere => &[],
+    };
+    let unknown = message.answers().iter().find(|id| !known.contains(id));
+    let call_id = unknown.or(message.answers().last()).map(|id| id.as_str().to_owned()).unwrap_or_default();
+    InputError::UnexpectedResult { position, call_id }
 }
 
 /// Refuses messages in the format of other APIs. Their tool calls and results would not be recognized, so they could

@@ -217,7 +217,7 @@ impl Conversation {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
-        let open: Vec<String> = self.view().open().ids().map(str::to_owned).collect();
+        let open: Vec<String> = self.view().open().ids().map(|id| id.as_str().to_owned()).collect();
         match step {
             Step::Ask(size, reply, fate) => self.call(vec![Message::user(text(*size))], reply, *fate)?,
             Step::Answer { all, question, reply, fate } => {

@@ -1,6 +1,6 @@
 //! The sizes of a window at every pair of cutoffs, computed from sums.
 
-use tower_chat_history_core::{Cut, Seq};
+use tower_chat_history_core::{Cut, Message, Seq};
 
 use super::fold::Item;
 
@@ -50,23 +50,26 @@ impl std::ops::Add for Size {
 
 impl Sizes {
     /// Computes the sizes of the items of `exchanges` exchanges, the first of which is at `first`.
-    pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Item) -> u64) -> Self {
+    pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Message) -> u64) -> Self {
         // There are two more indexes: that of the next exchange, which may follow a round, and the one after it, as the
         // cutoff that leaves out such a round.
         let mut sums = [0; 3].map(|_| vec![Size::default(); exchanges + 2]);
         let [plain, asked, followed] = &mut sums;
-        for item in items {
-            let size = Size { tokens: cost(item), messages: 1 };
-            let add = |sums: &mut Vec<Size>, seq| {
-                let sum = &mut sums[index(seq, first).min(exchanges)];
-                *sum = *sum + size;
-            };
-            match item.round {
+        let add = |sums: &mut Vec<Size>, seq, size| {
+            let sum = &mut sums[index(seq, first).min(exchanges)];
+            *sum = *sum + size;
+        };
+        for Item { message, seq, round, rest, .. } in items {
+            let size = Size { tokens: cost(message), messages: 1 };
+            // The rest of a message stays if the round is left out.
+            let staying = rest.as_ref().map_or(Size::default(), |rest| Size { tokens: cost(rest), messages: 1 });
+            match round {
                 Some(round) => {
-                    add(asked, round.asked);
-                    add(followed, round.followed);
+                    add(plain, *seq, staying);
+                    add(asked, round.asked, size.less(staying));
+                    add(followed, round.followed, size.less(staying));
                 }
-                None => add(plain, item.seq),
+                None => add(plain, *seq, size),
             }
         }
         for sums in &mut sums {

@@ -84,7 +84,7 @@ fn has_earlier_exchanges(window: &Window) -> bool {
 fn is_same(one: &Message, other: &Message) -> bool {
     one == other
         || one.role() == other.role()
-            && one.tool_call_id() == other.tool_call_id()
+            && one.answers() == other.answers()
             && one.tool_calls() == other.tool_calls()
             && has_same_text(one, other)
 }

@@ -25,7 +25,7 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
         (at < current.window).then(|| openings.partition_point(|opening| *opening <= at).saturating_sub(1))
     };
     let (from, rounds) = (log.seq(log.base.window), log.seq(log.base.rounds));
-    let items: Vec<&Item> = items.iter().filter(|item| item.is_kept(from, rounds)).collect();
+    let items: Vec<Item> = items.iter().filter_map(|item| item.clone().kept(from, rounds)).collect();
     let mut messages: Vec<Vec<Message>> = vec![Vec::new(); openings.len()];
     for item in &items {
         if let Some(turn) = turn_of(item).and_then(|turn| messages.get_mut(turn)) {
@@ -55,13 +55,13 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
     });
     let tokens = kept_tokens.fold(current_tokens, u64::saturating_add);
     let (from, rounds) = (log.seq(current.window), log.seq(current.rounds.max(current.window)));
-    let stays = |item: &&&Item| match turn_of(item) {
-        None => item.is_kept(from, rounds),
+    let stays = |item: Item| match turn_of(&item) {
+        None => item.kept(from, rounds),
         Some(turn) => match kept.get(turn) {
-            Some(KeepTurn::Whole) => true,
-            Some(KeepTurn::WithoutRounds) => item.round.is_none(),
-            Some(KeepTurn::Nothing) | None => false,
+            Some(KeepTurn::Whole) => Some(item),
+            Some(KeepTurn::WithoutRounds) => item.without_round(),
+            Some(KeepTurn::Nothing) | None => None,
         },
     };
-    (tokens <= room).then(|| (items.iter().filter(stays).map(|item| (*item).clone()).collect(), tokens))
+    (tokens <= room).then(|| (items.iter().cloned().filter_map(stays).collect(), tokens))
 }

@@ -1,6 +1,6 @@
 //! The exchanges of a window, by index.
 
-use tower_chat_history_core::{Cut, Recorded, Role, Seq};
+use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
     fold::Item,
@@ -40,7 +40,7 @@ impl WindowIndex {
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_start = |at: &usize| {
             let first = exchanges[*at].exchange.messages.first();
-            *at == base.window || first.is_none_or(|message| *message.role() != Role::Assistant)
+            *at == base.window || first.is_none_or(|message| !message.is_reply())
         };
         let mut starts: Vec<usize> = openings.iter().copied().filter(is_start).collect();
         let most = match continues {
@@ -58,7 +58,7 @@ impl WindowIndex {
         Self { first, len, base, starts, openings, most, continues: continues.is_some() }
     }
 
-    pub(super) fn sizes(&self, items: &[Item], cost: impl Fn(&Item) -> u64) -> Sizes {
+    pub(super) fn sizes(&self, items: &[Item], cost: impl Fn(&Message) -> u64) -> Sizes {
         Sizes::of(items, self.first, self.len, cost)
     }
 

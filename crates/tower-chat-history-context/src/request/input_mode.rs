@@ -1,6 +1,6 @@
 //! The mode that decides which messages of a request are new.
 
-use tower_chat_history_core::{Message, Role};
+use tower_chat_history_core::Message;
 
 /// Decides which messages of a request are its input, that is, new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,9 +37,7 @@ impl InputMode {
     pub fn input_start(self, messages: &[Message]) -> usize {
         match self {
             Self::New => 0,
-            Self::Transcript => {
-                messages.iter().rposition(|message| *message.role() == Role::Assistant).map_or(0, |last| last + 1)
-            }
+            Self::Transcript => messages.iter().rposition(Message::is_reply).map_or(0, |last| last + 1),
         }
     }
 }

@@ -1,10 +1,9 @@
-//! The tokens of a message: those of its text, and those of its other parts.
+//! The tokens of a message: those of its texts, and those of its other parts. A part that is not a text costs a fixed
+//! number of tokens, because its size in bytes is no measure of them.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use tower_chat_history_core::{Content, Message};
+use tower_chat_history_core::{Media, Message, Part};
 
-use super::{TokenCounter, parts};
+use super::TokenCounter;
 
 /// The tokens that frame each message. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
 pub const PER_MESSAGE: u32 = 3;
@@ -13,61 +12,59 @@ const PER_ROLE: u32 = 1;
 const PER_NAME: u32 = 1;
 const PER_CALL: u32 = 3;
 
+/// The tokens of an image at low detail. Source: OpenAI's guide on images, for GPT-4o.
+pub const IMAGE_LOW_DETAIL: u32 = 85;
+
+/// The tokens of an image at high detail. This is the maximum: 85, and 170 for each of 8 tiles. Source: OpenAI's guide
+/// on images, for GPT-4o.
+pub const IMAGE_HIGH_DETAIL: u32 = 1_445;
+
+/// The tokens of audio: one minute, at ten tokens per second.
+pub const AUDIO: u32 = 600;
+
+/// The tokens of a file, a document or a video: about one page, as text and as an image.
+pub const FILE: u32 = 2_000;
+
+/// The bytes of sealed data per token. Sealed reasoning is base64 of encrypted text.
+const SEALED_BYTES_PER_TOKEN: usize = 6;
+
 pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
-    let content = match message.content() {
-        Content::Text(text) => counter.count_text(&text),
-        Content::Parts(parts) => parts.iter().map(|part| parts::part(counter, part)).fold(0, u32::saturating_add),
-        Content::Other(json) => counter.count_text(json),
-        _ => 0,
-    };
-    let name = message.name().map_or(0, |name| counter.count_text(name).saturating_add(PER_NAME));
-    let calls = message.tool_calls().iter().map(|called| call(counter, called.name(), called.arguments()));
-    let rare = if message.has_refusal_audio_or_function_call() { rare_fields(counter, message) } else { 0 };
-    [PER_MESSAGE, PER_ROLE, content, name, rare].into_iter().chain(calls).fold(0, u32::saturating_add)
+    let mut tokens = PER_MESSAGE + PER_ROLE;
+    message.parts(&mut |part| tokens = tokens.saturating_add(self::part(counter, &part)));
+    tokens
 }
 
-/// Returns `true` if a part of the message costs a fixed number of tokens with every counter: an image, audio, a file.
-#[must_use]
-pub fn has_fixed_cost(message: &Message) -> bool {
-    let in_content = match message.content() {
-        Content::Parts(parts) => parts.iter().any(|part| parts::fixed_cost(part).is_some()),
-        _ => false,
-    };
-    in_content || (message.has_refusal_audio_or_function_call() && has_audio(message))
+fn part<C: TokenCounter + ?Sized>(counter: &C, part: &Part<'_>) -> u32 {
+    match part {
+        Part::Name(name) => counter.count_text(name).saturating_add(PER_NAME),
+        Part::Text(text)
+        | Part::Refusal(text)
+        | Part::Reasoning(text)
+        | Part::Result { text, .. }
+        | Part::Other { text, .. } => counter.count_text(text),
+        Part::Sealed(bytes) => u32::try_from(bytes.div_ceil(SEALED_BYTES_PER_TOKEN)).unwrap_or(u32::MAX),
+        Part::Call(called) => call(counter, called.name(), called.arguments()),
+        Part::OtherCall { name, arguments } => call(counter, name, arguments),
+        Part::Media { media, .. } => match media {
+            Media::ImageLowDetail => IMAGE_LOW_DETAIL,
+            Media::Image => IMAGE_HIGH_DETAIL,
+            Media::Audio => AUDIO,
+            _ => FILE,
+        },
+        _ => 0,
+    }
 }
 
 fn call<C: TokenCounter + ?Sized>(counter: &C, name: &str, arguments: &str) -> u32 {
     PER_CALL.saturating_add(counter.count_text(name)).saturating_add(counter.count_text(arguments))
 }
 
-/// Fields that few replies have.
-#[derive(Deserialize)]
-struct RareFields<'a> {
-    refusal: Option<String>,
-    #[serde(borrow)]
-    audio: Option<&'a RawValue>,
-    function_call: Option<FunctionCall>,
-}
-
-#[derive(Deserialize)]
-struct FunctionCall {
-    name: String,
-    arguments: String,
-}
-
-fn rare_fields<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
-    // If one of the fields does not have the form that the format defines, the whole JSON is counted as a text.
-    let Ok(RareFields { refusal, audio, function_call }) = serde_json::from_str(message.json()) else {
-        return counter.count_text(message.json());
-    };
-    let refusal = refusal.map_or(0, |text| counter.count_text(&text));
-    let audio = audio.map_or(0, |_| parts::AUDIO);
-    let called = function_call.map_or(0, |function| call(counter, &function.name, &function.arguments));
-    refusal.saturating_add(audio).saturating_add(called)
-}
-
-fn has_audio(message: &Message) -> bool {
-    serde_json::from_str::<RareFields<'_>>(message.json()).is_ok_and(|fields| fields.audio.is_some())
+/// Returns `true` if a part of the message costs a fixed number of tokens with every counter: an image, audio, a file.
+#[must_use]
+pub fn has_fixed_cost(message: &Message) -> bool {
+    let mut has_media = false;
+    message.parts(&mut |part| has_media |= matches!(part, Part::Media { .. }));
+    has_media
 }
 
 #[cfg(test)]
@@ -129,6 +126,38 @@ mod tests {
     #[test]
     fn refusal_and_audio_count() {
         assert_eq!(tokens(r#"{"role":"assistant","refusal":"12345678"}"#), 6);
-        assert_eq!(tokens(r#"{"role":"assistant","audio":{"id":"x"}}"#), 4 + parts::AUDIO);
+        assert_eq!(tokens(r#"{"role":"assistant","audio":{"id":"x"}}"#), 4 + AUDIO);
+    }
+
+    /// Returns the tokens of a content part.
+    fn part_tokens(part: &str) -> u32 {
+        tokens(&format!(r#"{{"role":"user","content":[{part}]}}"#)) - 4
+    }
+
+    #[test]
+    fn the_cost_of_images_depends_on_their_detail_and_not_on_their_bytes() {
+        let data = "A".repeat(10_000);
+        let image = |detail: &str| format!(r#"{{"type":"image_url","image_url":{{"url":"data:{data}"{detail}}}}}"#);
+        assert_eq!(part_tokens(&image(r#","detail":"low""#)), IMAGE_LOW_DETAIL);
+        assert_eq!(part_tokens(&image(r#","detail":"high""#)), IMAGE_HIGH_DETAIL);
+        assert_eq!(part_tokens(&image(r#","detail":"auto""#)), IMAGE_HIGH_DETAIL);
+        assert_eq!(part_tokens(&image("")), IMAGE_HIGH_DETAIL);
+        assert_eq!(part_tokens(r#"{"type":"input_image","image_url":"data:","detail":"low"}"#), IMAGE_LOW_DETAIL);
+    }
+
+    #[test]
+    fn audio_files_and_videos_have_a_fixed_cost() {
+        let data = "A".repeat(10_000);
+        let with = |kind: &str| part_tokens(&format!(r#"{{"type":"{kind}","{kind}":{{"data":"{data}"}}}}"#));
+        assert_eq!((with("input_audio"), with("file"), with("video_url")), (AUDIO, FILE, FILE));
+    }
+
+    #[test]
+    fn other_parts_cost_their_text() {
+        assert_eq!(part_tokens(r#"{"type":"text","text":"12345678","cache_control":{}}"#), 2);
+        assert_eq!(part_tokens(r#"{"type":"refusal","refusal":"1234"}"#), 1);
+        assert_eq!(part_tokens(r#""12345678""#), 2);
+        let unknown = r#"{"type":"thing","of":[1,2,3]}"#;
+        assert_eq!(part_tokens(unknown), ByteEstimate::new().count_text(unknown));
     }
 }

@@ -52,7 +52,6 @@ mod cache;
 mod closures;
 mod framing;
 mod langchain;
-mod parts;
 mod per_text;
 mod python;
 mod request;
@@ -67,9 +66,8 @@ pub use self::{
     bytes::ByteEstimate,
     cache::{Cached, CountCache},
     closures::{MessageCount, PerList, PerMessage},
-    framing::PER_MESSAGE,
+    framing::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE},
     langchain::LangChainEstimate,
-    parts::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL},
     per_text::PerText,
     request::{REPLY_PRIMING, RequestTokens},
 };

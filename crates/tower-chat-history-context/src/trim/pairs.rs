@@ -45,7 +45,7 @@ pub(super) fn from_end(messages: &[Message], keep_pairs: bool) -> impl Iterator<
 /// Updates the open calls with a message. Returns `false` if the message is a result that answers none of them.
 fn follows_its_call(message: &Message, open: &mut OpenCalls) -> bool {
     if message.is_tool_result() {
-        return open.answer(message);
+        return !message.answers().is_empty() && open.answer_all(message).is_ok();
     }
     *open = OpenCalls::of(message);
     true

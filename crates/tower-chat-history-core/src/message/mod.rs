@@ -353,12 +353,6 @@ impl Message {
         self.changed(|dialect| dialect.cleared(self, clears, placeholder))
     }
 
-    /// Returns the constant results of calls that this message made and that were abandoned.
-    #[must_use]
-    pub fn abandoned(&self, call: &CallId) -> Option<Self> {
-        self.changed(|dialect| Some(dialect.abandoned(call)))
-    }
-
     /// Returns the digest of the properties that providers compare when they check a signature. It is computed once.
     #[must_use]
     pub fn digest(&self) -> Digest {

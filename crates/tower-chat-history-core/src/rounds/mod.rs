@@ -94,38 +94,38 @@ impl Rounds {
         let known: Vec<CallId> = index.answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
         let is_whole = known.len() == index.answers.len() && !(known.is_empty() && message.is_tool_result());
         let sent = if is_whole { Some(message.sendable().into_owned()) } else { message.answering(&known) };
-        let message = match sent {
-            Some(message) => message,
+        let sent = match sent {
+            Some(sent) => sent,
             None if known.is_empty() => return Placed::Nowhere,
             None => message.clone(),
         };
         let closed = if self.joins(index) {
-            self.join(index, known.is_empty());
+            self.join(message, known.is_empty());
             OpenCalls::default()
         } else {
-            self.close_by(index)
+            self.close_by(message)
         };
-        Placed::Sent { message, closed }
+        Placed::Sent { message: sent, closed }
     }
 
     /// Adds a message that closes no calls.
-    fn join(&mut self, index: &Index, has_no_results: bool) {
+    fn join(&mut self, message: &Message, has_no_results: bool) {
         self.len += 1;
         if let Newest::Round(asked) = &mut self.newest
             && has_no_results
             && asked.calls.len() == self.open.len()
         {
             // It is a part of the reply with the calls.
-            self.open.add(&index.opens);
+            self.open.add(message);
             *asked = Asked { len: self.len, calls: self.open.clone() };
         }
     }
 
     /// Adds a message that closes the open calls, and returns these.
-    fn close_by(&mut self, index: &Index) -> OpenCalls {
+    fn close_by(&mut self, message: &Message) -> OpenCalls {
         let closed = self.close();
         self.len += 1;
-        self.open.add(&index.opens);
+        self.open.add(message);
         self.newest = if self.open.is_empty() {
             Newest::Settled
         } else {

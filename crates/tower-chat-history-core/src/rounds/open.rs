@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use crate::{
-    dialect::{CallId, ToolCall},
+    dialect::{CallId, Dialect},
     message::Message,
 };
 
@@ -15,6 +15,8 @@ pub struct OpenCalls {
     len: usize,
     /// All calls of the reply. `None` if it has none.
     calls: Option<Arc<Calls>>,
+    /// The dialect of the reply.
+    dialect: Option<&'static dyn Dialect>,
 }
 
 /// The calls of a reply. A result finds its call in constant time.
@@ -38,12 +40,13 @@ impl OpenCalls {
     #[must_use]
     pub fn of(message: &Message) -> Self {
         let mut calls = Self::default();
-        calls.add(message.tool_calls());
+        calls.add(message);
         calls
     }
 
     /// Adds the calls of another message of the same reply. No call may be answered before.
-    pub(super) fn add(&mut self, added: &[ToolCall]) {
+    pub(super) fn add(&mut self, message: &Message) {
+        let added = message.tool_calls();
         if added.is_empty() {
             return;
         }
@@ -64,6 +67,7 @@ impl OpenCalls {
             in_order[last].next = first_open.insert(id, first);
         }
         self.len += added.len();
+        self.dialect = message.dialect();
     }
 
     /// Returns `true` if the id is that of one of the calls, which is then no longer open. Of several calls with the same
@@ -115,6 +119,13 @@ impl OpenCalls {
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the constant results with which the calls are closed, in order.
+    pub fn abandoned(&self) -> impl Iterator<Item = Message> {
+        let dialect = self.dialect;
+        // A dialect reads what it writes. If it does not, the result is left out.
+        self.ids().filter_map(move |id| Message::in_dialect(dialect?, dialect?.abandoned(id)).ok())
     }
 
     /// Returns the ids of the calls.

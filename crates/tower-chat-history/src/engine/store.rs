@@ -4,8 +4,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
-    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError, Timestamp,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
+    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError,
+    Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -239,15 +240,17 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.read(conversation, from, limit).await }).await?)
     }
 
-    /// Stores a compaction of the profile, in one attempt.
+    /// Stores a compaction of the profile in place of this one, in one attempt.
     pub(super) async fn compact(
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
-        replaces: CompactionVersion,
+        replaced: Option<&Compaction>,
         cut: Cut,
     ) -> Result<CompactOutcome, StoreError> {
-        let compact = Compact { profile: self.options.context.profile.clone(), replaces, cut };
+        let replaces = replaced.map_or(CompactionVersion::NONE, |replaced| replaced.version);
+        let compact = Compact::new(self.options.context.profile.clone(), replaces, cut)
+            .replacing(replaced.map(|replaced| replaced.cut.clone()));
         Ok(self.bounded(async { self.store.compact(conversation, incarnation, compact).await }).await?)
     }
 

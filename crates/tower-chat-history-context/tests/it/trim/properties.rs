@@ -79,7 +79,7 @@ fn unpaired(messages: &[Message]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut open, mut caller) = (OpenCalls::default(), 0);
     for message in messages {
         if message.is_tool_result() {
-            if !open.answer(message) {
+            if message.answers().is_empty() || open.answer_all(message).is_err() {
                 orphans.insert(position(message));
             }
             continue;

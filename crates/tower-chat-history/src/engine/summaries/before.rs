@@ -9,7 +9,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     super::{
         timer,
-        turn::{Call, LoadedHistory, PlannedTurn},
+        turn::{Call, LoadedHistory, PlannedTurn, stored_cut},
     },
     Job, SummaryWorker, is_stored,
 };
@@ -108,6 +108,7 @@ impl SummaryWorker {
             if let Ok(mut replanned) = call.plan(&emptied).await {
                 replanned.plan.superseded = planned.plan.superseded;
                 replanned.plan.fit.cut = Some(cut.clone());
+                replanned.history.replaced = stored_cut(&job.window);
                 replanned.pending = Some(cut);
                 (*loaded, *planned) = (emptied, replanned);
             }

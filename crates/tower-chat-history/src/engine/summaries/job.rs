@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 use tower_chat_history_context::plan::{can_start_window, first_uncovered};
 use tower_chat_history_core::{
-    CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
+    CompactOutcome, Compaction, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
 };
 use tracing::{Instrument as _, Span};
 
@@ -93,8 +93,8 @@ impl SummaryWorker {
     async fn make_and_store_within(&self, job: &Job) -> SummaryReport {
         let (mut report, cut) = self.make(job).await;
         if let Some(cut) = cut {
-            let (incarnation, replaces) = (job.window.revision.incarnation(), job.window.compaction_version());
-            match self.store_summary(&job.conversation, incarnation, replaces, cut).await {
+            let (incarnation, replaced) = (job.window.revision.incarnation(), job.window.compaction.clone());
+            match self.store_summary(&job.conversation, incarnation, replaced, cut).await {
                 Ok(true) => {}
                 Ok(false) => report.outcome = SummaryOutcome::Superseded,
                 Err(error) => report.outcome = SummaryOutcome::Failed(Arc::new(error)),
@@ -192,18 +192,20 @@ impl SummaryWorker {
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
-        mut replaces: CompactionVersion,
+        mut replaced: Option<Compaction>,
         made: Cut,
     ) -> Result<bool, StoreError> {
         let mut cut = made.clone();
         let mut attempts = self.store.options().save_attempts;
         for _ in 0..MAX_MERGES {
-            match self.store.compact(conversation, incarnation, replaces, cut.clone()).await {
+            match self.store.compact(conversation, incarnation, replaced.as_ref(), cut.clone()).await {
                 Ok(CompactOutcome::Stored(_)) => return Ok(true),
                 Ok(CompactOutcome::Kept(stored)) => {
-                    let stored = stored.unwrap_or_default();
-                    let Some(merged) = made.merged_onto(&stored.cut) else { return Ok(false) };
-                    (cut, replaces) = (merged, stored.version);
+                    replaced = stored;
+                    let none = Cut::default();
+                    let stored = replaced.as_ref().map_or(&none, |replaced| &replaced.cut);
+                    let Some(merged) = made.merged_onto(stored) else { return Ok(false) };
+                    cut = merged;
                 }
                 Err(error) if error.is_retryable() && attempts > 1 => attempts -= 1,
                 Err(error) => return Err(error),

@@ -8,7 +8,7 @@ mod job;
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, CompactOutcome, CompactionError, CompactionVersion, ConversationId, Cut, Seq, StoreError, Window,
+    Appended, CompactOutcome, CompactionError, ConversationId, Cut, Seq, StoreError, Window,
 };
 
 pub(super) use self::{after::FinishedTurn, job::Job};
@@ -62,16 +62,16 @@ impl SummaryWorker {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
-        // The version to replace is not known. With `NONE`, the store returns the current compaction if there is one,
+        // The compaction to replace is not known. With `None`, the store returns the current compaction if there is one,
         // and the summary is merged into it.
-        let (incarnation, none) = (stored.revision.incarnation(), CompactionVersion::NONE);
+        let incarnation = stored.revision.incarnation();
         let mut cut = pending;
-        let mut result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
+        let mut result = self.store_summary(conversation, incarnation, None, cut.clone()).await;
         if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = result {
             // At the position where the window should start, tool results of an earlier turn were stored. The window
             // therefore starts after them, and the next summary covers them.
             cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            result = self.store_summary(conversation, incarnation, none, cut.clone()).await;
+            result = self.store_summary(conversation, incarnation, None, cut.clone()).await;
         }
         match result {
             Ok(is_stored) => is_stored.then_some(cut),

@@ -25,7 +25,7 @@ use crate::{
 pub(super) use self::{
     call::Call,
     history::LoadedHistory,
-    planned::{PlannedTurn, fit_budget},
+    planned::{PlannedTurn, fit_budget, stored_cut},
 };
 
 /// A turn that has begun: its context is ready to be sent, and nothing is stored yet.

@@ -62,6 +62,13 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) expect: Expect,
     /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
+    /// The cut that a new one replaces, if there is a new one.
+    pub(in crate::engine) replaced: Option<Cut>,
+}
+
+/// Returns the stored cut of a window.
+pub(in crate::engine) fn stored_cut(window: &Window) -> Option<Cut> {
+    window.compaction.as_ref().map(|compaction| compaction.cut.clone())
 }
 
 impl Call {
@@ -128,6 +135,7 @@ impl Call {
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
+            replaced: plan.fit.cut.as_ref().and_then(|_| stored_cut(window?)),
         };
         Ok(PlannedTurn {
             plan,

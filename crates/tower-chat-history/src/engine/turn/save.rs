@@ -72,10 +72,9 @@ impl TurnState {
         exchange.incomplete = reply.incomplete;
         exchange.recalled = self.planned.recalled.take();
         let mut append = Append::new(self.planned.history.expect, exchange);
-        append.compact = self.planned.plan.fit.cut.take().map(|cut| Compact {
-            profile: self.call.engine.options().context.profile.clone(),
-            replaces: self.planned.history.compaction,
-            cut,
+        append.compact = self.planned.plan.fit.cut.take().map(|cut| {
+            let profile = self.call.engine.options().context.profile.clone();
+            Compact::new(profile, self.planned.history.compaction, cut).replacing(self.planned.history.replaced.take())
         });
         Ok(append)
     }
