@@ -28,6 +28,7 @@ impl Numbers {
         cut.rounds_start = Seq::new(self.below(len + 2));
         cut.cleared_before = Seq::new(self.below(len + 2));
         cut.recalled_from = Seq::new(self.below(len + 2));
+        cut.reasoning_from = Seq::new(self.below(len + 2));
         if self.below(2) == 0 {
             cut.summary = Some(Summary::new("s", Seq::new(self.below(len + 2))));
         }
