@@ -42,7 +42,7 @@ const FACTS: [(&str, &str); 26] = [
         "Where was the pelican?",
     ),
     ("A backslash \\ and \"quotes\" and \\u0000 around marzipan.", "What about marzipan?"),
-    ("Cafe\u{301} Zoe\u{308} opens at nine; the owner is Ångström.", "When does Café Zoë open?"),
+    ("Zoe\u{308} Mu\u{308}ller opens the shop at nine; A\u{30a}se closes it.", "When does Zoë Müller open the shop?"),
     ("Zalgo t\u{336}\u{335}e\u{334}\u{333}x\u{332}t and the word kumquat.", "Who ate a kumquat?"),
     ("\u{202e}drawkcab\u{202c} is an override; my locker is number 77.", "What is my locker number?"),
     ("The flight QX-4711 leaves from gate B22.", "When does flight QX-4711 leave?"),
@@ -50,7 +50,7 @@ const FACTS: [(&str, &str); 26] = [
     ("The lease of the office ends in October 2031.", "When does the lease end?"),
     ("Our wifi password is correct-horse-battery-staple.", "What is the wifi password?"),
     ("ᾳ ß ſ ﬁ İ ı Ǆ ŉ are hard to fold; remember tourmaline.", "Do you remember tourmaline?"),
-    ("Ich bin allergisch gegen Haselnüsse.", "Wogegen bin ich allergisch?"),
+    ("Ich vertrage keine Haselnüsse.", "Was vertrage ich nicht?"),
 ];
 
 /// Questions that several exchanges answer, or none.
