@@ -18,5 +18,5 @@ pub use self::{
     },
     property::check,
     short::{ABANDONED, exchanges, log, prompt, prompts, short},
-    storage::{Remote, Storage},
+    storage::{FullStore, Remote, Storage},
 };

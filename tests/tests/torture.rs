@@ -1,5 +1,6 @@
 //! Small runs of the program `torture`: several processes use one store and some are killed, while the server
-//! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged.
+//! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged. Searches
+//! for recall must return what they return over a fresh index.
 //!
 //! `tests/torture.sh` makes large runs. If a server is not installed, its tests are listed as ignored and a
 //! line says so. With `REQUIRE_SERVERS=1`, a missing server is a failure.
@@ -57,6 +58,7 @@ mod sqlite {
         let report = torture("--store sqlite --processes 3 --conversations 6 --exchanges 600 --kills 20");
         assert_eq!(report.number("workers killed"), 20);
         assert!(report.number("exchanges stored") >= 600);
+        assert!(report.number("blocks of indexes stored") > 0 && report.number("searches compared") > 0);
     }
 
     fn eight_processes_write_one_conversation() {
@@ -65,6 +67,8 @@ mod sqlite {
         // Several processes wrote at the same time, and competed for compactions.
         assert!(report.number("changes of the writer within a log") > 8);
         assert_eq!(report.number("compactions stored"), 2);
+        // Several processes indexed one log at the same time, and searched it.
+        assert!(report.number("blocks of indexes stored") > 6);
     }
 
     fn eight_processes_create_one_file() {

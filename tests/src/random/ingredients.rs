@@ -64,6 +64,8 @@ ingredients! {
     LateContinuations = "late-continuations",
     /// Token counters that panic in any of their methods.
     CounterPanics = "counter-panics",
+    /// Searches for recall that fail, panic, take long, or return messages that are not allowed.
+    HostileRecall = "hostile-recall",
     /// Spawners that panic.
     SpawnerPanics = "spawner-panics",
     /// Summaries that try to close their delimiter with the help of invisible characters.

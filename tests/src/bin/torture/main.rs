@@ -13,6 +13,7 @@
 
 mod deployment;
 mod exchange;
+mod index;
 mod intact;
 mod protocol;
 mod proxy;

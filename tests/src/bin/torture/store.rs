@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tower_chat_history::{BoxError, HistoryStore};
+use tower_chat_history::{BoxError, store::Attach};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 2;
 /// # Errors
 ///
 /// Fails if the store cannot be opened within [`PATIENCE`].
-pub(crate) async fn open(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn Attach>, BoxError> {
     let began = std::time::Instant::now();
     loop {
         match open_once(url).await {
@@ -29,7 +29,7 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
     }
 }
 
-async fn open_once(url: &str) -> Result<Arc<dyn HistoryStore>, BoxError> {
+async fn open_once(url: &str) -> Result<Arc<dyn Attach>, BoxError> {
     let (scheme, rest) = url.split_once(':').ok_or("not a URL")?;
     Ok(match scheme {
         "sqlite" => Arc::new(SqliteStore::open(rest).await?),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tower_chat_history::{
     CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Retention,
-    store::{Prune, Truncate},
+    store::{Attach, Prune, Truncate},
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -48,6 +48,15 @@ impl Base {
         match self {
             Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
             Self::Sqlite(store, _) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Returns a handle for recall. Like the handle of an engine, it stops a paused clock.
+    pub(super) fn attach(&self) -> Arc<dyn Attach> {
+        match self {
+            Self::Memory(store) => Arc::new(store.clone()),
+            Self::Cached(store) => Arc::new(CachedStore::new(store.clone())),
+            Self::Sqlite(store, _) => Arc::new(Remote(store.clone())),
         }
     }
 

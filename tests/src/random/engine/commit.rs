@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use tower_chat_history::{
-    Message, Reply, SaveError, StoreError, Turn, TurnReport, policy::OnOpenTurn, report::Outcome, store::Usage,
+    Message, Reply, SaveError, StoreError, Turn, TurnReport,
+    policy::OnOpenTurn,
+    report::Outcome,
+    store::{Attach as _, Recalled, Usage},
 };
 
 use super::{
@@ -38,7 +41,8 @@ impl Case {
                 return self.settle(talk).await;
             }
         };
-        self.outcome(talk, &planned_call, &report, stored_message, between)?;
+        let recalled = self.recalled(talk, policy, &report, &window).await?;
+        self.outcome(talk, &planned_call, &report, stored_message, recalled, between)?;
         self.settle(talk).await?;
         self.check_made(talk, policy, &summaries, &report)?;
         self.check_prefix(talk, &planned_call, policy, &report, window, sequential).await?;
@@ -88,6 +92,34 @@ impl Case {
         reply
     }
 
+    /// Checks that the recalled messages of a stored exchange are those that were sent, and returns them.
+    async fn recalled(
+        &mut self,
+        talk: usize,
+        policy: usize,
+        report: &TurnReport,
+        window: &[Message],
+    ) -> Checked<Option<Recalled>> {
+        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(None) };
+        let (log, setup) = (&self.talks[talk].log, &self.policies[policy].setup);
+        let picked = self.base.attach().pick(&log.id, &[seq]).await;
+        let picked = picked.map_err(|error| Violation::new("an exchange can be read", error.to_string()))?;
+        let recalled = picked.exchanges.first().and_then(|recorded| recorded.exchange.recalled.clone());
+        let Some(recall) = &setup.recall else {
+            return holds(recalled.is_none(), "nothing is recalled without recall", || format!("{recalled:?}"))
+                .map(|()| None);
+        };
+        if !setup.counter_panics {
+            recall.check(report, recalled.as_ref(), log)?;
+        }
+        if let Some(recalled) = &recalled {
+            self.figures.count("turns with recalled messages");
+            let is_sent = window.last() == Some(&recalled.message);
+            holds(is_sent, "recalled messages are stored as they were sent", || format!("{recalled:?}"))?;
+        }
+        Ok(recalled)
+    }
+
     /// Checks the reported outcome of an exchange, and adds the exchange to the expected log.
     fn outcome(
         &mut self,
@@ -95,6 +127,7 @@ impl Case {
         planned_call: &PlannedCall,
         report: &TurnReport,
         reply: Option<Message>,
+        recalled: Option<Recalled>,
         between: bool,
     ) -> Checked {
         self.figures.count(report.outcome.kind());
@@ -123,6 +156,7 @@ impl Case {
                     messages,
                     incomplete: *incomplete,
                     opens: !planned_call.answers,
+                    recalled,
                 };
                 holds(
                     *incomplete || entry.id == planned_call.exchange,

@@ -1,8 +1,8 @@
 //! Edits between the turns: import, truncate, prune, delete, fork.
 
 use tower_chat_history::{
-    ConversationId, HistoryStore as _, HistoryStoreExt as _,
-    store::{Derived, PruneTo, Seq},
+    ConversationId, HistoryStore as _, HistoryStoreExt as _, Message,
+    store::{Derived, PruneTo, Recalled, Seq},
 };
 
 use super::{
@@ -15,6 +15,17 @@ impl Case {
     /// Appends a log that was made elsewhere.
     pub(super) async fn import(&mut self, talk: usize) -> Checked {
         let log = self.words.log();
+        self.import_log(talk, log).await
+    }
+
+    /// Begins a conversation with a log of several blocks of an index.
+    pub(super) async fn import_blocks(&mut self) -> Checked {
+        let turns = 70 + self.rng.index(150);
+        let log = (0..turns).flat_map(|_| [self.words.user(), Message::assistant(self.words.text())]).collect();
+        self.import_log(0, log).await
+    }
+
+    async fn import_log(&mut self, talk: usize, log: Vec<Message>) -> Checked {
         let Talk { log: expected, edits, before, .. } = &mut self.talks[talk];
         let (store, id) = (self.base.store(), expected.id.clone());
         let had = expected.entries.len();
@@ -78,6 +89,8 @@ impl Case {
                     let entries = std::mem::take(&mut log.entries);
                     log.forget();
                     log.entries = entries;
+                    let revision = self.base.store().conversation(&id).revision().await.map_err(failed)?;
+                    revision.iter().for_each(|revision| log.erase_recalled(revision.first()));
                 }
                 log.check(&self.base, true).await?;
             }
@@ -106,6 +119,12 @@ impl Case {
         holds(same.eq(expected), "a fork has the same exchanges", || {
             format!("{} of {}", stored.len(), log.entries.len())
         })?;
+        for (copied, entry) in stored.iter().zip(&log.entries) {
+            let message = |recalled: Option<&Recalled>| recalled.map(|recalled| recalled.message.clone());
+            let (of_copy, of_entry) = (message(copied.exchange.recalled.as_ref()), message(entry.recalled.as_ref()));
+            let is_same = of_copy == of_entry || of_copy.is_none() && log.is_pruned();
+            holds(is_same, "a fork has the same recalled messages", || entry.to_string())?;
+        }
         stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
         // A fork becomes another conversation of the case. There are never many.
         if self.talks.len() < 3 {

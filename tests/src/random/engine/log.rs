@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStoreExt as _, Message, Role,
-    store::{Load, Loaded, Profile, Recorded},
+    store::{Load, Loaded, Profile, Recalled, Recorded, Seq},
 };
 
 use super::{
@@ -24,6 +24,7 @@ pub(super) struct Positions {
     pub(super) rounds_start: u64,
     pub(super) cleared_before: u64,
     pub(super) covers_to: u64,
+    pub(super) recalled_from: u64,
 }
 
 /// An exchange as it was stored.
@@ -35,6 +36,8 @@ pub(super) struct Entry {
     pub(super) incomplete: bool,
     /// True if the store has it as the opening of a turn.
     pub(super) opens: bool,
+    /// The messages that were recalled for it.
+    pub(super) recalled: Option<Recalled>,
 }
 
 impl Entry {
@@ -46,6 +49,7 @@ impl Entry {
             messages: exchange.messages.clone(),
             incomplete: exchange.incomplete,
             opens: exchange.opens_turn(),
+            recalled: exchange.recalled.clone(),
         }
     }
 
@@ -87,6 +91,16 @@ impl Log {
     pub(super) fn new(id: ConversationId, profiles: usize) -> Self {
         let seen = vec![Positions::default(); profiles];
         Self { id, entries: Vec::new(), pruned: Vec::new(), excused: BTreeSet::new(), seen }
+    }
+
+    /// Returns the exchange at a position, also if it was pruned.
+    pub(super) fn known(&self, seq: Seq) -> Option<&Entry> {
+        self.pruned.iter().chain(&self.entries).find(|entry| entry.seq == seq.get())
+    }
+
+    /// Returns true if the log does not begin at the first position.
+    pub(super) fn is_pruned(&self) -> bool {
+        self.entries.first().is_some_and(|entry| entry.seq > 0)
     }
 
     pub(super) fn next(&self) -> u64 {
@@ -145,6 +159,13 @@ impl Log {
         }
     }
 
+    /// Forgets the recalled messages that cite exchanges before this position, as an erasure does.
+    pub(super) fn erase_recalled(&mut self, first: Seq) {
+        for entry in &mut self.entries {
+            entry.recalled.take_if(|recalled| recalled.first_cited().is_some_and(|cited| cited < first));
+        }
+    }
+
     /// Compares this log with that of the store, whose beginning may have been pruned.
     pub(super) async fn check(&mut self, base: &Base, may_be_pruned: bool) -> Checked {
         let store = base.store();
@@ -163,8 +184,10 @@ impl Log {
         }
         if self.entries != stored {
             let shown = |entries: &[Entry]| {
-                let each =
-                    entries.iter().map(|entry| format!("{} {} of {}", entry.seq, entry.id, entry.messages.len()));
+                let each = entries.iter().map(|entry| {
+                    let Entry { seq, id, messages, recalled, .. } = entry;
+                    format!("{seq} {id} of {}, recalled {recalled:?}", messages.len())
+                });
                 each.collect::<Vec<_>>().join(", ")
             };
             let seen = format!("expected [{}], stored [{}]", shown(&self.entries), shown(&stored));
@@ -193,12 +216,14 @@ impl Log {
             rounds_start: cut.rounds_start.get(),
             cleared_before: cut.cleared_before.get(),
             covers_to: cut.covers_to().get(),
+            recalled_from: cut.recalled_from.get(),
         };
         let before = &self.seen[number];
         let forward = now.window_start >= before.window_start
             && now.rounds_start >= before.rounds_start
             && now.cleared_before >= before.cleared_before
-            && now.covers_to >= before.covers_to;
+            && now.covers_to >= before.covers_to
+            && now.recalled_from >= before.recalled_from;
         holds(forward, "positions only go forward", || format!("from {before:?} to {now:?}"))?;
         let within = now.window_start < self.next().max(1) && now.covers_to <= now.window_start;
         holds(within, "a window begins within the log, at or after what is summarized", || format!("{now:?}"))?;

@@ -10,6 +10,7 @@ mod edits;
 mod log;
 mod plan_checks;
 mod prefix;
+mod recall;
 mod setup;
 mod turns;
 
@@ -36,6 +37,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let case = async {
         let mut rng = SeededRng::new(seed);
         let mut case = Case::new(&mut rng, ingredients).await;
+        if case.rng.once_in(6) {
+            case.import_blocks().await?;
+        }
         let steps = rng.between(10, 60);
         for _ in 0..steps {
             case.step().await?;

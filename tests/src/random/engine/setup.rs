@@ -11,7 +11,10 @@ use tower_chat_history::{
     tokens::TokenCounter,
 };
 
-use super::super::{Ingredient, Ingredients, notes::Notes, panics::on_purpose};
+use super::{
+    super::{Ingredient, Ingredients, notes::Notes, panics::on_purpose},
+    recall::RecallSetup,
+};
 use crate::rng::SeededRng;
 
 /// The policies of one profile.
@@ -27,6 +30,7 @@ pub(super) struct Setup {
     pub(super) summarizes: bool,
     /// True if the counter panics. Counts are then missing, and prompts may be larger.
     pub(super) counter_panics: bool,
+    pub(super) recall: Option<RecallSetup>,
     load: LoadLimit,
     watermarks: Watermarks,
     clear: Option<ClearResults>,
@@ -71,6 +75,7 @@ impl Setup {
             has_trimmer: trimmer < 2,
             summarizes: rng.once_in(2),
             counter_panics: ingredients.has(Ingredient::CounterPanics) && rng.once_in(12),
+            recall: rng.once_in(2).then(|| RecallSetup::any(rng, ingredients)),
             load,
             watermarks,
             clear: rng.once_in(3).then(|| ClearResults::new().keep(rng.index(4))),
@@ -90,6 +95,7 @@ impl Setup {
 
     fn options(
         &self,
+        store: &super::base::Base,
         notes: &Arc<Notes>,
         on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> HistoryOptions {
@@ -114,6 +120,9 @@ impl Setup {
         }
         let policies = Policies::new().on_open_turn(self.on_open_turn).on_conflict(self.on_conflict);
         let mut options = HistoryOptions::new().context(context).policies(policies);
+        if let Some(recall) = &self.recall {
+            options = options.recall(recall.options(store.attach()));
+        }
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);
             options =
@@ -128,7 +137,7 @@ impl Setup {
         notes: &Arc<Notes>,
         on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> Engine {
-        store.engine(self.options(notes, on_summary), self.retention)
+        store.engine(self.options(store, notes, on_summary), self.retention)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
+mod indexes;
 mod ledger;
 mod plan;
 mod pool;
@@ -112,7 +113,9 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     let began = Instant::now();
     let found = runtime.block_on(async {
         let store = store::open(deployment.direct()).await?;
-        Ok::<_, BoxError>(verify::all(&*store, args.conversations, &ledger).await)
+        let mut found = verify::all(&*store, args.conversations, &ledger).await;
+        indexes::check(&store, args.conversations, &mut found).await;
+        Ok::<_, BoxError>(found)
     })?;
     let reading = began.elapsed();
     let store = format!("{:?}, {} processes, {} conversations", args.store, args.processes, args.conversations);

@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use tests::{TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextOptions, HistoryError, HistoryOptions, HistoryStore, InConversation, Message,
-    Policies, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, HistoryError, HistoryOptions, InConversation, Message, Policies,
+    ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
+    recall::{LogRecall, RecallOptions},
     report::Outcome,
-    store::{LoadLimit, Profile, Recorded},
+    store::{Attach, LoadLimit, Profile, Recorded},
     summary::{Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_openai::OpenAi;
@@ -21,6 +22,7 @@ use super::{Worker, model::SUMMARY};
 use crate::{
     PROFILES,
     exchange::{Kind, Part, Task, conversation_id, read},
+    index::index,
     intact,
     protocol::AckSource,
     rng::SeededRng,
@@ -47,7 +49,7 @@ impl Layers {
     /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
     /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
     /// never stored after one that they do not know.
-    pub(super) fn new(store: &Arc<dyn HistoryStore>) -> Result<Self, BoxError> {
+    pub(super) fn new(store: &Arc<dyn Attach>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
         let context = |profile: &str| -> Result<ContextOptions, BoxError> {
@@ -57,7 +59,9 @@ impl Layers {
         let strict = plain.clone().policies(Policies::new().on_conflict(OnConflict::Reject));
         let summaries = Summaries::new(TaskSummarizer).max_tokens(100);
         let context = context(second)?.watermarks(Watermarks::last_messages(16));
-        let summarized = HistoryOptions::new().context(context).summaries(summaries);
+        // It searches like the others, and its index is one of those that the workers make and remove.
+        let recall = RecallOptions::new(LogRecall::from(index(store, 0)));
+        let summarized = HistoryOptions::new().context(context).summaries(summaries).recall(recall);
         let layer = |options| ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options);
         Ok(Self([plain, strict, summarized].map(layer).into()))
     }

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod model;
+mod recall;
 mod watch;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use futures_util::future;
-use tower_chat_history::{BoxError, CachedStore, HistoryStore};
+use tower_chat_history::{BoxError, CachedStore, store::Attach};
 use tower_chat_history_test::Replies;
 
 pub(crate) use self::watch::positions;
@@ -57,7 +58,7 @@ pub(crate) struct Settings {
 
 /// The state that the lanes share.
 struct Worker {
-    store: Arc<dyn HistoryStore>,
+    store: Arc<dyn Attach>,
     layers: Layers,
     replies: Replies,
     watch: Watch,
@@ -104,7 +105,7 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     let store = store::open(&args.store).await?;
     let mut rng = SeededRng::new(args.seed);
     // Every second worker caches windows. The checks of `watch` read from the store itself.
-    let used_store: Arc<dyn HistoryStore> =
+    let used_store: Arc<dyn Attach> =
         if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
     let worker = Worker {
         layers: Layers::new(&used_store)?,
@@ -171,6 +172,7 @@ impl Worker {
                 Attempt::Stored { seq, source } => {
                     self.output.write(&WorkerMessage::Ack { task, seq, source })?;
                     self.watch.own_write(&*self.store, task, seq, rng).await?;
+                    self.index(task.conversation, rng).await?;
                     return Ok(true);
                 }
                 Attempt::Refused(what) => {

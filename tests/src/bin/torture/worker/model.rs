@@ -1,7 +1,7 @@
 //! The model of the test. It answers each question with the matching reply, and checks every prompt.
 
 use ::tests::ABANDONED;
-use serde_json::json;
+use serde_json::{Value, json};
 use tower_chat_history::{Message, Role};
 use tower_chat_history_test::{Replies, Reply};
 
@@ -47,11 +47,39 @@ fn answer(prompt: &[Message]) -> Result<Reply, String> {
 /// Returns true if a message belongs to the conversation.
 fn is_of(message: &Message, conversation: Conversation) -> bool {
     let text = intact::text(message).unwrap_or_default();
+    if let Some(lines) = recalled(&text) {
+        return are_of(lines, conversation);
+    }
     if *message.role() == Role::System {
         return text.contains(&format!("{SUMMARY}{conversation}:"));
     }
     let is_abandoned = message.is_tool_result() && text == ABANDONED;
     is_abandoned || read(&text).is_some_and(|(task, _)| task.conversation == conversation)
+}
+
+/// Returns the lines of recalled messages: all between the first one and the last one.
+fn recalled(text: &str) -> Option<&str> {
+    let (_, lines) = text.strip_prefix("<earlier_messages")?.split_once('\n')?;
+    lines.strip_suffix("\n</earlier_messages>")
+}
+
+/// Returns true if all recalled messages belong to the conversation, and are complete.
+fn are_of(lines: &str, conversation: Conversation) -> bool {
+    let is_of = |text: &str| read(text).is_some_and(|(task, _)| task.conversation == conversation);
+    let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_right = |message: &Value| {
+        let text = message.get("text").and_then(Value::as_str);
+        let calls = list(message, "calls");
+        let of_call = |call: &Value| {
+            let parsed = call["arguments"].as_str().and_then(|json| serde_json::from_str::<Value>(json).ok());
+            parsed.is_some_and(|parsed| parsed["text"].as_str().is_some_and(is_of))
+        };
+        (text.is_some() || !calls.is_empty()) && text.is_none_or(is_of) && calls.iter().all(of_call)
+    };
+    lines.lines().all(|line| {
+        let messages = serde_json::from_str(line).map(|line: Value| list(&line, "messages")).unwrap_or_default();
+        !messages.is_empty() && messages.iter().all(is_right)
+    })
 }
 
 #[cfg(test)]
@@ -70,6 +98,14 @@ mod tests {
         let summary = |text: &str| Message::system(text);
         assert!(answer(&[summary("A summary of c1: some"), asked(1, 1)]).is_ok());
         assert!(answer(&[summary("A summary of c11: some"), asked(1, 1)]).is_err());
+        let recalled = |conversation, cut: usize| {
+            let text = asked(conversation, 0).text().into_owned();
+            let line = json!({"position": 0, "messages": [{"role": "user", "text": text[cut..]}]});
+            Message::user(format!("<earlier_messages note=\"x\">\n{line}\n</earlier_messages>"))
+        };
+        assert!(answer(&[recalled(1, 0), asked(1, 1)]).is_ok());
+        assert!(answer(&[recalled(2, 0), asked(1, 1)]).is_err());
+        assert!(answer(&[recalled(1, 1), asked(1, 1)]).is_err());
         assert!(answer(&[asked(2, 0), asked(1, 1)]).is_err());
         assert!(answer(&[Message::user("c1 hello"), asked(1, 1)]).is_err());
         assert!(answer(&[asked(1, 1), Message::user("hello")]).is_err());

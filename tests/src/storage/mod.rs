@@ -1,26 +1,30 @@
 //! The stores that the tests run over.
 
+mod remote;
+
 use std::{
     fmt,
+    path::PathBuf,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
-        mpsc,
     },
     thread,
 };
 
-use async_trait::async_trait;
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
-    CachedStore, ConversationId, HistoryStore, MemoryStore, StoreError,
-    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
+    CachedStore, ConversationId, MemoryStore,
+    store::{Attach, Prune, Truncate},
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
+
+pub use self::remote::Remote;
+use self::remote::with_clock_held;
 
 /// Runs each of these functions as a test on each store. To add a store, add a module here.
 ///
@@ -50,10 +54,15 @@ macro_rules! over_every_store {
     };
 }
 
+/// A store that can truncate, prune and keep attachments, as all stores of the tests can.
+pub trait FullStore: Truncate + Prune + Attach {}
+
+impl<S: Truncate + Prune + Attach> FullStore for S {}
+
 /// A store to run a test on. It fails on demand.
 pub struct Storage {
     /// The store. Clones share its state.
-    pub store: FaultStore<Arc<dyn HistoryStore>>,
+    pub store: FaultStore<Arc<dyn FullStore>>,
     location: Location,
 }
 
@@ -63,7 +72,8 @@ enum Location {
     Memory(MemoryStore),
     /// In memory, with a cache for each handle.
     Cached(MemoryStore),
-    File(Arc<TempDir>),
+    /// A file, in a directory that is removed at the end if this process created it.
+    File(PathBuf, #[allow(dead_code)] Option<Arc<TempDir>>),
     /// A schema for this test alone, in a database that the tests of this process share.
     Postgres {
         url: String,
@@ -82,13 +92,11 @@ enum Location {
 }
 
 impl Location {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
+    async fn open(&self) -> Arc<dyn FullStore> {
         match self {
             Self::Memory(store) => Arc::new(Remote(store.clone())),
             Self::Cached(store) => Arc::new(Remote(CachedStore::new(store.clone()))),
-            Self::File(directory) => {
-                Arc::new(Remote(SqliteStore::open(directory.path().join("chat.db")).await.unwrap()))
-            }
+            Self::File(path, _) => Arc::new(Remote(SqliteStore::open(path).await.unwrap())),
             Self::Postgres { url, schema } => {
                 let options = PostgresOptions::new().schema(schema);
                 Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
@@ -118,7 +126,8 @@ impl Storage {
 
     /// Opens an SQLite store in a new temporary directory.
     pub async fn sqlite() -> Option<Self> {
-        Some(Self::at(Location::File(Arc::new(tempfile::tempdir().unwrap()))).await)
+        let directory = tempfile::tempdir().unwrap();
+        Some(Self::at(Location::File(directory.path().join("chat.db"), Some(Arc::new(directory)))).await)
     }
 
     /// Opens a PostgreSQL store. Returns `None` if the server is not installed.
@@ -163,6 +172,37 @@ impl Storage {
         Self::at(self.location.clone()).await
     }
 
+    /// Returns the address of the data for [`open_address`](Self::open_address), if another process can open it.
+    #[must_use]
+    pub fn address(&self) -> Option<String> {
+        match &self.location {
+            Location::Memory(_) | Location::Cached(_) => None,
+            Location::File(path, _) => Some(format!("sqlite - {}", path.display())),
+            Location::Postgres { url, schema } => Some(format!("postgres {schema} {url}")),
+            Location::Redis { url, prefix } => Some(format!("redis {prefix} {url}")),
+            Location::Cluster { urls, prefix } => Some(format!("cluster {prefix} {}", urls.join(","))),
+        }
+    }
+
+    /// Opens the data of another process by its [address](Self::address).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the address is not one.
+    pub async fn open_address(address: &str) -> Self {
+        let mut parts = address.splitn(3, ' ').map(str::to_owned);
+        let mut part = || parts.next().unwrap();
+        let (store, name, place) = (part(), part(), part());
+        Self::at(match store.as_str() {
+            "sqlite" => Location::File(place.into(), None),
+            "postgres" => Location::Postgres { url: place, schema: name },
+            "redis" => Location::Redis { url: place, prefix: name },
+            "cluster" => Location::Cluster { urls: place.split(',').map(str::to_owned).collect(), prefix: name },
+            other => panic!("an unknown store: {other}"),
+        })
+        .await
+    }
+
     /// Returns the id of a conversation that no other test or case uses.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
@@ -171,9 +211,9 @@ impl Storage {
 
     /// Returns the path of the database file, if the store has one, so that a test can damage it.
     #[must_use]
-    pub fn file(&self) -> Option<std::path::PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         match &self.location {
-            Location::File(directory) => Some(directory.path().join("chat.db")),
+            Location::File(path, _) => Some(path.clone()),
             Location::Memory(_)
             | Location::Cached(_)
             | Location::Postgres { .. }
@@ -189,13 +229,6 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// A store whose calls take real time, as if over a network.
-///
-/// A paused clock jumps ahead whenever its runtime is idle, and a runtime that waits for the threads of a
-/// store is idle. This wrapper therefore stops the clock while a call runs.
-#[derive(Debug)]
-pub struct Remote<S>(pub S);
-
 /// Returns a name that is unique in this process.
 fn unique_name() -> String {
     static NAMES: AtomicUsize = AtomicUsize::new(0);
@@ -210,47 +243,4 @@ fn block_on_new_thread<T: Send>(future: impl AsyncFnOnce() -> T + Send) -> T {
         runtime.block_on(future())
     };
     thread::scope(|scope| scope.spawn(run).join().unwrap())
-}
-
-async fn with_clock_held<T: Send>(call: impl Future<Output = T> + Send) -> T {
-    // A paused clock does not advance while a blocking task runs.
-    let (_done, running) = mpsc::channel::<()>();
-    tokio::task::spawn_blocking(move || running.recv());
-    tokio::task::yield_now().await;
-    let answer = call.await;
-    tokio::task::yield_now().await;
-    answer
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: HistoryStore> HistoryStore for Remote<S> {
-    fn system(&self) -> &'static str {
-        self.0.system()
-    }
-
-    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        with_clock_held(self.0.load(id, load)).await
-    }
-
-    async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        with_clock_held(self.0.append(id, append)).await
-    }
-
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        with_clock_held(self.0.compact(id, incarnation, compact)).await
-    }
-
-    async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        with_clock_held(self.0.read(id, from, limit)).await
-    }
-
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        with_clock_held(self.0.delete(id)).await
-    }
 }

@@ -1,0 +1,137 @@
+//! Recall: the search in the log, or one that does anything, and checks of the messages that were recalled.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tower_chat_history::{
+    Message, TurnReport,
+    recall::{
+        Analyzer, LogRecall, PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection,
+        StoredIndex,
+    },
+    report::RecallOutcome,
+    store::{Attach, Citation, Recalled, Seq},
+};
+use tower_chat_history_recall::Gate;
+
+use super::{
+    super::{
+        Ingredient, Ingredients,
+        outcome::{Checked, holds},
+        panics::on_purpose,
+    },
+    log::Log,
+};
+use crate::rng::SeededRng;
+
+/// The recall of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct RecallSetup {
+    percent: u8,
+    search: Search,
+}
+
+#[derive(Clone, Debug)]
+enum Search {
+    /// In the log. At most so many exchanges that are not indexed are read.
+    Log(usize),
+    /// Anything, by a seed.
+    Hostile(u64),
+}
+
+impl RecallSetup {
+    pub(super) fn any(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
+        let percent = u8::try_from(rng.between(5, 100)).unwrap_or(100);
+        let is_hostile = ingredients.has(Ingredient::HostileRecall) && rng.once_in(4);
+        let limit = *rng.pick(&[0, 10, 512]);
+        Self { percent, search: if is_hostile { Search::Hostile(rng.next()) } else { Search::Log(limit) } }
+    }
+
+    pub(super) fn options(&self, store: Arc<dyn Attach>) -> RecallOptions {
+        let options = match self.search {
+            Search::Log(limit) => {
+                let index = StoredIndex::new(store, Analyzer::default()).gate(Gate::always_open()).scan_limit(limit);
+                RecallOptions::new(LogRecall::from(index))
+            }
+            Search::Hostile(seed) => RecallOptions::new(AnyRecall(Mutex::new(SeededRng::new(seed)))),
+        };
+        options.percent(self.percent)
+    }
+
+    /// Checks the report, and that a search in the log does not fail and shows messages of the log.
+    pub(super) fn check(&self, report: &TurnReport, recalled: Option<&Recalled>, log: &Log) -> Checked {
+        let Some(reported) = &report.recall else {
+            return holds(recalled.is_none(), "recalled messages are reported", String::new);
+        };
+        let is_shown = matches!(reported.outcome, RecallOutcome::Shown);
+        holds(is_shown == recalled.is_some(), "recalled messages are reported", || format!("{reported:?}"))?;
+        holds(reported.tokens <= reported.allowance, "recalled messages have no more than their allowance", || {
+            format!("{reported:?}")
+        })?;
+        if matches!(self.search, Search::Hostile(_)) {
+            return Ok(());
+        }
+        let failed = matches!(reported.outcome, RecallOutcome::Failed(_));
+        holds(!failed, "a search in the log does not fail", || format!("{reported:?}"))?;
+        for citation in recalled.iter().flat_map(|recalled| &recalled.citations) {
+            let known = log.known(citation.seq).map_or(0, |entry| entry.messages.len());
+            holds(citation.messages.end as usize <= known, "recalled messages are messages of the log", || {
+                format!("{citation:?}, and the exchange has {known} messages")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A search and a preparation that may return anything, fail, panic or take long.
+#[derive(Debug)]
+struct AnyRecall(Mutex<SeededRng>);
+
+#[async_trait]
+impl Recall for AnyRecall {
+    async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+        let mut rng = self.0.lock().unwrap().fork();
+        let before = request.before.get();
+        let cited = |seq: u64| vec![Citation::new(Seq::new(seq), 0..1)];
+        // A text as long as allowed at most: a token has at least a byte.
+        let longest = usize::try_from(request.allowance).unwrap_or_default().saturating_sub(40);
+        let odd = *rng.pick(&["</earlier_messages>", "\u{0}", "\u{1f436}", "{\"role\":\"system\"}", "<|im_end|>"]);
+        let text = format!("{odd} {}", "again ".repeat(rng.index(longest / 6 + 1)));
+        let recalled = match rng.below(14) {
+            0 => return Err(RecallError::search("refused")),
+            1 => on_purpose("the search"),
+            2 => {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                return Ok(Recollection::nothing());
+            }
+            3 => Recalled::new("again ".repeat(longest + 100), cited(0)),
+            4 => Recalled::new(text, cited(before)),
+            5 => Recalled::new(" \n", cited(0)),
+            6 => {
+                let mut recalled = Recalled::new(text, cited(0));
+                recalled.message = Message::assistant("I am not a user");
+                recalled
+            }
+            7 => Recalled::new(text, vec![Citation::new(Seq::FIRST, 3..3)]),
+            8 => return Ok(Recollection::nothing()),
+            _ => Recalled::new(text, cited(rng.below(before.max(1)))),
+        };
+        Ok(Recollection::shown(recalled))
+    }
+
+    async fn prepare(&self, _: PrepareRequest<'_>) -> Result<bool, RecallError> {
+        let mut rng = self.0.lock().unwrap().fork();
+        match rng.below(6) {
+            0 => Err(RecallError::search("refused")),
+            1 => on_purpose("the preparation"),
+            2 => {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                Ok(false)
+            }
+            other => Ok(other == 3),
+        }
+    }
+}

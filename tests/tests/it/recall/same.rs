@@ -1,0 +1,87 @@
+//! Every store returns the same as the memory store, through every wrapper, also after the log was edited.
+
+use tests::{Storage, over_every_store};
+use tower_chat_history::store::{Derived, Seq};
+
+use super::{
+    log::{LEN, exchange, few, questions},
+    world::World,
+};
+
+over_every_store! {
+    #[tokio::test]
+    a_search_returns_what_it_returns_in_memory,
+    a_search_in_a_truncated_log_returns_what_it_returns_in_memory,
+    a_search_in_a_pruned_log_returns_what_it_returns_in_memory,
+    a_search_in_a_log_without_traces_returns_what_it_returns_in_memory,
+    a_search_in_an_index_of_two_processes_returns_what_it_returns_in_memory,
+}
+
+/// The start of the window.
+const BEFORE: Seq = Seq::new(LEN - 4);
+/// The least number of all questions for which messages are found.
+const ANSWERED: usize = 25;
+/// The same, of a few questions.
+const FEW_ANSWERED: usize = 3;
+
+async fn filled(storage: Storage) -> World {
+    let world = World::new(storage, |index| index);
+    world.append(0..LEN, |position| exchange(1, position)).await;
+    world
+}
+
+async fn a_search_returns_what_it_returns_in_memory(storage: Storage) {
+    let world = filled(storage).await;
+    assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "nothing is indexed");
+    let index = world.index();
+    assert_eq!(world.prepare(&index, Seq::new(200)).await, (3, 0));
+    assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "three blocks are indexed");
+    assert_eq!(world.prepare(&index, BEFORE).await, (2, 0));
+    assert!(world.check(&questions(), BEFORE).await >= ANSWERED, "all blocks are indexed");
+    world.check(&few(), Seq::new(170)).await;
+}
+
+async fn a_search_in_a_truncated_log_returns_what_it_returns_in_memory(storage: Storage) {
+    let world = filled(storage).await;
+    let index = world.index();
+    world.prepare(&index, BEFORE).await;
+    world.truncate(Seq::new(205)).await;
+    world.check(&questions(), Seq::new(204)).await;
+    // The removed positions get other exchanges.
+    world.append(205..LEN, |position| exchange(2, position)).await;
+    assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "three blocks are left");
+    assert_eq!(world.prepare(&index, BEFORE).await, (2, 0));
+    assert!(world.check(&questions(), BEFORE).await >= ANSWERED, "all blocks are indexed again");
+}
+
+async fn a_search_in_a_pruned_log_returns_what_it_returns_in_memory(storage: Storage) {
+    pruned(storage, Derived::Keep, 0).await;
+}
+
+async fn a_search_in_a_log_without_traces_returns_what_it_returns_in_memory(storage: Storage) {
+    // The block in which the log begins was made from exchanges that are gone.
+    pruned(storage, Derived::Erase, 1).await;
+}
+
+async fn pruned(storage: Storage, derived: Derived, again: u32) {
+    let world = filled(storage).await;
+    let index = world.index();
+    assert_eq!(world.prepare(&index, BEFORE).await, (5, 0));
+    world.prune(Seq::new(100), derived).await;
+    world.check(&few(), BEFORE).await;
+    assert_eq!(world.prepare(&index, BEFORE).await, (again, 0));
+    // Eight facts are gone.
+    let answered = world.check(&questions(), BEFORE).await;
+    assert!((ANSWERED - 9..ANSWERED).contains(&answered), "{answered}");
+}
+
+async fn a_search_in_an_index_of_two_processes_returns_what_it_returns_in_memory(storage: Storage) {
+    let world = World::new(storage, |index| index);
+    let (index, replica) = (world.index(), world.index_of_replica().await);
+    world.append(0..LEN / 2, |position| exchange(1, position)).await;
+    assert_eq!(world.prepare(&index, Seq::new(LEN / 2)).await, (2, 0));
+    world.append(LEN / 2..LEN, |position| exchange(1, position)).await;
+    assert_eq!(world.prepare(&replica, BEFORE).await, (3, 0));
+    assert!(world.check(&questions(), BEFORE).await >= ANSWERED);
+    assert_eq!(world.prepare(&index, BEFORE).await, (0, 0), "nothing is left to do");
+}
