@@ -87,18 +87,18 @@ fn records_are_read_and_written() {
 
 fn invalid_records_are_refused() {
     let record = Exchange::new(ExchangeId::generate(), [Message::user("a")]).encode().unwrap();
-    let cut = Cut::default().encode().unwrap();
+    let cut = Compaction::default().encode().unwrap();
     for deep in texts() {
-        assert!(Exchange::decode(&deep).is_err() && Cut::decode(&deep).is_err());
+        assert!(Exchange::decode(&deep).is_err() && decode_compaction(&deep).is_err());
         for name in ["v", "id", "at", "messages", "tokens", "usage", "model"] {
             let damaged = record.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1);
             let _ = Exchange::decode(&damaged);
         }
         for name in ["v", "window_start", "rounds_start"] {
-            let _ = Cut::decode(&cut.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
+            let _ = decode_compaction(&cut.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
         }
-        let _ = Cut::decode(&cut.replacen('{', &format!("{{\"summary\":{deep},"), 1));
-        let _ = Cut::decode(&cut.replacen('{', &format!("{{\"unknown\":{deep},"), 1));
+        let _ = decode_compaction(&cut.replacen('{', &format!("{{\"summary\":{deep},"), 1));
+        let _ = decode_compaction(&cut.replacen('{', &format!("{{\"unknown\":{deep},"), 1));
         assert!(serde_json::from_str::<Usage>(&deep).is_err());
         assert!(serde_json::from_str::<TokenCounts>(&deep).is_err());
         assert!(serde_json::from_str::<Cut>(&deep).is_err());

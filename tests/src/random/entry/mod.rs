@@ -12,7 +12,7 @@ use std::{
 
 use tower_chat_history::{
     ContextBudget, ConversationId, Exchange, ExchangeId, Message,
-    store::{Cut, Profile, Revision, Seq, Summary, Usage},
+    store::{Compaction, CompactionVersion, Cut, Profile, Revision, Seq, Summary, Usage},
     summary::SummaryFormat,
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter as _},
     trim::{Trim, trim_messages},
@@ -105,9 +105,12 @@ fn records(texts: &mut Texts) -> Checked {
     }
     let mut cut = Cut::window_from(Seq::new(texts.number()));
     cut.summary = Some(Summary::new(texts.odd(), Seq::new(texts.number())));
-    let record = cut.encode().map_err(unwritten)?;
-    holds(Cut::decode(&record).is_ok_and(|again| again == cut), "a cut is read as it was written", || record.clone())?;
-    black_box(Cut::decode(&texts.changed(&record)).is_ok());
+    let compaction = Compaction::new(CompactionVersion::NONE, cut);
+    let decode = |record: &str| Compaction::decode(CompactionVersion::NONE, record);
+    let record = compaction.encode().map_err(unwritten)?;
+    let is_same = decode(&record).is_ok_and(|again| again == compaction);
+    holds(is_same, "a compaction is read as it was written", || record.clone())?;
+    black_box(decode(&texts.changed(&record)).is_ok());
     Ok(())
 }
 

@@ -86,7 +86,7 @@ impl Talk {
     fn spec(&self, step: &Step, integration: Integration, log: &[Message]) -> CallSpec {
         let mut view = View::default();
         view.extend(log);
-        let mut open: Vec<&str> = view.open().ids().collect();
+        let mut open: Vec<&str> = view.open().ids().map(|id| id.as_str()).collect();
         open.reverse();
         let mut input: Vec<Message> = open.iter().map(|id| Message::tool(*id, text(step.size))).collect();
         let supersedes = match step.act {

@@ -131,7 +131,7 @@ impl Talk {
     async fn open(&self) -> Vec<String> {
         let mut view = View::default();
         view.extend(&self.storage.store.conversation(&self.id).messages().await.unwrap());
-        view.open().ids().map(str::to_owned).collect()
+        view.open().ids().map(|id| id.as_str().to_owned()).collect()
     }
 
     fn call(&mut self, input: Vec<Message>) -> tests::TypedCall {
