@@ -41,8 +41,8 @@ pub struct Compaction {
     pub version: CompactionVersion,
     /// The positions and the summary.
     pub cut: Cut,
-    /// The cut that this one replaced, if it is known. A turn that began under it ends under it, so that its prompts stay
-    /// prefixes of each other.
+    /// The cut that this one replaced, if it is known. A turn that began under it ends under it, so that its prompts
+    /// stay prefixes of each other.
     pub replaced: Option<Cut>,
 }
 
@@ -102,8 +102,8 @@ pub struct Cut {
     /// The [recalled messages](crate::Exchange::recalled) of an exchange before this position are left out of prompts.
     #[serde(default, skip_serializing_if = "is_first")]
     pub recalled_from: Seq,
-    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to a prompt or
-    /// an origin.
+    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to a
+    /// prompt or an origin.
     #[serde(default, skip_serializing_if = "is_first")]
     pub reasoning_from: Seq,
     /// The text that is sent in place of the exchanges before the window.
@@ -150,7 +150,8 @@ impl std::fmt::Debug for Summary {
 }
 
 impl Cut {
-    /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning are left out.
+    /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning are
+    /// left out.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
         let (recalled_from, reasoning_from) = (Seq::FIRST, Seq::FIRST);

@@ -15,8 +15,8 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of them are
-/// in one [dialect](crate::Dialect).
+/// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of
+/// them are in one [dialect](crate::Dialect).
 ///
 /// An exchange is written whole or not at all, and never changed afterwards. Trimming and summarizing write
 /// [compactions](crate::Compaction) next to the log.
@@ -113,8 +113,8 @@ impl Exchange {
         &self.messages[self.messages.len().saturating_sub(self.reply_len)..]
     }
 
-    /// Reads the messages in this dialect, if they were stored in a dialect that this crate does not have. All clones of
-    /// the messages share the result.
+    /// Reads the messages in this dialect, if they were stored in a dialect that this crate does not have. All clones
+    /// of the messages share the result.
     ///
     /// # Errors
     ///

@@ -35,8 +35,8 @@ impl Provenance {
         Self { renderer, head, prompt, cut, origin }
     }
 
-    /// Returns this value for a copy of the log that begins at `first`, or `None` if the copy lacks exchanges. The digests
-    /// of a copy of the whole log are still right.
+    /// Returns this value for a copy of the log that begins at `first`, or `None` if the copy lacks exchanges. The
+    /// digests of a copy of the whole log are still right.
     pub(crate) fn moved_back(self, first: Seq) -> Option<Self> {
         (first == Seq::FIRST).then_some(self)
     }

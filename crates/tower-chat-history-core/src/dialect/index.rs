@@ -5,16 +5,17 @@ use std::ops::Range;
 use super::{CallId, ToolCall};
 use crate::{memory::block, role::Role};
 
-/// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in one
-/// pass, once.
+/// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in
+/// one pass, once.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Index {
-    /// Who speaks. A dialect maps its own terms to these roles: [`Role::Assistant`] is every element of the model's reply
-    /// (text, reasoning, calls), [`Role::Tool`] is an element with nothing but results, and an element of an unknown
-    /// kind has [`Role::Other`].
+    /// Who speaks. A dialect maps its own terms to these roles: [`Role::Assistant`] is every element of the model's
+    /// reply (text, reasoning, calls), [`Role::Tool`] is an element with nothing but results, and an element of an
+    /// unknown kind has [`Role::Other`].
     pub role: Role,
-    /// The calls that wait for a result after this message, in order. Calls that the provider executes itself do not wait.
+    /// The calls that wait for a result after this message, in order. Calls that the provider executes itself do not
+    /// wait.
     pub opens: Box<[ToolCall]>,
     /// The ids of the calls that this message answers, in order.
     pub answers: Box<[CallId]>,
@@ -48,7 +49,8 @@ pub enum Closes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// A part of the message is valid only after the prompt that it was made under: the same head, and the same messages.
+    /// A part of the message is valid only after the prompt that it was made under: the same head, and the same
+    /// messages.
     pub to_prefix: bool,
     /// A part of the message can be read only by the [origin](crate::Origin) that made it.
     pub to_origin: bool,

@@ -28,16 +28,16 @@ use crate::{
 /// A conversation is stored in the format of the API with which it is held, byte for byte. A dialect reads such
 /// messages, and writes the few that history adds to a prompt. It never translates them into another format.
 ///
-/// A [`Message`] is one element of the list that the API takes: a chat message, or an item that is no message. Everything
-/// that decides about a prompt reads the message's [`Index`].
+/// A [`Message`] is one element of the list that the API takes: a chat message, or an item that is no message.
+/// Everything that decides about a prompt reads the message's [`Index`].
 ///
 /// All methods are pure: the same message always leads to the same result. Otherwise prompts would not begin with the
 /// earlier ones, and every call would pay for its whole prompt.
 ///
 /// A dialect is used as `&'static dyn Dialect`, so implement the trait for a type without fields. Implement
 /// [`name`](Self::name), [`index`](Self::index), [`parts`](Self::parts), [`compose`](Self::compose),
-/// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in which a
-/// message has at most one result, and in which nothing is bound.
+/// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in
+/// which a message has at most one result, and in which nothing is bound.
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Returns the name, which is stored with every exchange and must never change: 1 to 64 bytes of visible ASCII.
     fn name(&self) -> &'static str;
@@ -61,8 +61,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// between [spaces](Space).
     fn abandoned(&self, call: &CallId) -> String;
 
-    /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears` returns
-    /// `true`. Returns `None` if there are none.
+    /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears`
+    /// returns `true`. Returns `None` if there are none.
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String>;
 
     /// Returns the JSON of the message with only the results of these calls, or `None` if nothing is left. `kept` is

@@ -18,7 +18,8 @@ pub enum Part<'a> {
     Refusal(Cow<'a, str>),
     /// Readable reasoning of the model.
     Reasoning(Cow<'a, str>),
-    /// Data that only the provider can read, such as a signature or encrypted reasoning. The value is its size in bytes.
+    /// Data that only the provider can read, such as a signature or encrypted reasoning. The value is its size in
+    /// bytes.
     Sealed(usize),
     /// A call that waits for a result.
     Call(&'a ToolCall),

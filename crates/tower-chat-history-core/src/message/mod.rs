@@ -32,8 +32,8 @@ use crate::{
 /// Everything in the JSON is preserved: unknown fields, unknown content parts, the order of keys, the spelling of
 /// numbers. [`json`](Self::json) returns exactly the bytes that [`from_json`](Self::from_json) was given (without
 /// surrounding white space), and `Serialize` writes the same bytes. An [index](Self::index) has the properties that
-/// history needs: the role, the tool calls, and the calls that a result answers. Arguments of tool calls are opaque text,
-/// even if they are not JSON.
+/// history needs: the role, the tool calls, and the calls that a result answers. Arguments of tool calls are opaque
+/// text, even if they are not JSON.
 ///
 /// The constructors make messages of [chat completions](ChatCompletions), except [`in_dialect`](Self::in_dialect) and
 /// [`compose`](Self::compose).
@@ -98,8 +98,8 @@ impl Message {
         Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
     }
 
-    /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the dialect
-    /// allows no system message within a list, the result is a user message.
+    /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
+    /// dialect allows no system message within a list, the result is a user message.
     ///
     /// # Errors
     ///
@@ -208,8 +208,8 @@ impl Message {
         Ok(())
     }
 
-    /// Returns the properties that history needs. As long as the [dialect](Self::dialect) is not known, they are those of
-    /// a message in an unknown role.
+    /// Returns the properties that history needs. As long as the [dialect](Self::dialect) is not known, they are
+    /// those of a message in an unknown role.
     #[must_use]
     pub fn index(&self) -> &Index {
         match self.0.indexed.get() {
@@ -218,8 +218,8 @@ impl Message {
         }
     }
 
-    /// Calls `visit` with each part of the message, in order. Does nothing as long as the [dialect](Self::dialect) is not
-    /// known.
+    /// Calls `visit` with each part of the message, in order. Does nothing as long as the [dialect](Self::dialect) is
+    /// not known.
     pub fn parts<'m>(&'m self, visit: &mut dyn FnMut(Part<'m>)) {
         if let Some(dialect) = self.dialect() {
             dialect.parts(self, visit);
@@ -287,8 +287,8 @@ impl Message {
         !self.answers().is_empty()
     }
 
-    /// Returns `true` if the message says nothing. In chat completions, this is an assistant message that has no text, no
-    /// parts, no refusal, no audio and no calls.
+    /// Returns `true` if the message says nothing. In chat completions, this is an assistant message that has no
+    /// text, no parts, no refusal, no audio and no calls.
     ///
     /// Providers refuse such a message when it is sent back to them.
     #[must_use]
@@ -346,8 +346,8 @@ impl Message {
         self.changed(|dialect| dialect.answering(self, kept))
     }
 
-    /// Returns this message with `placeholder` in place of the text of the results for which `clears` returns `true`, or
-    /// `None` if there are none.
+    /// Returns this message with `placeholder` in place of the text of the results for which `clears` returns `true`,
+    /// or `None` if there are none.
     #[must_use]
     pub fn cleared(&self, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<Self> {
         self.changed(|dialect| dialect.cleared(self, clears, placeholder))

@@ -21,8 +21,8 @@ use crate::{
 /// The place of a message in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// The message is not sent, and changes nothing. It says nothing, or it has only results that are late, repeated, or
-    /// answer no call, or it must be [followed](crate::Bound) by an element that is missing.
+    /// The message is not sent, and changes nothing. It says nothing, or it has only results that are late, repeated,
+    /// or answer no call, or it must be [followed](crate::Bound) by an element that is missing.
     Nowhere,
     /// The message is sent.
     Sent {
@@ -250,17 +250,17 @@ impl Rounds {
 }
 
 impl Message {
-    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then do
-    /// not influence which calls are open after it. In chat completions, all messages close them, except tool results and
-    /// [blank replies](Self::is_blank_reply).
+    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it
+    /// then do not influence which calls are open after it. In chat completions, all messages close them, except tool
+    /// results and [blank replies](Self::is_blank_reply).
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
         self.index().closes == Closes::Always
     }
 }
 
-/// Returns `true` if one of the messages after an element of a reply is its next element. Messages that say nothing are not
-/// sent, so they do not count.
+/// Returns `true` if one of the messages after an element of a reply is its next element. Messages that say nothing
+/// are not sent, so they do not count.
 fn is_followed(rest: &[Message]) -> bool {
     let next = rest.iter().find(|message| !message.is_blank_reply());
     next.is_some_and(|next| next.is_reply() || matches!(next.role(), Role::Other(_)))

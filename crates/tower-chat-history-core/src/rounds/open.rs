@@ -70,8 +70,8 @@ impl OpenCalls {
         self.dialect = message.dialect();
     }
 
-    /// Returns `true` if the id is that of one of the calls, which is then no longer open. Of several calls with the same
-    /// id, the first one is answered.
+    /// Returns `true` if the id is that of one of the calls, which is then no longer open. Of several calls with the
+    /// same id, the first one is answered.
     pub(super) fn answer(&mut self, id: &CallId) -> bool {
         let Some(calls) = &mut self.calls else { return false };
         let Some(&position) = calls.first_open.get(id) else { return false };
@@ -94,8 +94,8 @@ impl OpenCalls {
         message.answers().iter().position(|id| !self.answer(id)).map_or(Ok(()), Err)
     }
 
-    /// Returns `true` if these messages have results, and the results, one after the other, would each answer one of the
-    /// calls.
+    /// Returns `true` if these messages have results, and the results, one after the other, would each answer one of
+    /// the calls.
     #[must_use]
     pub fn are_answered_by(&self, results: &[Message]) -> bool {
         let Some(calls) = &self.calls else { return results.is_empty() };

@@ -68,7 +68,8 @@ pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
 }
 
-/// The cut that a compaction replaced is returned with it, byte for byte, and so it is after an append with a compaction.
+/// The cut that a compaction replaced is returned with it, byte for byte, and so it is after an append with a
+/// compaction.
 pub async fn the_replaced_cut_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;

@@ -64,8 +64,8 @@ fn of_elements(reply_len: usize) -> Exchange {
     Exchange::new(ExchangeId::generate(), ELEMENTS.map(element)).with_reply_len(reply_len)
 }
 
-/// Elements of a dialect that the store does not know are returned byte for byte, with the dialect's name and the length
-/// of the reply. The elements need not be objects.
+/// Elements of a dialect that the store does not know are returned byte for byte, with the dialect's name and the
+/// length of the reply. The elements need not be objects.
 pub async fn elements_of_an_unknown_dialect_come_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();

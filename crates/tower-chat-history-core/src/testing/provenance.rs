@@ -80,8 +80,8 @@ pub async fn a_truncation_removes_provenances_with_their_exchange(fixture: &dyn 
     assert_eq!(chat.window(Load::new()).await.exchanges, log);
 }
 
-/// A prune that erases derived data removes all provenances, because they are made from the removed text. One that keeps
-/// derived data keeps them.
+/// A prune that erases derived data removes all provenances, because they are made from the removed text. One that
+/// keeps derived data keeps them.
 pub async fn an_erasure_removes_provenances(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::PRUNE_DERIVED;
     let prunable = Prunable::new(fixture).await;

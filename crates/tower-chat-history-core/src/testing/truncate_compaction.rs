@@ -115,8 +115,8 @@ pub async fn a_compaction_in_flight_is_gone(fixture: &dyn Fixture) {
     assert_eq!(appended.compaction, Some(CompactOutcome::Kept(before)));
 }
 
-/// The cut that a compaction replaced is treated like the compaction's own: its positions are lowered, and it is removed if
-/// it describes removed exchanges.
+/// The cut that a compaction replaced is treated like the compaction's own: its positions are lowered, and it is
+/// removed if it describes removed exchanges.
 pub async fn the_replaced_cut_is_truncated_too(fixture: &dyn Fixture) {
     let edit = Editable::new(fixture).await;
     let chat = &edit.chat;

@@ -15,8 +15,8 @@ use crate::{
     role::Role,
 };
 
-/// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was already
-/// sent.
+/// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was
+/// already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
 
 /// The chat-completions format: messages with a `role`, whose calls and results have ids in one space.
