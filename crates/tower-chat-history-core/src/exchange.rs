@@ -5,10 +5,9 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    dialect::{Dialect, DialectName},
     exchange_id::ExchangeId,
     memory::{block, shared},
-    message::{Message, MessageError},
+    message::{Dialect, DialectName, Message, MessageError},
     provenance::Provenance,
     recalled::Recalled,
     seq::Seq,

@@ -55,7 +55,6 @@ mod causes;
 mod compaction;
 mod conversation;
 mod conversation_id;
-mod dialect;
 mod digest;
 mod exchange;
 mod exchange_id;
@@ -92,14 +91,13 @@ pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
-    dialect::{
-        Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-        Media, Part, Space, ToolCall,
-    },
     digest::Digest,
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
-    message::{Message, MessageError},
+    message::{
+        Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
+        Media, Message, MessageError, Part, Space, ToolCall,
+    },
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},
     recalled::{Citation, Recalled},

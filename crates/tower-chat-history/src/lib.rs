@@ -84,6 +84,7 @@ mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
 pub mod completion;
+pub mod dialect;
 mod discard;
 pub mod engine;
 pub mod error;

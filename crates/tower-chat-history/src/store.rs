@@ -17,9 +17,9 @@ pub use tower_chat_history_core::{
     Attachments, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
     Conversation, ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect,
     ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit,
-    LoadLimitError, Loaded, Message, MessageError, NewestRound, Page, PageBack, Profile, ProfileError, Prune, PruneTo,
-    Pruned, Recalled, Recorded, Revision, RevisionError, Role, Seq, StoreError, Summary, Timestamp, TokenCounts,
-    ToolCall, Truncate, Truncated, Usage, Window,
+    LoadLimitError, Loaded, Message, MessageError, NewestRound, Origin, Page, PageBack, Positions, Profile,
+    ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Revision, RevisionError, Role, Seq,
+    StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 #[doc(inline)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, Message,
     adapt::nested,
-    store::{Compaction, Cut, Profile, Revision, TokenCounts, Usage},
+    store::{Compaction, CompactionVersion, Cut, Profile, Revision, TokenCounts, Usage},
 };
 
 use super::{
@@ -83,6 +83,10 @@ fn records_are_read_and_written() {
             assert_eq!(Exchange::decode(&record).unwrap(), exchange);
         }
     }
+}
+
+fn decode_compaction(record: &str) -> Result<Compaction, tower_chat_history_core::backend::RecordError> {
+    Compaction::decode(CompactionVersion::NONE, record)
 }
 
 fn invalid_records_are_refused() {

@@ -13,10 +13,9 @@ use serde_json::value::RawValue;
 
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
-    dialect::{self, DialectName},
     exchange::{Exchange, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
-    message::Message,
+    message::{self, DialectName, Message},
     provenance::Provenance,
     recalled::{Citation, Recalled},
     seq::Seq,
@@ -203,7 +202,7 @@ fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
 
 /// Returns the message with this JSON. It has no index if the dialect is unknown.
 fn message(name: &DialectName, json: Box<RawValue>) -> Result<Message, serde_json::Error> {
-    match dialect::known(name) {
+    match message::dialect::known(name) {
         Some(dialect) => Message::from_raw_in(dialect, json).map_err(serde_json::Error::custom),
         None => Ok(Message::unread(json)),
     }

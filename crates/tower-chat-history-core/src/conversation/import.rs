@@ -2,9 +2,8 @@
 
 use super::{Conversation, settle};
 use crate::{
-    dialect::ForeignShape,
     exchange::Recorded,
-    message::Message,
+    message::{ForeignShape, Message},
     split::{Tail, exchanges},
     store::{Append, Expect, HistoryStore, StoreError},
 };

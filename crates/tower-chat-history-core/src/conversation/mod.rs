@@ -11,9 +11,8 @@ use std::fmt;
 pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
     conversation_id::ConversationId,
-    dialect::ToolCall,
     exchange::Recorded,
-    message::Message,
+    message::{Message, ToolCall},
     revision::Revision,
     rounds::NewestRound,
     seq::Seq,

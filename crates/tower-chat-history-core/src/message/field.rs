@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use super::dialect::sound_calls;
 use super::{Message, MessageError};
-use crate::dialect::sound_calls;
 
 impl Message {
     /// Returns this message with the field `name` set to `value`, which is JSON. An existing field of that name is

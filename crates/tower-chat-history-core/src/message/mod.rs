@@ -1,6 +1,7 @@
 //! Messages: verbatim JSON with an index that is built once.
 
 mod counted;
+pub(crate) mod dialect;
 mod field;
 mod memory;
 #[cfg(test)]
@@ -15,16 +16,15 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use self::counted::Counted;
-use crate::{
-    dialect::{
-        Bound, CallId, ChatCompletions, Closes, Dialect, Index, Part, ToolCall, plain_index, plain_json, tool_index,
-        tool_json,
-    },
-    digest::Digest,
-    nested,
-    role::Role,
+pub use self::dialect::{
+    Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
+    Media, Part, Space, ToolCall,
 };
+use self::{
+    counted::Counted,
+    dialect::{plain_index, plain_json, tool_index, tool_json},
+};
+use crate::{digest::Digest, nested, role::Role};
 
 /// One element of a conversation, stored as the JSON it was created from: a chat message, or an element of another
 /// [dialect](Dialect).

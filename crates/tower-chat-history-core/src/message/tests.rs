@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::dialect::ToolCall;
 use super::*;
-use crate::dialect::ToolCall;
 
 #[test]
 fn constructors_index_what_parsing_would() {

@@ -11,9 +11,8 @@ use std::mem;
 
 pub use self::{newest::NewestRound, open::OpenCalls};
 use crate::{
-    dialect::{CallId, Closes, Index},
     exchange::Exchange,
-    message::Message,
+    message::{CallId, Closes, Index, Message},
     role::Role,
     seq::Seq,
 };

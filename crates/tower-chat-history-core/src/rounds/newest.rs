@@ -4,9 +4,8 @@ use std::slice;
 
 use super::{OpenCalls, Placed, Rounds, with_rest};
 use crate::{
-    dialect::{CallId, ToolCall},
     exchange::Recorded,
-    message::Message,
+    message::{CallId, Message, ToolCall},
     seq::Seq,
 };
 

@@ -2,10 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::{
-    dialect::{CallId, Dialect},
-    message::Message,
-};
+use crate::message::{CallId, Dialect, Message};
 
 /// The calls of one reply that have no result yet, in order.
 ///

@@ -2,10 +2,9 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    dialect::{CallId, Dialect, Index, Part},
     exchange::Exchange,
     exchange_id::ExchangeId,
-    message::{Message, MessageError},
+    message::{CallId, Dialect, Index, Message, MessageError, Part},
     recalled::{Citation, Recalled},
     role::Role,
     seq::Seq,

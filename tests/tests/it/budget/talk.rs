@@ -8,7 +8,9 @@ use std::{
 use proptest::prelude::*;
 use tests::check;
 use tokio::{sync::oneshot, task::JoinHandle};
-use tower_chat_history::{BoxError, ConversationId, HistoryStoreExt as _, Message, store::Profile, view::View};
+use tower_chat_history::{
+    BoxError, ConversationId, HistoryStoreExt as _, Message, dialect::CallId, store::Profile, view::View,
+};
 
 use super::{
     call_spec::{ALL_INTEGRATIONS, CallSpec, Integration, Mode, tool},
@@ -86,7 +88,7 @@ impl Talk {
     fn spec(&self, step: &Step, integration: Integration, log: &[Message]) -> CallSpec {
         let mut view = View::default();
         view.extend(log);
-        let mut open: Vec<&str> = view.open().ids().map(|id| id.as_str()).collect();
+        let mut open: Vec<&str> = view.open().ids().map(CallId::as_str).collect();
         open.reverse();
         let mut input: Vec<Message> = open.iter().map(|id| Message::tool(*id, text(step.size))).collect();
         let supersedes = match step.act {

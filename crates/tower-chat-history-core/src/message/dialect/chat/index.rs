@@ -9,9 +9,9 @@ use serde::{
 use serde_json::value::RawValue;
 
 use crate::{
-    dialect::{CallId, Closes, Index, Space, ToolCall, index::ChatFields},
     lossy::{self, Lossy},
     message::MessageError,
+    message::dialect::{CallId, Closes, Index, Space, ToolCall, index::ChatFields},
     role::Role,
 };
 

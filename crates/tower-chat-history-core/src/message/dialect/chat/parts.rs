@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::Content;
 use crate::{
-    dialect::{CallId, Media, Part},
     lossy::Lossy,
     message::Message,
+    message::dialect::{CallId, Media, Part},
 };
 
 /// Visits the name, the content, the rare fields of a reply, and the calls.

@@ -1,0 +1,14 @@
+//! Dialects: the message formats of providers' APIs.
+//!
+//! A conversation is stored in the format of the API with which it is held. Most programs need nothing of this module,
+//! because they use [`ChatCompletions`].
+//!
+//! | to | use |
+//! |---|---|
+//! | read the parts of messages in any format | [`Message::parts`](crate::Message::parts), [`Part`] |
+//! | support another format | [`Dialect`] |
+
+#[doc(inline)]
+pub use tower_chat_history_core::{
+    Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, Part, Space,
+};
