@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
-    Recorded, Seq, Window,
+    Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Seq,
+    Window,
     backend::{Scan, WindowScan},
 };
 

@@ -106,7 +106,8 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         };
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
         let (mut open, asked) = (newest.open().clone(), newest.asked());
-        let unexpected = results.iter().position(|result| result.answers().is_empty() || open.answer_all(result).is_err());
+        let unexpected =
+            results.iter().position(|result| result.answers().is_empty() || open.answer_all(result).is_err());
         // If there is no conversation, no call is open.
         let (None, Some(window)) = (unexpected, window) else {
             let position = unexpected.unwrap_or_default();

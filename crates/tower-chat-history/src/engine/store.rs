@@ -4,8 +4,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
-    HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError, Timestamp,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
+    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError,
+    Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
