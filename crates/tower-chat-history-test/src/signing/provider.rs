@@ -54,7 +54,6 @@ pub struct SignedCounts {
 impl SignedCounts {
     /// Returns the share of the reasoning that was kept, from 0 to 1. It is 1 if there was none.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // The counts are small.
     pub fn share_kept(self) -> f64 {
         match self.sent + self.missing {
             0 => 1.0,
