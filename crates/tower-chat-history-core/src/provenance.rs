@@ -71,10 +71,13 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// The origin of which nothing is known.
+    pub const UNKNOWN: Self = Self { provider: None, route: None, account: None, model: None };
+
     /// Creates the origin of which nothing is known.
     #[must_use]
-    pub fn unknown() -> Self {
-        Self::default()
+    pub const fn unknown() -> Self {
+        Self::UNKNOWN
     }
 
     /// Sets the provider. The default is `None`.

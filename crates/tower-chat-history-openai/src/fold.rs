@@ -141,7 +141,7 @@ mod tests {
         assert!(!folded(1, &chunks[..3]).is_complete());
         assert!(folded(1, &chunks[..4]).is_complete());
         let reply = folded(1, &chunks).reply();
-        assert_eq!(reply.message.unwrap().json(), r#"{"role":"assistant","content":"Hello"}"#);
+        assert_eq!(reply.message().unwrap().json(), r#"{"role":"assistant","content":"Hello"}"#);
         assert_eq!((reply.finish_reason.as_deref(), reply.usage), (Some("length"), Some(Usage::new(5, 2))));
     }
 
@@ -163,7 +163,7 @@ mod tests {
                 stop(0, "tool_calls"),
             ],
         );
-        let message = fold.reply().message.unwrap();
+        let message = fold.reply().message().cloned().unwrap();
         let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
         assert_eq!(calls, [("x", "f", "{\"a\":1}"), ("y", "g", "{}")]);
         assert!(message.json().contains(r#""content":null"#));
@@ -176,7 +176,7 @@ mod tests {
             delta(0, &json!({"tool_calls": [call]}))
         };
         let fold = folded(1, &[call("x", "1"), call("y", "{"), call("", "}"), call("y", "."), stop(0, "tool_calls")]);
-        let message = fold.reply().message.unwrap();
+        let message = fold.reply().message().cloned().unwrap();
         let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.arguments())).collect();
         assert_eq!(calls, [("x", "1"), ("y", "{}.")]);
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_refusal_is_a_reply() {
         let reply = folded(1, &[delta(0, &json!({"refusal": "No."})), stop(0, "stop")]).reply();
-        assert_eq!(reply.message.unwrap().json(), r#"{"role":"assistant","content":null,"refusal":"No."}"#);
+        assert_eq!(reply.message().unwrap().json(), r#"{"role":"assistant","content":null,"refusal":"No."}"#);
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         assert!(!folded(2, &chunks[..3]).is_complete());
         let fold = folded(2, &chunks);
         assert!(fold.is_complete());
-        assert_eq!(fold.reply().message.unwrap().text(), "a");
+        assert_eq!(fold.reply().message().unwrap().text(), "a");
     }
 
     #[test]
@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(folded(1, std::slice::from_ref(&call)).partial(), None);
         let partial = folded(1, &[delta(0, &json!({"content": "Let me"})), call]).partial().unwrap();
         assert!(partial.incomplete);
-        assert_eq!(partial.message.unwrap().json(), r#"{"role":"assistant","content":"Let me"}"#);
+        assert_eq!(partial.message().unwrap().json(), r#"{"role":"assistant","content":"Let me"}"#);
     }
 }

@@ -7,7 +7,7 @@ use tower_chat_history::{BoxError, Message, Reply, store::Usage};
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
     let mut reply = Reply::default();
     if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {
-        reply.message = Some(Message::from_serialize(&choice.message)?);
+        reply.messages = vec![Message::from_serialize(&choice.message)?];
         reply.finish_reason = choice.finish_reason.as_ref().and_then(finish_reason);
     }
     reply.model = Some(response.model.clone());
@@ -51,7 +51,7 @@ mod tests {
             ..CreateChatCompletionResponse::default()
         };
         let reply = reply(&response).unwrap();
-        assert_eq!(reply.message.unwrap().text(), "first");
+        assert_eq!(reply.message().unwrap().text(), "first");
         assert_eq!(reply.finish_reason.as_deref(), Some("content_filter"));
         assert_eq!((reply.model.as_deref(), reply.usage), (Some("m"), Some(Usage::new(7, 2))));
     }

@@ -3,17 +3,18 @@
 use tower_chat_history_core::ConversationId;
 
 /// The keys of one conversation, in the order that the scripts use. The first four exist for every conversation. The
-/// fifth exists if an exchange has recalled messages, and the last two if there are attachments.
+/// fifth exists if an exchange has recalled messages, the sixth if one has a provenance, and the last two if there are
+/// attachments.
 ///
 /// The conversation's id is their hash tag, so a Cluster keeps them in one slot. Prefixes and ids contain no braces,
 /// because an id's text is percent-encoded. The hash tag is therefore always the whole id, and no two conversations
 /// share a key.
 #[derive(Clone, Debug)]
-pub(crate) struct Keys(pub(crate) [String; 7]);
+pub(crate) struct Keys(pub(crate) [String; 8]);
 
 impl Keys {
     pub(crate) fn new(prefix: &str, id: &ConversationId) -> Self {
-        let parts = ["", ":log", ":index", ":ids", ":recalled", ":attached", ":bodies"];
+        let parts = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":attached", ":bodies"];
         Self(parts.map(|part| format!("{prefix}{{{id}}}{part}")))
     }
 }

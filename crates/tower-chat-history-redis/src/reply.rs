@@ -4,8 +4,8 @@ use std::vec;
 
 use redis::Value;
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, Incarnation, Profile, Recorded, Revision, Seq,
-    StoreError,
+    Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recorded, Revision, Seq, StoreError,
+    backend::ExchangeRecords,
 };
 
 use crate::{
@@ -107,20 +107,22 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// Reads the exchanges at ascending positions: their records, their index entries, their recalled messages, and the
-    /// sums at the end of a log of length `len`. Records, entries and sums must match.
+    /// Reads the exchanges at ascending positions: their records, their index entries, their recalled messages, their
+    /// provenances, and the sums at the end of a log of length `len`. Records, entries and sums must match.
     pub(crate) fn exchanges(
         &mut self,
         id: &ConversationId,
         positions: impl IntoIterator<Item = u64>,
         len: u64,
     ) -> Result<Vec<Recorded>, StoreError> {
-        let (records, entries, recalled) = (self.list()?, self.list()?, self.list()?);
+        let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
         let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
-        if records.len() != entries.len() {
+        // There are as many provenances as exchanges, or none at all.
+        if records.len() != entries.len() || !(provenances.is_empty() || provenances.len() == records.len()) {
             return Err(UnexpectedReply::error());
         }
         let (mut exchanges, mut recalled) = (Vec::with_capacity(records.len()), recalled.into_iter());
+        let mut provenances = provenances.into_iter();
         let mut last: Option<(u64, Sums)> = None;
         for (seq, (record, entry)) in positions.into_iter().zip(records.into_iter().zip(entries)) {
             let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
@@ -129,7 +131,7 @@ impl Reply {
                 true => Some(recalled.next().ok_or_else(|| Damaged::error(id, seq))?),
                 false => None,
             };
-            let recorded = exchange(id, seq, record, recalled)?;
+            let recorded = exchange(id, seq, record, recalled, provenances.next().unwrap_or(Value::Nil))?;
             let after = entry.after();
             let follows = last.is_none_or(|(before, sums)| match before + 1 == seq {
                 true => sums == entry.before,
@@ -144,11 +146,11 @@ impl Reply {
         Ok(exchanges)
     }
 
-    /// Reads the record of the exchange at a position, and its recalled messages.
+    /// Reads the record of the exchange at a position, its recalled messages and its provenance.
     pub(crate) fn exchange(&mut self, id: &ConversationId, seq: u64) -> Result<Recorded, StoreError> {
         let record = self.next();
         let recalled = self.next();
-        exchange(id, seq, record, Some(recalled))
+        exchange(id, seq, record, Some(recalled), self.next())
     }
 
     /// Reads a list of numbers.
@@ -172,8 +174,14 @@ impl Reply {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Decodes a record, and the value of the recalled messages if there is one.
-fn exchange(id: &ConversationId, seq: u64, record: Value, recalled: Option<Value>) -> Result<Recorded, StoreError> {
+/// Decodes a record, the value of the recalled messages if there is one, and the provenance, which may be nil.
+fn exchange(
+    id: &ConversationId,
+    seq: u64,
+    record: Value,
+    recalled: Option<Value>,
+    provenance: Value,
+) -> Result<Recorded, StoreError> {
     let seq = Seq::new(seq);
     let corrupt = |source: BoxError| StoreError::Corrupt { conversation: id.clone(), seq, source };
     let Value::BulkString(record) = record else { return Err(UnexpectedReply::error()) };
@@ -182,9 +190,17 @@ fn exchange(id: &ConversationId, seq: u64, record: Value, recalled: Option<Value
         Some(_) => return Err(UnexpectedReply::error()),
         None => Vec::new(),
     };
+    let provenance = match provenance {
+        Value::BulkString(value) => Some(value),
+        Value::Nil => None,
+        _ => return Err(UnexpectedReply::error()),
+    };
     let text = std::str::from_utf8(&record).map_err(|error| corrupt(error.into()))?;
     let (cited, recalled) = recalled::from_value(&recalled).map_err(corrupt)?;
-    let exchange = Exchange::decode_with(text, recalled).map_err(|error| corrupt(error.into()))?;
+    let provenance = provenance.as_deref().map(std::str::from_utf8).transpose();
+    let provenance = provenance.map_err(|error| corrupt(error.into()))?;
+    let records = ExchangeRecords { exchange: text, recalled, provenance };
+    let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
     if recalled::first_cited(&exchange) != cited {
         return Err(corrupt(Box::new(Damaged)));
     }
@@ -193,21 +209,23 @@ fn exchange(id: &ConversationId, seq: u64, record: Value, recalled: Option<Value
 
 /// Decodes a compaction from its two fields.
 pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, BoxError> {
-    let cut = Cut::decode(std::str::from_utf8(record)?)?;
+    let mut compaction = Compaction::decode(CompactionVersion::NONE, std::str::from_utf8(record)?)?;
     let positions = std::str::from_utf8(positions)?;
-    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(6).collect();
+    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(7).collect();
     // Scripts use the positions, callers use the record. Both must belong to one compaction.
     match numbers[..] {
-        [version, ref positions @ ..] if *positions == positions_of(&cut) => {
-            Ok(Compaction::new(CompactionVersion::new(version), cut))
+        [version, ref positions @ ..] if *positions == positions_of(&compaction.cut) => {
+            compaction.version = CompactionVersion::new(version);
+            Ok(compaction)
         }
         _ => Err(Box::new(Damaged)),
     }
 }
 
 /// Returns the positions of a cut.
-pub(crate) fn positions_of(cut: &Cut) -> [u64; 5] {
-    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.recalled_from, cut.covers_to()].map(Seq::get)
+pub(crate) fn positions_of(cut: &Cut) -> [u64; 6] {
+    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, .. } = *cut;
+    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, cut.covers_to()].map(Seq::get)
 }
 
 pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: BoxError) -> StoreError {

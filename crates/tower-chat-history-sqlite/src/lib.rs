@@ -34,8 +34,8 @@
 //! - Each append is one transaction: an exchange is stored whole or not at all.
 //! - Several processes on one machine may use the same file.
 //! - A load reads only the rows of its window. Its cost does not depend on the length of the log.
-//! - A call that removes exchanges removes their recalled messages and attachments in the same transaction. (A prune
-//!   removes attachments only if it erases derived data.)
+//! - A call that removes exchanges removes their recalled messages, provenances and attachments in the same
+//!   transaction. (A prune removes attachments only if it erases derived data.)
 //!
 //! # Guide
 //!

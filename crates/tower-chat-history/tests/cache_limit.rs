@@ -152,7 +152,7 @@ async fn touch(cache: &CachedStore<WindowPerId>, id: &ConversationId, after_load
         }
         Use::Compact => {
             let cut = Cut::window_from(Seq::new(window.revision.len()));
-            let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+            let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
             cache.compact(id, INCARNATION, compact).await.unwrap();
         }
     }

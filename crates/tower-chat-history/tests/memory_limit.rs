@@ -61,7 +61,7 @@ const KINDS: &[(&str, Kind)] = &[
         cut.summary = Some(Summary::new("s", Seq::FIRST));
         let profile = Profile::new(format!("profile-{n}")).unwrap();
         let append = exchange([Message::user("x")]);
-        (id(n % 3), append.compact(Compact { profile, replaces: CompactionVersion::NONE, cut }))
+        (id(n % 3), append.compact(Compact::new(profile, CompactionVersion::NONE, cut)))
     }),
     ("large summaries", |n| {
         let mut cut = Cut::default();
@@ -69,7 +69,7 @@ const KINDS: &[(&str, Kind)] = &[
         summary.model = Some("a model".into());
         cut.summary = Some(summary);
         let profile = Profile::new(format!("profile-{n}")).unwrap();
-        (id(n % 3), exchange([]).compact(Compact { profile, replaces: CompactionVersion::NONE, cut }))
+        (id(n % 3), exchange([]).compact(Compact::new(profile, CompactionVersion::NONE, cut)))
     }),
 ];
 

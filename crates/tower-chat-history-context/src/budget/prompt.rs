@@ -46,9 +46,9 @@ impl PromptTokens {
 #[non_exhaustive]
 #[error(
     "the prompt does not fit: head {} + tools {} + response format {} + summary {} + required part of the window {} + \
-     input {} + reply reserve {reply_reserve} exceed the context window of {context_window} tokens: raise the budget's \
+     input {} + reply reserve {reply_reserve} exceed the context window of {context_window} tokens: {}raise the budget's \
      context window, or lower reply_reserve or shrink_reply_to",
-    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input
+    parts.head, parts.tools, parts.response_format, parts.summary, parts.window, parts.input, bound(*turn_is_bound)
 )]
 pub struct DoesNotFit {
     /// The sizes of the parts that have to be sent. If the input answers tool calls, the required part of the window is
@@ -60,4 +60,17 @@ pub struct DoesNotFit {
     pub context_window: u64,
     /// The reply reserve, in tokens of the provider. If it may shrink, this is its smallest size.
     pub reply_reserve: u64,
+    /// True if nothing of the window can be left out, because the turn that the input continues has reasoning that the
+    /// provider [binds](tower_chat_history_core::Bound) to everything before it. Besides the ways in the error's text, a
+    /// lower [low watermark](super::Watermarks) leaves more room when a turn opens, and a new question ends the turn.
+    pub turn_is_bound: bool,
+}
+
+const fn bound(turn_is_bound: bool) -> &'static str {
+    if turn_is_bound {
+        "the turn's reasoning is bound to the whole prompt, so nothing can be left out before the turn ends; start a new \
+         turn, keep more room by a lower low watermark, "
+    } else {
+        ""
+    }
 }

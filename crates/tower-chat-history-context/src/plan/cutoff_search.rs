@@ -166,12 +166,18 @@ impl CutoffSearch<'_> {
 
     /// Returns the error for a call for which no prompt fits.
     pub(super) fn does_not_fit(&self) -> DoesNotFit {
+        self.does_not_fit_at(self.log.most)
+    }
+
+    /// Returns the error for a call whose prompt at these cutoffs does not fit and cannot be smaller.
+    pub(super) fn does_not_fit_at(&self, at: Cutoffs) -> DoesNotFit {
         let Limits { context, prompt, reserve, least_reply, .. } = self.budget.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);
         DoesNotFit {
-            parts: PromptTokens { window: self.sizes.kept(self.log.most).tokens, ..self.budget.parts },
+            parts: PromptTokens { window: self.sizes.kept(at).tokens, ..self.budget.parts },
             context_window: context.min(prompt.saturating_add(reply_reserve)),
             reply_reserve,
+            turn_is_bound: false,
         }
     }
 }

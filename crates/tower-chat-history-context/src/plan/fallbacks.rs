@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::{
         budget::{Limits, Watermark, Watermarks},
-        plan::{History, OnOpenTurn},
+        plan::{Conditions, History, OnOpenTurn},
     };
 
     /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
@@ -96,6 +96,7 @@ mod tests {
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve: None,
             leaves_out_recalled: false,
+            conditions: Conditions::UNKNOWN,
             budget: Some(budget),
         };
         match plan(&input) {

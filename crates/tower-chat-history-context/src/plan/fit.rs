@@ -7,12 +7,13 @@
 //! There is one pair for the prompt of this call, and one that is stored for the next calls. They differ if only this
 //! call is too large, and within a turn, during which the stored start of the window does not move.
 
-use tower_chat_history_core::{Cut, Message, Recorded, Seq};
+use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq};
 
 use super::{
     FitBudget, clearing,
     cutoff_search::CutoffSearch,
     fold::Item,
+    reasoning::{self, Conditions, Reasoning, Rule},
     sizes::{Cutoffs, Size},
     trimming,
     window_index::WindowIndex,
@@ -35,28 +36,51 @@ pub struct Fit {
     pub trimming: Trimming,
     /// True if this call leaves out more than the next calls will.
     pub for_this_call: bool,
+    /// The positions of the cut under which the prompt is sent.
+    pub sent_under: Positions,
+    /// The reasoning that was left out.
+    pub reasoning: Reasoning,
 }
 
-/// Makes the items of these exchanges fit. `cut` is the previous cut. `continues` is the exchange whose calls the input
-/// answers.
-pub(super) fn fit(
-    mut items: Vec<Item>,
-    exchanges: &[Recorded],
-    cut: &Cut,
-    continues: Option<Seq>,
-    budget: &FitBudget<'_>,
-) -> Result<Fit, DoesNotFit> {
+/// The window of a call, before it is made to fit.
+#[derive(Debug)]
+pub(super) struct Window<'a> {
+    pub(super) items: Vec<Item>,
+    pub(super) exchanges: &'a [Recorded],
+    /// The previous cut.
+    pub(super) cut: &'a Cut,
+    /// The exchange whose calls the input answers.
+    pub(super) continues: Option<Seq>,
+    pub(super) summary: Option<&'a Message>,
+    pub(super) conditions: Conditions<'a>,
+}
+
+impl Window<'_> {
+    /// Leaves out the reasoning that is not valid in the prompt under the cut.
+    fn apply_rule(&mut self, log: &WindowIndex) -> Reasoning {
+        let Self { items, exchanges, cut, summary, conditions, .. } = self;
+        Rule { call: *conditions, summary: *summary, exchanges, cut, log }.apply(items)
+    }
+}
+
+/// Makes the window fit.
+pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit, DoesNotFit> {
+    let Window { exchanges, cut, continues, .. } = window;
     let log = WindowIndex::of(exchanges, cut, continues);
     let cost = |message: &Message| (budget.cost)(message);
     let cleared = log.index(cut.cleared_before);
     if let Some(clear) = budget.clear {
-        clearing::apply(&mut items, clear, budget, log.seq(cleared));
+        clearing::apply(&mut window.items, clear, budget, log.seq(cleared));
     }
+    let reasoning = window.apply_rule(&log);
+    let mut items = window.items;
     let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
     let before = search.sizes.kept(log.base);
-    let recalled_from = cut.recalled_from;
-    let mut outcome = Outcome { cut, log: &log, before, cleared, recalled_from, trimming: Trimming::default() };
-    if !search.is_due() {
+    let (recalled_from, reasoning_from, trimming) = (cut.recalled_from, cut.reasoning_from, Trimming::default());
+    let mut outcome = Outcome { cut, log: &log, before, cleared, recalled_from, reasoning_from, reasoning, trimming };
+    let binds_turn = reasoning::binds_turn(&items, &log);
+    // A compaction that is due has to wait until a turn with bound reasoning ends.
+    if !search.is_due() || binds_turn && search.total(log.base) <= search.limit() {
         return Ok(outcome.fit(items, &search, log.base, log.base));
     }
     outcome.trimming.reason = Some(search.reason());
@@ -65,7 +89,14 @@ pub(super) fn fit(
         return Ok(Fit { reply: Some(reply), ..outcome.fit(items, &search, log.base, log.base) });
     }
 
+    if binds_turn {
+        return Err(DoesNotFit { turn_is_bound: true, ..search.does_not_fit_at(log.base) });
+    }
+
     let lasting = search.is_lasting();
+    if outcome.leave_out_reasoning(&mut items, lasting) {
+        search.sizes = log.sizes(&items, cost);
+    }
     if lasting && outcome.leave_out_recalled(&mut items) {
         search.sizes = log.sizes(&items, cost);
         if !search.is_due() {
@@ -123,13 +154,15 @@ impl Fit {
 }
 
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
-pub(super) fn unlimited(items: Vec<Item>, cut: &Cut) -> Fit {
+pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
+    let Window { exchanges, cut, continues, .. } = window;
     let kept = |item: Item| {
         let is_whole = item.round.is_none_or(|round| round.followed >= cut.rounds_start);
         if is_whole { Some(item) } else { item.without_round() }
     };
-    let window = items.into_iter().filter_map(kept).map(|item| item.message).collect();
-    Fit { window, sent_from: cut.window_start, ..Fit::default() }
+    let reasoning = window.apply_rule(&WindowIndex::of(exchanges, cut, continues));
+    let window = window.items.into_iter().filter_map(kept).map(|item| item.message).collect();
+    Fit { window, sent_from: cut.window_start, sent_under: cut.positions(), reasoning, ..Fit::default() }
 }
 
 /// The values from which the outcome of a fit is built.
@@ -143,6 +176,9 @@ struct Outcome<'a> {
     cleared: usize,
     /// The position before which recalled messages are left out in the stored cut.
     recalled_from: Seq,
+    /// The position before which bound reasoning is left out in the stored cut.
+    reasoning_from: Seq,
+    reasoning: Reasoning,
     trimming: Trimming,
 }
 
@@ -161,9 +197,20 @@ impl Outcome<'_> {
         are_left_out
     }
 
+    /// Leaves out all reasoning that is bound to its prompt: any other cut changes the prompt. If the cut lasts, the next
+    /// prompts leave it out, too. Returns `false` if there is none.
+    fn leave_out_reasoning(&mut self, items: &mut Vec<Item>, lasting: bool) -> bool {
+        let left_out = reasoning::leave_out_bound_to_prefix(items);
+        self.reasoning.left_out += left_out;
+        if lasting && self.reasoning.left_out > 0 {
+            self.reasoning_from = self.log.seq(self.log.len);
+        }
+        left_out > 0
+    }
+
     /// Builds the fit from the cutoffs that are stored, and the cutoffs of the prompt.
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
-        let Self { cut, log, before, cleared, recalled_from, mut trimming } = *self;
+        let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter_map(|item| item.kept(window, rounds));
         let window = window.map(|item| item.message).collect();
@@ -177,7 +224,12 @@ impl Outcome<'_> {
         if cleared > log.index(cut.cleared_before) {
             next.cleared_before = log.seq(cleared);
         }
-        next.recalled_from = recalled_from;
+        (next.recalled_from, next.reasoning_from) = (recalled_from, reasoning_from);
+        let mut sent_under = next.positions();
+        if sent != stored {
+            sent_under.window_start = sent_under.window_start.max(log.seq(sent.window));
+            sent_under.rounds_start = sent_under.rounds_start.max(log.seq(sent.rounds));
+        }
         let after = search.sizes.kept(sent);
         Fit {
             window,
@@ -188,6 +240,8 @@ impl Outcome<'_> {
             evicted: before.less(after),
             trimming,
             for_this_call: sent != stored,
+            sent_under,
+            reasoning,
         }
     }
 }

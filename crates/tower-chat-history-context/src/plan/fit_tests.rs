@@ -6,7 +6,7 @@ use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
 };
 
-use super::{FitBudget, FitError, History, Plan, PlanInput, plan_once as plan};
+use super::{Conditions, FitBudget, FitError, History, Plan, PlanInput, plan_once as plan};
 use crate::{
     budget::{
         ClearResults, ContextBudget, Importance, KeepFirst, Limits, PromptTokens, TrimTurn, Trimmer, Watermark,
@@ -185,6 +185,7 @@ impl Policy {
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve,
             leaves_out_recalled: false,
+            conditions: Conditions::UNKNOWN,
             budget,
         };
         if recall_reserve.is_some() { super::plan(&call) } else { plan(&call) }
@@ -295,7 +296,8 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, leaves_out_recalled: false, budget: None };
+                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, leaves_out_recalled: false,
+            conditions: Conditions::UNKNOWN, budget: None };
                 let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }

@@ -17,6 +17,8 @@ pub(super) struct Item {
     pub(super) rest: Option<Message>,
     /// True for the recalled messages of its exchange.
     pub(super) is_recalled: bool,
+    /// True for the elements of its exchange's reply.
+    pub(super) is_reply: bool,
 }
 
 /// The positions of a round.
@@ -51,7 +53,14 @@ impl Item {
             return Some(self);
         }
         let message = self.rest?;
-        Some(Self { message, round: None, rest: None, seq: self.seq, is_recalled: self.is_recalled })
+        Some(Self {
+            message,
+            round: None,
+            rest: None,
+            seq: self.seq,
+            is_recalled: self.is_recalled,
+            is_reply: self.is_reply,
+        })
     }
 }
 
@@ -73,6 +82,7 @@ struct Origin {
     seq: Seq,
     round: Option<usize>,
     is_recalled: bool,
+    is_reply: bool,
 }
 
 /// A message that was added to the view, or the end of an exchange.
@@ -81,6 +91,7 @@ struct Added {
     /// The position of its exchange.
     seq: Seq,
     source: Source,
+    is_reply: bool,
     /// True for the elements of a reply with calls.
     is_of_round: bool,
 }
@@ -102,8 +113,9 @@ impl Folded {
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
         let reply_start = exchange.messages.len() - exchange.reply().len();
         view.push_exchange_with(exchange, recalled, |view, before, source| {
-            let is_of_round = asks && matches!(source, Source::Log(index) if index >= reply_start);
-            note_origins(view, before, Added { seq: *seq, source, is_of_round }, origins, rounds);
+            let is_reply = matches!(source, Source::Log(index) if index >= reply_start);
+            let added = Added { seq: *seq, source, is_reply, is_of_round: asks && is_reply };
+            note_origins(view, before, added, origins, rounds);
         });
         // Even if no message was pushed, an earlier exchange may have given way.
         self.note_end(*seq);
@@ -113,7 +125,7 @@ impl Folded {
     /// Notes that earlier messages may have been removed.
     fn note_end(&mut self, seq: Seq) {
         let len = self.view.messages().len();
-        let end = Added { seq, source: Source::Log(usize::MAX), is_of_round: false };
+        let end = Added { seq, source: Source::Log(usize::MAX), is_reply: false, is_of_round: false };
         note_origins(&self.view, len, end, &mut self.origins, &mut self.rounds);
     }
 
@@ -143,7 +155,7 @@ impl Folded {
     pub(super) fn close(&mut self) {
         self.view.close();
         let (seq, round) = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
-        let origin = Origin { seq, round, is_recalled: false };
+        let origin = Origin { seq, round, is_recalled: false, is_reply: false };
         self.origins.resize(self.view.messages().len(), origin);
     }
 
@@ -151,10 +163,10 @@ impl Folded {
         let Self { view, origins, rounds, next } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_messages().into_iter().zip(origins);
-        let item = |(message, Origin { seq, round: at, is_recalled }): (Message, Origin)| {
+        let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
             let round = at.and_then(round);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
-            Item { message, seq, round, rest, is_recalled }
+            Item { message, seq, round, rest, is_recalled, is_reply }
         };
         items.map(item).collect()
     }
@@ -171,7 +183,7 @@ fn rest_of(message: &Message) -> Option<Message> {
 /// Notes the origins of the messages from index `before` on: a message, and before it the substitutes for the results of
 /// the calls that it closes.
 fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Origin>, rounds: &mut Vec<Round>) {
-    let Added { seq, source, is_of_round } = added;
+    let Added { seq, source, is_reply, is_of_round } = added;
     if origins.len() > before {
         origins.truncate(before);
         let newest = origins.last().and_then(|origin| origin.round);
@@ -182,7 +194,7 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
     }
     let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
     let newest = |rounds: &Vec<Round>| rounds.len().checked_sub(1);
-    let of_newest = Origin { seq, round: newest(rounds), is_recalled: false };
+    let of_newest = Origin { seq, round: newest(rounds), is_recalled: false, is_reply: false };
     origins.extend(substitutes.iter().map(|_| of_newest));
 
     let has_results = !message.answers().is_empty();
@@ -200,7 +212,7 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
         rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
     }
     let round = answered.or(newest(rounds).filter(|_| asks));
-    origins.push(Origin { seq, round, is_recalled: source == Source::Recalled });
+    origins.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
 }
 
 /// Returns `true` if the message at index `at` of the view is one more element of the reply with the newest calls: the

@@ -13,6 +13,7 @@ mod grown;
 mod history;
 mod input;
 mod load_limit;
+mod reasoning;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
@@ -30,6 +31,7 @@ pub use self::{
     grown::GrownWindow,
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
+    reasoning::{Conditions, RENDERER, Reasoning, provenance},
     sizes::Size,
     window_index::can_start_window,
 };
@@ -78,6 +80,8 @@ pub struct PlanInput<'a> {
     pub recall_reserve: Option<u64>,
     /// True if the recalled messages of all earlier exchanges are left out.
     pub leaves_out_recalled: bool,
+    /// The conditions on which the validity of reasoning depends.
+    pub conditions: Conditions<'a>,
     /// The budget, if there is one. Its [`summary`](crate::budget::PromptTokens::summary) is the room that is reserved
     /// for a summary.
     pub budget: Option<FitBudget<'a>>,
@@ -122,10 +126,14 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     if let Some(budget) = &mut budget {
         budget.parts.recalled = recall_reserve.filter(|_| begins_within).unwrap_or(0);
     }
+    let planned = fit::Window { items, exchanges, cut: &cut, continues, summary, conditions: call.conditions };
     let mut fit = match &budget {
-        Some(budget) => fit::fit(items, exchanges, &cut, continues, budget)?,
-        None => fit::unlimited(items, &cut),
+        Some(budget) => fit::fit(planned, budget)?,
+        None => fit::unlimited(planned),
     };
+    if summary.is_none() {
+        fit.sent_under.covers_to = Seq::FIRST;
+    }
     if let Some(budget) = &budget {
         fit.keep_reply(budget);
     }
@@ -166,7 +174,10 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
         return None;
     }
     let watermarks = budget.watermarks.as_if_due();
-    let fit = fit::fit(folded.into_items(), exchanges, &cut, None, &FitBudget { watermarks, ..*budget }).ok()?;
+    // The reasoning of the next prompt is not known yet. Without it, the sizes are the smallest possible ones.
+    let (items, conditions) = (folded.into_items(), Conditions::UNKNOWN);
+    let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
+    let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)
 }
 
@@ -199,6 +210,7 @@ mod tests {
             on_open_turn,
             recall_reserve: None,
             leaves_out_recalled: false,
+            conditions: Conditions::UNKNOWN,
             budget: None,
         }
     }

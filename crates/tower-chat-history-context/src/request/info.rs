@@ -1,6 +1,6 @@
 //! The parts of a request other than its new messages.
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Digest, Message};
 
 /// The parts of a request, other than its new messages, that count for the [budget](crate::budget) or that spans
 /// report. Adapters set the fields. By default, all of them are unknown or empty.
@@ -32,8 +32,27 @@ pub struct RequestInfo {
 impl RequestInfo {
     /// Creates a value in which all parts are unknown or empty.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self {
+            model: None,
+            provider: None,
+            head: Vec::new(),
+            tools: None,
+            response_format: None,
+            max_output: None,
+            max_output_is_fixed: false,
+            temperature: None,
+            top_p: None,
+        }
+    }
+
+    /// Returns the digest of the head, the tools and the response format: the parts of a request that providers put before
+    /// its messages.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let part = |json: &Option<String>| Digest::of(json.as_deref().unwrap_or_default().as_bytes());
+        let head = self.head.iter().fold(Digest::default(), |digest, message| digest.then(message.digest()));
+        head.then(part(&self.tools)).then(part(&self.response_format))
     }
 }
 

@@ -4,7 +4,7 @@ use tower_chat_history_core::{LoadLimit, Message, Recorded};
 
 use crate::{
     budget::{Limits, PromptTokens, Watermark, Watermarks},
-    plan::{FitBudget, FitError, History, OnOpenTurn, PlanInput, plan},
+    plan::{Conditions, FitBudget, FitError, History, OnOpenTurn, PlanInput, plan},
     request::{InputMode, RequestMessages},
     tokens::{TokenCounter, tokens_of},
 };
@@ -66,6 +66,7 @@ where
         on_open_turn: OnOpenTurn::Supersede,
         recall_reserve: None,
         leaves_out_recalled: false,
+        conditions: Conditions::UNKNOWN,
         budget: Some(budget),
     })?;
     Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())

@@ -110,6 +110,7 @@ impl Compact {
 }
 
 /// The outcome of storing a compaction.
+#[allow(clippy::large_enum_variant)] // A value lives only as long as a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactOutcome {
     /// This call stored it, under this version.

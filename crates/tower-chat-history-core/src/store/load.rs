@@ -129,6 +129,7 @@ impl Default for LoadLimit {
 pub struct LoadLimitError;
 
 /// A store's answer to a [`Load`].
+#[allow(clippy::large_enum_variant)] // A value lives only as long as a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loaded {
     /// There is no such conversation.

@@ -31,7 +31,7 @@ fn call(index: u32, mut call: Value) -> Value {
 }
 
 fn calls(fold: &SseFold) -> Vec<[String; 3]> {
-    let message = fold.reply().message.unwrap();
+    let message = fold.reply().message().cloned().unwrap();
     let calls = message.tool_calls().iter();
     calls.map(|call| [call.id(), call.name(), call.arguments()].map(str::to_owned)).collect()
 }
@@ -48,7 +48,7 @@ fn text_is_complete_at_its_finish_reason_and_usage_still_comes() {
     assert!(!folded(1, &chunks[..3]).is_complete());
     assert!(folded(1, &chunks[..4]).is_complete());
     let reply = folded(1, &chunks).reply();
-    assert_eq!(reply.message.unwrap().json(), r#"{"role":"assistant","content":"Hello"}"#);
+    assert_eq!(reply.message().unwrap().json(), r#"{"role":"assistant","content":"Hello"}"#);
     assert_eq!((reply.finish_reason.as_deref(), reply.usage), (Some("length"), Some(Usage::new(5, 2))));
     assert_eq!(reply.model.as_deref(), Some("m"));
 }
@@ -65,7 +65,7 @@ fn unknown_fields_are_kept() {
         ],
     );
     let expected = r#"{"role":"assistant","content":"a","reasoning_content":"let me","cache":{"ttl":1.5}}"#;
-    assert_eq!(fold.reply().message.unwrap().json(), expected);
+    assert_eq!(fold.reply().message().unwrap().json(), expected);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn parallel_calls_of_any_kind_are_joined_by_index() {
         ],
     );
     assert_eq!(calls(&fold), [["x", "f", "{\"a\":1}"], ["y", "g", "free text"]]);
-    let json = fold.reply().message.unwrap();
+    let json = fold.reply().message().cloned().unwrap();
     let json: Value = serde_json::from_str(json.json()).unwrap();
     assert_eq!(json["tool_calls"][0]["extra_content"], json!({"sig": "s"}));
     assert_eq!((&json["tool_calls"][0]["type"], &json["content"]), (&json!("function"), &Value::Null));
@@ -104,7 +104,7 @@ fn several_choices_are_complete_together_and_the_first_is_kept() {
     assert!(!folded(2, &chunks[..3]).is_complete());
     let fold = folded(2, &chunks);
     assert!(fold.is_complete());
-    assert_eq!(fold.reply().message.unwrap().text(), "a");
+    assert_eq!(fold.reply().message().unwrap().text(), "a");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_partial_reply_has_text_and_no_incomplete_calls() {
     assert_eq!(folded(1, std::slice::from_ref(&call)).partial(), None);
     assert_eq!(folded(1, &[delta(0, &json!({"content": ""}))]).partial(), None);
     let partial = folded(1, &[delta(0, &json!({"content": "Let me"})), call]).partial().unwrap();
-    assert_eq!(partial.message.unwrap().json(), r#"{"role":"assistant","content":"Let me"}"#);
+    assert_eq!(partial.message().unwrap().json(), r#"{"role":"assistant","content":"Let me"}"#);
 }
 
 proptest! {
@@ -148,7 +148,7 @@ proptest! {
         let held: Vec<bool> = flows.map(|flow| flow == Flow::Hold).collect();
         prop_assert_eq!(held.iter().filter(|held| **held).count(), 1, "only the piece that completes the stream is held");
         prop_assert!(fold.is_complete());
-        let message = fold.reply().message.unwrap();
+        let message = fold.reply().message().cloned().unwrap();
         prop_assert_eq!(message.text().into_owned(), pieces.concat());
     }
 }

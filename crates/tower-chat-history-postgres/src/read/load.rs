@@ -66,11 +66,11 @@ impl Batchable for LoadRequest {
 }
 
 /// The columns of a conversation's row in addition to those in `rows`. Pages have the first two as well.
-pub(super) const FROM: usize = 12;
-pub(super) const TO: usize = 13;
-const RECORDED: usize = 14;
-const COMPACTION: usize = 15;
-const POSITIONS: usize = 16;
+pub(super) const FROM: usize = 13;
+pub(super) const TO: usize = 14;
+const RECORDED: usize = 15;
+const COMPACTION: usize = 16;
+const POSITIONS: usize = 17;
 const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.

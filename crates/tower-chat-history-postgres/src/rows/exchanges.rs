@@ -2,7 +2,7 @@
 
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, Exchange, Recorded, Seq, StoreError};
+use tower_chat_history_core::{ConversationId, Recorded, Seq, StoreError, backend::ExchangeRecords};
 
 use super::{Damaged, Head, corrupt, count, first_cited, stored};
 use crate::error::PostgresError;
@@ -19,6 +19,7 @@ mod column {
     pub(super) const BYTES: usize = 4;
     pub(super) const RECALLED_FIRST: usize = 5;
     pub(super) const RECALLED: usize = 6;
+    pub(super) const PROVENANCE: usize = 7;
 }
 
 /// Decodes the exchanges at these positions of the log, which are in ascending order. The rows may be in any order.
@@ -56,9 +57,12 @@ fn decode(
         // The log has no gaps: another program removed the missing row.
         let row = rows.next().filter(|row| row.try_get::<_, i64>(column::SEQ).is_ok_and(|seq| count(seq) == expected));
         let row = row.ok_or_else(|| corrupt(Damaged::Missing.into()))?;
-        let (body, recalled) = (row.try_get(column::BODY), row.try_get(column::RECALLED));
-        let exchange = Exchange::decode_with(body.map_err(unreadable)?, recalled.map_err(unreadable)?);
-        let exchange = exchange.map_err(|error| corrupt(error.into()))?;
+        let records = ExchangeRecords {
+            exchange: row.try_get(column::BODY).map_err(unreadable)?,
+            recalled: row.try_get(column::RECALLED).map_err(unreadable)?,
+            provenance: row.try_get(column::PROVENANCE).map_err(unreadable)?,
+        };
+        let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
         if row.try_get::<_, &str>(column::ID).map_err(unreadable)? != exchange.id.as_str() {
             return Err(corrupt(Damaged::OtherExchange.into()));
         }

@@ -150,18 +150,23 @@ pub(crate) fn compaction(
     body: &str,
 ) -> Result<Compaction, StoreError> {
     let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };
-    let cut = Cut::decode(body).map_err(|error| corrupt(error.into()))?;
-    let version = compaction_version(version).ok_or_else(|| corrupt(Damaged::CompactionVersion.into()))?;
-    if positions != positions_of(&cut) {
+    // A record that cannot be read is reported before an invalid version.
+    let number = compaction_version(version);
+    let compaction = Compaction::decode(number.unwrap_or_default(), body).map_err(|error| corrupt(error.into()))?;
+    if number.is_none() {
+        return Err(corrupt(Damaged::CompactionVersion.into()));
+    }
+    if positions != positions_of(&compaction.cut) {
         return Err(corrupt(Damaged::OtherCompaction.into()));
     }
-    cut.check(None, len, |_| true).map_err(|error| corrupt(error.into()))?;
-    Ok(Compaction::new(version, cut))
+    compaction.cut.check(None, len, |_| true).map_err(|error| corrupt(error.into()))?;
+    Ok(compaction)
 }
 
 /// Returns the positions of a cut in the order of their columns.
-pub(crate) fn positions_of(cut: &Cut) -> [i64; 5] {
-    [cut.window_start, cut.rounds_start, cut.cleared_before, cut.recalled_from, cut.covers_to()]
+pub(crate) fn positions_of(cut: &Cut) -> [i64; 6] {
+    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, .. } = *cut;
+    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, cut.covers_to()]
         .map(|seq| stored(seq.get()))
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Changes {
     pub(crate) erase_attachments: Change,
     /// Removes the recalled messages that cite an exchange before a position.
     pub(crate) erase_recalled: Change,
+    /// Removes the provenances of the exchanges from a position on.
+    pub(crate) erase_provenances: Change,
     pub(crate) remove_conversation: Change,
     pub(crate) set_compaction: Change,
     pub(crate) set_first: Change,
@@ -72,11 +74,18 @@ impl Changes {
                 "e.conversation = $1 and e.seq >= $2 and e.recalled_first < $2",
                 "ll",
             ),
+            erase_provenances: Change::of_all(
+                schema,
+                ["update", exchanges, " set provenance = null"],
+                "e.conversation = $1 and e.seq >= $2 and e.provenance is not null",
+                "ll",
+            ),
             remove_conversation: one("delete from @.conversation c where c.id = $1", "l"),
             set_compaction: one(
                 "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
-                 recalled_from = $7, covers_to = $8, call = $9, body = $10 where conversation = $1 and profile = $2",
-                "ltllllllut",
+                 recalled_from = $7, reasoning_from = $8, covers_to = $9, call = $10, body = $11 \
+                 where conversation = $1 and profile = $2",
+                "ltlllllllut",
             ),
             set_first: one("update @.conversation set first = $2 where id = $1", "ll"),
             set_incarnation: one(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, ConversationId, Expect, Recalled, Revision, Seq, StoreError,
+    Append, Appended, CompactOutcome, ConversationId, Expect, Provenance, Recalled, Revision, Seq, StoreError,
 };
 use uuid::Uuid;
 
@@ -55,8 +55,10 @@ async fn once(
 ) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = append.exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
+    let provenance = append.exchange.provenance.as_ref().map(Provenance::encode);
+    let provenance = provenance.transpose().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
-    let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, cut, name };
+    let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, provenance, cut, name };
     let rows = query_batched(database, queue, request, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
@@ -67,6 +69,7 @@ pub(crate) struct AppendRequest {
     append: Append,
     body: String,
     recalled: Option<String>,
+    provenance: Option<String>,
     cut: Option<CutParameters>,
     name: Uuid,
 }
@@ -79,8 +82,9 @@ impl Batchable for AppendRequest {
     }
 
     fn is_small(&self) -> bool {
-        let recalled = self.recalled.as_ref().map_or(0, String::len);
-        self.body.len() + recalled + self.cut.as_ref().map_or(0, |cut| cut.body.len()) <= MAX_BATCHED_BYTES
+        let texts = [self.recalled.as_ref(), self.provenance.as_ref(), self.cut.as_ref().map(|cut| &cut.body)];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        self.body.len() + texts <= MAX_BATCHED_BYTES
     }
 
     fn parameters(&self) -> Vec<Parameter<'_>> {
@@ -101,12 +105,14 @@ impl Batchable for AppendRequest {
             Box::new(self.body.as_str()),
             Box::new(exchange.recalled.as_ref().and_then(first_cited)),
             Box::new(self.recalled.as_deref()),
+            Box::new(self.provenance.as_deref()),
             Box::new(cut.map(|cut| cut.profile.as_str())),
             Box::new(cut.map(|cut| cut.replaces)),
             Box::new(cut.map(|cut| cut.window)),
             Box::new(cut.map(|cut| cut.rounds)),
             Box::new(cut.map(|cut| cut.cleared)),
             Box::new(cut.map(|cut| cut.recalled_from)),
+            Box::new(cut.map(|cut| cut.reasoning_from)),
             Box::new(cut.map(|cut| cut.covers)),
             Box::new(cut.map(|cut| cut.body.as_str())),
         ]

@@ -20,21 +20,26 @@ pub(super) struct CutParameters {
     pub(super) rounds: i64,
     pub(super) cleared: i64,
     pub(super) recalled_from: i64,
+    pub(super) reasoning_from: i64,
     pub(super) covers: i64,
     pub(super) body: String,
 }
 
 impl CutParameters {
-    pub(super) fn new(Compact { profile, replaces, cut }: &Compact) -> Result<Self, StoreError> {
+    pub(super) fn new(compact: &Compact) -> Result<Self, StoreError> {
+        let cut = &compact.cut;
+        // The version is not in the record.
+        let record = compact.stored_as(CompactionVersion::NONE);
         Ok(Self {
-            profile: profile.clone(),
-            replaces: stored(replaces.get()),
+            profile: compact.profile.clone(),
+            replaces: stored(compact.replaces.get()),
             window: stored(cut.window_start.get()),
             rounds: stored(cut.rounds_start.get()),
             cleared: stored(cut.cleared_before.get()),
             recalled_from: stored(cut.recalled_from.get()),
+            reasoning_from: stored(cut.reasoning_from.get()),
             covers: stored(cut.covers_to().get()),
-            body: cut.encode().map_err(StoreError::backend)?,
+            body: record.encode().map_err(StoreError::backend)?,
         })
     }
 }
@@ -60,6 +65,7 @@ pub(crate) async fn compact(
                 &cut.rounds,
                 &cut.cleared,
                 &cut.recalled_from,
+                &cut.reasoning_from,
                 &cut.covers,
                 &cut.body,
             ],

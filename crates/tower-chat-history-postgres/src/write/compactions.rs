@@ -1,7 +1,7 @@
 //! Rewriting the compactions of a conversation.
 
 use tokio_postgres::types::ToSql;
-use tower_chat_history_core::{Compact, Compaction, Cut, Incarnation, Profile};
+use tower_chat_history_core::{Compact, Compaction, Incarnation, Profile};
 
 use super::compact::CutParameters;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) async fn rewrite(
     for row in transaction.query(&call.sql.compactions, &[&log.id]).await? {
         let (name, version, body): (String, i64, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let version = rows::compaction_version(version);
-        let stored = version.and_then(|version| Some(Compaction::new(version, Cut::decode(&body).ok()?)));
+        let stored = version.and_then(|version| Compaction::decode(version, &body).ok());
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
             (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,
             _ => transaction.change(&call.sql.change.remove_compaction, &[&log.id, &name]).await?,
@@ -38,12 +38,12 @@ async fn replace(
     compaction: Compaction,
 ) -> Result<(), Failure> {
     let version = stored(compaction.version.get());
-    let compact = Compact { profile, replaces: compaction.version, cut: compaction.cut };
+    let compact = Compact::new(profile, compaction.version, compaction.cut).replacing(compaction.replaced);
     let cut = CutParameters::new(&compact)?;
     // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());
     let profile = compact.profile.as_str();
-    let parameters: [&(dyn ToSql + Sync); 10] = [
+    let parameters: [&(dyn ToSql + Sync); 11] = [
         &log.id,
         &profile,
         &version,
@@ -51,6 +51,7 @@ async fn replace(
         &cut.rounds,
         &cut.cleared,
         &cut.recalled_from,
+        &cut.reasoning_from,
         &cut.covers,
         &name,
         &cut.body,

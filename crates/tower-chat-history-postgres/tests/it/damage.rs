@@ -134,7 +134,7 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
     for start in [6, 7, 99] {
         let change = format!(
             "delete from chat_history.compaction; insert into chat_history.compaction \
-             select id, 'default', 1, {start}, 0, 0, 0, 0, gen_random_uuid(), \
+             select id, 'default', 1, {start}, 0, 0, 0, 0, 0, gen_random_uuid(), \
                 '{{\"v\":1,\"window_start\":{start},\"rounds_start\":0,\"cleared_before\":0}}' \
              from chat_history.conversation where key = 'test/damaged'"
         );
@@ -154,9 +154,10 @@ async fn a_damaged_compaction_prevents_no_append() {
         format!("window_start = 99, rounds_start = 99, {}", record(99, 99)),
         format!("rounds_start = 99, {}", record(2, 99)),
         format!("recalled_from = 99, {}", record(2, 2).replace("}'", ",\"recalled_from\":99}'")),
+        format!("reasoning_from = 99, {}", record(2, 2).replace("}'", ",\"reasoning_from\":99}'")),
         "rounds_start = 5, body = 'secret'".to_owned(),
     ];
-    for column in ["window_start", "rounds_start", "cleared_before", "recalled_from", "covers_to"] {
+    for column in ["window_start", "rounds_start", "cleared_before", "recalled_from", "reasoning_from", "covers_to"] {
         damages.extend([5, 99, i64::MAX - 1, i64::MAX].map(|position| format!("{column} = {position}")));
     }
     for damage in damages {

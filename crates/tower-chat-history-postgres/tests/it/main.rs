@@ -14,6 +14,7 @@ mod late;
 mod limits;
 mod no_text;
 mod opening;
+mod provenance;
 mod proxy;
 mod recalled;
 mod refused;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         limits::tests(),
         opening::tests(),
         no_text::tests(),
+        provenance::tests(),
         recalled::tests(),
         refused::tests(),
         rules::tests(),

@@ -28,6 +28,7 @@ impl Numbers {
         cut.rounds_start = Seq::new(self.below(len + 2));
         cut.cleared_before = Seq::new(self.below(len + 2));
         cut.recalled_from = Seq::new(self.below(len + 2));
+        cut.reasoning_from = Seq::new(self.below(len + 2));
         if self.below(2) == 0 {
             cut.summary = Some(Summary::new("s", Seq::new(self.below(len + 2))));
         }
@@ -62,7 +63,7 @@ async fn compactions_are_accepted_as_in_the_memory_store() {
                 exchange = exchange.continuing(Seq::new(len - 1));
             }
             let replaces = CompactionVersion::new(if numbers.below(8) == 0 { version + 1 } else { version });
-            let compact = Compact { profile: Profile::default(), replaces, cut: numbers.cut(len) };
+            let compact = Compact::new(Profile::default(), replaces, numbers.cut(len));
             let found = if len > 0 && numbers.below(2) == 0 {
                 let found = ours.compact(&id, incarnation(&ours, &id).await, compact.clone()).await;
                 let expected = memory.compact(&id, incarnation(&memory, &id).await, compact).await;

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore, Load,
-    Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
+    Profile, Provenance, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -137,6 +137,7 @@ async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history
     say(store, id, "one").await;
     let mut second = exchange("two");
     second.recalled = Some(Recalled::new("one", vec![Citation::new(Seq::FIRST, 0..1)]));
+    second.provenance = Some(Provenance::default());
     store.append(id, Append::new(Expect::AnyOrCreate, second)).await.unwrap();
     let incarnation = say(store, id, "three").await.revision.incarnation();
     let none = CompactionVersion::NONE;
@@ -144,7 +145,7 @@ async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history
     summarized.summary = Some(Summary::new("one and two", Seq::new(2)));
     for (profile, cut) in [(Profile::default(), Cut::window_from(Seq::FIRST)), (Profile::new("s").unwrap(), summarized)]
     {
-        store.compact(id, incarnation, Compact { profile, replaces: none, cut }).await.unwrap();
+        store.compact(id, incarnation, Compact::new(profile, none, cut)).await.unwrap();
     }
     let put = [attachment("a", 0..1, b"first"), attachment("a", 1..3, b"last")];
     store.attach(id, incarnation, &[], &put).await.unwrap();

@@ -43,7 +43,7 @@ pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
 
 /// Returns a compaction of the default profile.
 pub(crate) fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
-    Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(window_start)) }
+    Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
 }
 
 /// Returns an attachment to the exchanges of a range.

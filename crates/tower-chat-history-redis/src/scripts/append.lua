@@ -1,9 +1,10 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
--- of this call, milliseconds to live, its recalled messages or '', and optionally a compaction (`cut_at`).
-local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown =
-  unpack(ARGV, 1, 13)
-local CUT = 14
+-- of this call, milliseconds to live, its recalled messages or '', its provenance or '', and optionally a compaction
+-- (`cut_at`).
+local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made =
+  unpack(ARGV, 1, 14)
+local CUT = 15
 local profile = ARGV[CUT]
 local self = find(profile or '')
 local at = self and self.n or 0
@@ -75,7 +76,7 @@ if not self then
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, u = 0, a = 0, g = 0}
+    r = 0, u = 0, a = 0, g = 0, o = 0}
 end
 local flags = opens
 if shown ~= '' then
@@ -83,6 +84,12 @@ if shown ~= '' then
     damaged(self.f)
   end
   flags, self.r = opens + 2, self.r + 1
+end
+if made ~= '' then
+  if self.o == 0 and redis.call('HLEN', provenances) > 0 then
+    damaged(self.f)
+  end
+  self.o = self.o + 1
 end
 local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
@@ -94,6 +101,9 @@ demand('HSET', meta, '', '')
 if shown ~= '' then
   demand('HSET', recalled, '', '')
 end
+if made ~= '' then
+  demand('HSET', provenances, '', '')
+end
 if ttl ~= '' then
   local now = redis.call('TIME')
   expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
@@ -103,6 +113,9 @@ if expires or expired then
   keys = {meta, log, index, ids}
   if self.r > 0 then
     keys[#keys + 1] = recalled
+  end
+  if self.o > 0 then
+    keys[#keys + 1] = provenances
   end
   if self.a > 0 then
     keys[#keys + 1] = attached
@@ -129,6 +142,9 @@ redis.call('RPUSH', index, entry)
 redis.call('HSET', ids, id, at)
 if shown ~= '' then
   redis.call('HSET', recalled, at, shown)
+end
+if made ~= '' then
+  redis.call('HSET', provenances, at, made)
 end
 self.n = at + 1
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens

@@ -14,7 +14,7 @@ if exchange ~= '' then
     if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then
       shown = recalled_at(self, at)
     end
-    return {'recorded', at, redis.call('LINDEX', log, at - self.b), shown}
+    return {'recorded', at, redis.call('LINDEX', log, at - self.b), shown, provenances_of(self, at, 1)[1] or false}
   end
 end
 
@@ -22,6 +22,7 @@ if self.i == incarnation and self.n == tonumber(version) and self.f == tonumber(
   and string.sub(self.v or '0 ', 1, #known_cut + 1) == known_cut .. ' ' then
   -- No element of the lists is returned here, so it is enough that the lists exist.
   local keys = {log, index, ids, self.r > 0 and recalled or nil}
+  keys[#keys + 1] = self.o > 0 and provenances or nil
   if redis.call('EXISTS', unpack(keys)) < #keys then
     damaged(self.f)
   end

@@ -20,12 +20,21 @@ macro_rules! script {
     };
 }
 
-pub(crate) static LOAD: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "load.lua", "log.lua", "fitting.lua", "window.lua");
+pub(crate) static LOAD: LazyLock<Script> = script!(
+    "master.lua",
+    "state.lua",
+    "recalled.lua",
+    "shown.lua",
+    "provenance.lua",
+    "load.lua",
+    "log.lua",
+    "fitting.lua",
+    "window.lua"
+);
 pub(crate) static READ: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "log.lua", "read.lua");
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "read.lua");
 pub(crate) static PICK: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "log.lua", "pick.lua");
+    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "pick.lua");
 pub(crate) static APPEND: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "append.lua");
 pub(crate) static COMPACT: LazyLock<Script> =

@@ -9,7 +9,7 @@ whole(self)
 if incarnation ~= '' and (self.i ~= incarnation or self.f ~= tonumber(first)) then
   return {'changed'}
 end
-local found, records, entries, values, size, at = {}, {}, {}, {}, 0, 4
+local found, records, entries, values, made, size, at = {}, {}, {}, {}, {}, 0, 4
 while at <= #ARGV do
   local seq = tonumber(ARGV[at])
   if seq >= self.f and seq < self.n then
@@ -19,15 +19,17 @@ while at <= #ARGV do
       damaged(seq)
     end
     local value = self.r > 0 and has_recalled(entry) and recalled_at(self, seq)
-    size = size + own + (value and #value or 0)
+    local made_after = provenances_of(self, seq, 1)[1]
+    size = size + own + (value and #value or 0) + (made_after and #made_after or 0)
     if #found > 0 and size > most then
       break
     end
     found[#found + 1], records[#records + 1] = seq, redis.call('LINDEX', log, seq - self.b)
     entries[#entries + 1] = entry
     values[#values + 1] = value or nil
+    made[#made + 1] = made_after
   end
   at = at + 1
 end
-return {'picked', self.i, self.n, self.f, at - 4, found, records, entries, values, self.messages, self.bytes,
+return {'picked', self.i, self.n, self.f, at - 4, found, records, entries, values, made, self.messages, self.bytes,
   self.openings}

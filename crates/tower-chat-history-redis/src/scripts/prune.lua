@@ -44,6 +44,7 @@ if rewrites then
   local begin = digits_of(first)
   gone = attachments_where(self, function(start) return start < begin end)
   demand_detach()
+  demand('UNLINK', provenances)
 end
 if rewrites or removed > 0 then
   demand('HDEL', meta, '')
@@ -52,6 +53,10 @@ end
 if rewrites then
   begin_incarnation(self, fresh, 7)
   detach(self, gone)
+  if self.o > 0 then
+    redis.call('UNLINK', provenances)
+    self.o = 0
+  end
   if self.r > 0 then
     -- From now on no call returns recalled messages that cite a removed exchange. They are removed in small steps.
     self.e, self.w, self.u = first, first, self.n

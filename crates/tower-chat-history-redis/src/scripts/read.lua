@@ -24,22 +24,20 @@ while to < last and not full do
     to = to + 1
   end
 end
-local values, size = {}, 0
-if self.r > 0 then
-  -- Recalled messages do not count against the limit, but their own size ends a page as well.
+local values, made, size = {}, provenances_of(self, from, #found), 0
+if self.r > 0 or self.o > 0 then
+  -- Recalled messages and provenances do not count against the limit, but their own size ends a page as well.
   for at, entry in ipairs(found) do
-    if has_recalled(entry) then
-      local value = recalled_at(self, from + at - 1)
-      size = size + #value
-      if at > 1 and size > most_bytes then
-        to = from + at - 1
-        break
-      end
-      values[#values + 1] = value
+    local value = self.r > 0 and has_recalled(entry) and recalled_at(self, from + at - 1)
+    size = size + (value and #value or 0) + (made[at] and #made[at] or 0)
+    if at > 1 and size > most_bytes then
+      to = from + at - 1
+      break
     end
+    values[#values + 1] = value or nil
   end
   for at = #found, to - from + 1, -1 do
-    found[at] = nil
+    found[at], made[at] = nil, nil
   end
 end
 local records = {}
@@ -47,4 +45,4 @@ if to > from then
   records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
 end
 -- The form is that of `window.lua`.
-return {'page', self.i, self.n, self.f, from, records, found, values, self.messages, self.bytes, self.openings}
+return {'page', self.i, self.n, self.f, from, records, found, values, made, self.messages, self.bytes, self.openings}

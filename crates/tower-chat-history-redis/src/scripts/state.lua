@@ -1,13 +1,14 @@
 -- Shared by all scripts: the keys of a conversation, and its state.
 --
--- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled covers call" and
---   c: the cut; p the last prune: its call name (16 bytes) and the number of exchanges that it removed
+-- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled reasoning covers
+--   call" and c: the cuts; p the last prune: its call name (16 bytes) and the number of exchanges that it removed
 -- - log, a list: the records of the exchanges
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
 -- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
+-- - provenances, a hash: position -> provenance, for the elements that have one (see `provenance.lua`)
 -- - attached, a sorted set, and bodies, a hash: the attachments (see `attached.lua`)
-local meta, log, index, ids, recalled, attached, bodies = unpack(KEYS)
+local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KEYS)
 
 -- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation, which has the same place in every layout
@@ -19,11 +20,12 @@ local meta, log, index, ids, recalled, attached, bodies = unpack(KEYS)
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before
--- u, and have been removed from those before w); a, the number of attachments; and g, the number of their changes.
+-- u, and have been removed from those before w); a, the number of attachments; g, the number of their changes; and o,
+-- the number of fields of the hash of provenances.
 --
 -- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
 -- the state.
-local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68, '>I6I6I6I6I6I6', 36
+local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68, '>I6I6I6I6I6I6I6', 42
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
@@ -61,11 +63,11 @@ local function find(profile)
   end
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
   local self = {v = m[2], t = 0, i = '', n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, u = 0, a = 0, g = 0}
+    r = 0, u = 0, a = 0, g = 0, o = 0}
   layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings =
     struct.unpack(STATE, state)
   if size > STATE_SIZE then
-    self.r, self.e, self.w, self.u, self.a, self.g = struct.unpack(MORE, state, STATE_SIZE + 1)
+    self.r, self.e, self.w, self.u, self.a, self.g, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
   if self.b > self.f or self.f >= self.n or self.u > 0 and (self.w > self.u or self.u > self.n) then
     damaged(0)
@@ -77,8 +79,8 @@ end
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
     self.bytes, self.openings)
-  if self.r > 0 or self.u > 0 or self.g > 0 then
-    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g)
+  if self.r > 0 or self.u > 0 or self.g > 0 or self.o > 0 then
+    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g, self.o)
   end
   return numbers .. digits(numbers)
 end
@@ -90,7 +92,8 @@ local function whole(self)
   if redis.call('LLEN', log) ~= held or redis.call('LLEN', index) ~= held or redis.call('HLEN', ids) ~= held then
     damaged(self.f)
   end
-  if self.r > 0 and redis.call('HLEN', recalled) ~= self.r then
+  if self.r > 0 and redis.call('HLEN', recalled) ~= self.r
+    or self.o > 0 and redis.call('HLEN', provenances) ~= self.o then
     damaged(self.f)
   end
 end
@@ -108,8 +111,7 @@ local function recorded(self, id)
   return at
 end
 
--- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, covers,
--- call.
+-- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, reasoning, covers, call.
 local function positions(v)
-  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
+  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
 end

@@ -19,6 +19,7 @@ local function demand_sweep()
   demand('HSET', meta, 's', '')
   demand('HGET', recalled, '')
   demand('HDEL', recalled, '')
+  demand('HDEL', provenances, '')
   demand('LSET', index, '0', '')
 end
 
@@ -31,14 +32,17 @@ local function sweep(self, budget)
     self.r = self.r - redis.call('HDEL', recalled, seq)
   end
   local function forget(seq, from, to)
-    local names = {}
+    local names, seqs = {}, {}
     for at, entry in ipairs(redis.call('LRANGE', index, from, to)) do
-      names[#names + 1] = string.sub(entry, ID)
+      names[at], seqs[at] = string.sub(entry, ID), seq + at - 1
       if has_recalled(entry) then
         forget_recalled(seq + at - 1)
       end
     end
     redis.call('HDEL', ids, unpack(names))
+    if self.o > 0 then
+      self.o = self.o - redis.call('HDEL', provenances, unpack(seqs))
+    end
   end
   local tail = math.min(self.x, budget)
   if tail > 0 then

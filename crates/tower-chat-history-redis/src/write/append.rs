@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Provenance, Seq, StoreError,
 };
 
 use super::{compact, sweep::sweep};
@@ -42,6 +42,8 @@ async fn once(
 ) -> Result<Appended, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
+    let provenance = append.exchange.provenance.as_ref().map(Provenance::encode).transpose();
+    let provenance = provenance.map_err(StoreError::backend)?.unwrap_or_default();
     let (word, incarnation, version) = match append.expect {
         Expect::Absent => ("absent", None, String::new()),
         Expect::Exactly(revision) => ("exactly", Some(revision.incarnation()), revision.version().to_string()),
@@ -63,7 +65,7 @@ async fn once(
         Some(time) => call.number(millis(time)),
         None => call.text(""),
     };
-    let call = call.text(&recalled);
+    let call = call.text(&recalled).text(&provenance);
     let call = match &append.compact {
         Some(compact) => compact::add_to(call, compact)?,
         None => call,
@@ -90,7 +92,7 @@ async fn once(
             Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
         }
         "longest" => Err(StoreError::backend(LogFull)),
-        "full" => Err(reply.full(body.len() + recalled.len())?),
+        "full" => Err(reply.full(body.len() + recalled.len() + provenance.len())?),
         _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
     }
 }

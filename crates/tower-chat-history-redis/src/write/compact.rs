@@ -1,7 +1,7 @@
 //! Storing a compaction.
 
 use tower_chat_history_core::{
-    Compact, CompactOutcome, ConversationId, Cut, Incarnation, Profile, Seq, StoreError, Summary,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Seq, StoreError, Summary,
 };
 
 use crate::{
@@ -35,11 +35,13 @@ pub(crate) async fn compact(
 /// Adds a compaction to a script's arguments.
 pub(super) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
     let cut = &compact.cut;
-    let [window, rounds, cleared, recalled, covers] = positions_of(cut);
+    let [window, rounds, cleared, recalled, reasoning, covers] = positions_of(cut);
     let covers_window = if cut.covers_to() > cut.window_start { "1" } else { "0" };
     let call = call.text(compact.profile.as_str()).owned(compact.replaces.get().to_string());
-    let call = call.number(window).number(rounds).number(cleared).number(recalled).number(covers);
-    Ok(call.text(covers_window).owned(cut.encode().map_err(StoreError::backend)?))
+    let call = call.number(window).number(rounds).number(cleared).number(recalled).number(reasoning).number(covers);
+    // The version is not in the record.
+    let record = compact.stored_as(CompactionVersion::NONE).encode().map_err(StoreError::backend)?;
+    Ok(call.text(covers_window).owned(record))
 }
 
 /// Reads the outcome of a compaction.
@@ -72,7 +74,8 @@ fn broken_rule(reply: &mut Reply, id: &ConversationId, compact: &Compact) -> Res
     let mut position = || reply.number().map(Seq::new);
     let mut stored = Cut::window_from(position()?);
     (stored.rounds_start, stored.cleared_before, stored.recalled_from) = (position()?, position()?, position()?);
-    let covers = position()?;
+    let (reasoning, covers) = (position()?, position()?);
+    stored.reasoning_from = reasoning;
     if covers > Seq::FIRST {
         stored.summary = Some(Summary::new("", covers));
     }

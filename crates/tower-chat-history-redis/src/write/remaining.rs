@@ -38,10 +38,9 @@ impl RemainingCompactions {
             let Some(compaction) = reply::compaction(&positions, &record).ok().as_ref().and_then(&stays) else {
                 continue;
             };
-            let [window, rounds, cleared, recalled, covers] = positions_of(&compaction.cut);
-            let version = compaction.version.get();
-            let positions = format!("{version} {window} {rounds} {cleared} {recalled} {covers} {}", call_name());
-            let record = compaction.cut.encode().map_err(StoreError::backend)?;
+            let numbers = positions_of(&compaction.cut).map(|position| position.to_string()).join(" ");
+            let positions = format!("{} {numbers} {}", compaction.version.get(), call_name());
+            let record = compaction.encode().map_err(StoreError::backend)?;
             remaining.fields.push([profile, positions, record]);
         }
         Ok(remaining)

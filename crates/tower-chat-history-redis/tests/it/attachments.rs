@@ -12,7 +12,7 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
 use crate::support::{
-    OPTIONAL_PARTS, TestServer, attach, attached, attachment, conversation, key, name, recall, say, window,
+    OPTIONAL_PARTS, TestServer, attach, attached, attachment, conversation, key, make, name, recall, say, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -260,10 +260,11 @@ async fn nothing_remains_of_removed_attachments() {
     let incarnation = window(&store, &id).await.revision.incarnation();
     store.attach(&id, incarnation, &[put[1].key(), put[2].key()], &[]).await.unwrap();
     recall(&store, &id, "shown", &[]).await;
+    make(&store, &id, "p").await;
     attach(&store, &id, &put[1..2]).await;
     let exist = |test: &mut TestServer| OPTIONAL_PARTS.map(|part| test.run::<u64>(&["EXISTS", &key(&id, part)]));
-    assert_eq!(exist(&mut test), [1, 1, 1]);
+    assert_eq!(exist(&mut test), [1; 4]);
     store.conversation(&id).truncate(Seq::new(1)).await.unwrap();
-    assert_eq!(exist(&mut test), [0; 3], "a truncation of the whole log removes all keys");
+    assert_eq!(exist(&mut test), [0; 4], "a truncation of the whole log removes all keys");
     assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
 }

@@ -32,7 +32,7 @@ async fn a_turn_is_one_command_for_the_load_and_one_for_the_append() {
     test.run::<()>(&["CONFIG", "RESETSTAT"]);
     test.store.load(&id, Load::new()).await.unwrap();
     let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let appended = test.store.append(&id, append("three").compact(compact)).await.unwrap();
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))));
     assert_eq!((test.calls("evalsha"), test.calls("eval")), (2, 0));
@@ -49,7 +49,7 @@ async fn summarized() -> (TestServer, ConversationId) {
     }
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("s".repeat(100_000), Seq::new(1)));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let incarnation = window(&test.store, &id).await.revision.incarnation();
     test.store.compact(&id, incarnation, compact).await.unwrap();
     (test, id)
@@ -141,7 +141,7 @@ async fn every_call(store: &RedisStore, mut before: impl FnMut()) {
     }
     before();
     let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
     store.compact(&id, incarnation, compact).await.unwrap();
     before();

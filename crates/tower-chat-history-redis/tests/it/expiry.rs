@@ -7,7 +7,9 @@ use test_servers::trials;
 use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, Seq, StoreError};
 use tower_chat_history_redis::RedisOptions;
 
-use crate::support::{OPTIONAL_PARTS, PARTS, TestServer, attach, attachment, conversation, exchange, key, recall, say};
+use crate::support::{
+    OPTIONAL_PARTS, PARTS, TestServer, attach, attachment, conversation, exchange, key, make, recall, say,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -29,11 +31,12 @@ async fn all_keys_expire_at_the_same_time() {
         // The store that attaches has no expiry of its own.
         if n == 10 {
             recall(&store, &id, "x", &[]).await;
+            make(&store, &id, "x").await;
         }
         if n == 20 {
             attach(&test.store, &id, &[attachment("a", 0, b"x")]).await;
         }
-        parts.extend(OPTIONAL_PARTS.iter().take(usize::from(n >= 10) + 2 * usize::from(n >= 20)));
+        parts.extend(OPTIONAL_PARTS.iter().take(2 * usize::from(n >= 10) + 2 * usize::from(n >= 20)));
         let moments: Vec<_> = parts.iter().map(|part| test.run::<i64>(&["PEXPIRETIME", &key(&id, part)])).collect();
         assert!(moments[0] > 0 && moments.iter().all(|moment| *moment == moments[0]), "{moments:?}");
     }
@@ -46,6 +49,7 @@ async fn an_append_resets_or_removes_the_expiry() {
     let hour = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     recall(&hour, &id, "x", &[]).await;
+    make(&hour, &id, "x").await;
     attach(&hour, &id, &[attachment("a", 0, b"x")]).await;
     let parts = || PARTS.into_iter().chain(OPTIONAL_PARTS);
     for part in parts() {

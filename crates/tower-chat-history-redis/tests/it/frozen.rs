@@ -5,8 +5,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, Attachments, Citation, Compaction, CompactionVersion, ConversationId,
-    Cut, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded, Message,
-    Page, Recalled, Revision, Seq, Summary, Window,
+    Cut, Digest, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded,
+    Message, Origin, Page, Provenance, Recalled, Revision, Seq, Summary, Window,
 };
 
 use crate::support::{TestServer, conversation, key, texts};
@@ -21,8 +21,8 @@ pub(crate) fn tests() -> Vec<Trial> {
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\
-    000000000006000000000002000000000002000000000004000000000002000000000007";
-const STATE_DIGITS: &[u8] = b"80366ae4";
+    000000000006000000000002000000000002000000000004000000000002000000000007000000000002";
+const STATE_DIGITS: &[u8] = b"9d837b13";
 const INDEX: [(&str, &str); 6] = [
     ("03000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
     ("03000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
@@ -40,8 +40,8 @@ const LOG: [&str; 6] = [
     r#"{"v":1,"id":"five","at":1795289663384,"messages":[{"role":"user","content":"q5"},{"role":"assistant","content":"a5"}]}"#,
 ];
 const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
-const POSITIONS: &str = "4 2 3 4 5 1 9abb75ff57374149";
-const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"summary":{"text":"zero","covers_to":1}}"#;
+const POSITIONS: &str = "4 2 3 4 5 3 1 9abb75ff57374149";
+const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"reasoning_from":3,"summary":{"text":"zero","covers_to":1},"replaced":{"window_start":2,"rounds_start":2,"cleared_before":2}}"#;
 // The recalled messages of all six exchanges. The erasure that is not swept yet has removed those of exchange 2, and
 // exchange 4 was appended after it.
 const RECALLED: [&str; 12] = [
@@ -58,6 +58,13 @@ const RECALLED: [&str; 12] = [
     "5",
     r#" {"v":1,"message":{"role":"user","content":"r5"},"citations":[]}"#,
 ];
+// The erasure has removed the provenances of all exchanges before exchange 4.
+const PROVENANCES: [&str; 4] = [
+    "4",
+    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff","cut":[2,3,4,5,3,1],"origin":{"provider":"p4"}}"#,
+    "5",
+    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"}"#,
+];
 const ATTACHED: [&str; 2] =
     ["terms/a 0000000000000002000000000000000400000003", "terms/a 0000000000000004000000000000000500000002"];
 const BODIES: [&str; 4] = ["terms/a 0000000000000002", "abc", "terms/a 0000000000000004", "de"];
@@ -65,12 +72,12 @@ const BODIES: [&str; 4] = ["terms/a 0000000000000002", "abc", "terms/a 000000000
 // The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004\
-    000000000002000000000000000000000000000000000000000000000002000000000007";
-const APPENDED_STATE_DIGITS: &[u8] = b"7f443444";
+    000000000002000000000000000000000000000000000000000000000002000000000007000000000001";
+const APPENDED_STATE_DIGITS: &[u8] = b"6247e55a";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000000000004000000000002000000000002000000000000\
     000000000005000000000008000000000000010b000000000003\
-    000000000001000000000000000000000000000000000000000000000001000000000008";
+    000000000001000000000000000000000000000000000000000000000001000000000008000000000000";
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -82,6 +89,7 @@ fn write(test: &mut TestServer, id: &ConversationId) {
     test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
+    test.run::<()>(&[&["HSET", &key(id, ":provenances")], PROVENANCES.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":bodies")], BODIES.as_slice()].concat());
     for member in ATTACHED {
         test.run::<()>(&["ZADD", &key(id, ":attached"), "0", member]);
@@ -111,9 +119,13 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
-    cut.recalled_from = Seq::new(5);
+    (cut.recalled_from, cut.reasoning_from) = (Seq::new(5), Seq::new(3));
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
-    let compaction = Compaction::new(CompactionVersion::new(4), cut);
+    let mut fourth_provenance = Provenance::default();
+    (fourth_provenance.renderer, fourth_provenance.head, fourth_provenance.cut) = (1, Digest::of(b""), cut.positions());
+    fourth_provenance.origin = Origin::unknown().provider("p4");
+    let replaced = Some(Cut::window_from(Seq::new(2)));
+    let compaction = Compaction::new(CompactionVersion::new(4), cut).replacing(replaced);
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
     let ids: Vec<_> = page.exchanges.iter().map(|recorded| (recorded.seq, recorded.exchange.id.as_str())).collect();
     assert_eq!(ids, [(Seq::new(2), "two"), (Seq::new(3), "three"), (Seq::new(4), "four")]);
@@ -126,6 +138,14 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let recalled = [None, Some(third), Some(fourth)];
     assert_eq!(shown(&page), recalled);
     assert_eq!(shown(&store.pick(&id, &[2, 3, 4].map(Seq::new)).await.unwrap()), recalled);
+    for page in [&page, &store.pick(&id, &[2, 3, 4].map(Seq::new)).await.unwrap()] {
+        let [second, third, fourth] = [0, 1, 2].map(|at| page.exchanges[at].exchange.provenance.clone());
+        assert_eq!((second, third), (None, None));
+        let fourth = fourth.unwrap();
+        assert_eq!(fourth.prompt.to_string(), "00112233445566778899aabbccddeeff");
+        fourth_provenance.prompt = fourth.prompt;
+        assert_eq!(fourth, fourth_provenance);
+    }
     let name = AttachmentName::new("terms/a").unwrap();
     let early = Attachment::new(name.clone(), Seq::new(2)..Seq::new(4), b"abc".as_slice());
     let late = Attachment::new(name.clone(), Seq::new(4)..Seq::new(5), b"de".as_slice());
@@ -147,6 +167,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let mut fields: Vec<String> = test.run(&["HKEYS", &key(&id, ":recalled")]);
     fields.sort();
     assert_eq!(fields, ["3", "4"], "the others are swept");
+    assert_eq!(test.run::<Vec<String>>(&["HKEYS", &key(&id, ":provenances")]), ["4"], "the other one is swept");
     let swept: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "0"]);
     assert_eq!(swept[0], 1, "it opens a turn and has no recalled messages");
     // Six messages of 201 bytes. The last two are a turn.
@@ -160,6 +181,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
     let attached = store.attachments(&id, &[name], 9).await.unwrap();
     assert_eq!(attached.attachments, [early]);
+    assert!(!test.run::<bool>(&["EXISTS", &key(&id, ":provenances")]));
     let state = test.state(&id);
     assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
 }

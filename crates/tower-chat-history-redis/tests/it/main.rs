@@ -11,6 +11,7 @@ mod extremes;
 mod frozen;
 mod isolation;
 mod memory;
+mod provenance;
 mod proxy;
 mod recalled;
 mod reconnect;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         frozen::tests(),
         isolation::tests(),
         memory::tests(),
+        provenance::tests(),
         recalled::tests(),
         reconnect::tests(),
         replaced::tests(),

@@ -24,7 +24,7 @@ async fn a_full_server_stores_nothing_and_loses_nothing() {
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     let mut cut = Cut::default();
     cut.summary = Some(Summary::new("s", Seq::FIRST));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     for error in [
         test.store.append(&id, append("two")).await.unwrap_err(),
         test.store.append(&conversation("new"), append("one")).await.unwrap_err(),

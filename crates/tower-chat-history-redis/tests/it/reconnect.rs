@@ -84,8 +84,7 @@ async fn a_lost_answer_makes_no_duplicate() {
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
     let cut = Cut::window_from(Seq::new(1));
-    let compact =
-        |profile: &str, replaces| Compact { profile: Profile::new(profile).unwrap(), replaces, cut: cut.clone() };
+    let compact = |profile: &str, replaces| Compact::new(Profile::new(profile).unwrap(), replaces, cut.clone());
     test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let append = Append::new(Expect::Exactly(first.revision), exchange("two"));
     let appended = store.append(&id, append.compact(compact("a", CompactionVersion::NONE))).await.unwrap();

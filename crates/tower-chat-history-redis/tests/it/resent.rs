@@ -106,7 +106,7 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     }
     let incarnation = window(&store, &id).await.revision.incarnation();
     let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let stored = store.compact(&id, incarnation, compact).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);

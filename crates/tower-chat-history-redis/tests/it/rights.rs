@@ -6,15 +6,15 @@ use libtest_mimic::Trial;
 use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore, HistoryStoreExt,
-    ImportError, Incarnation, Load, Loaded, Message, Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError,
-    Truncate, testing::shorthand::log_texts,
+    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore,
+    HistoryStoreExt, ImportError, Incarnation, Load, Loaded, Message, Profile, Prune, PruneTo, Recalled, Revision, Seq,
+    StoreError, Truncate, testing::shorthand::log_texts,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{
     BEGINNING, ERASED, TestServer, UNSWEPT_END, append, attach, attached, attachment, cluster, command, conversation,
-    exchange, recall, recalled_texts, say, texts, window,
+    exchange, made_by, make, providers, recall, recalled_texts, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -83,7 +83,10 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     assert_eq!(attached(store, id, "a").await.len(), 3);
     assert_eq!(store.pick(id, &[Seq::FIRST, Seq::new(5)]).await.unwrap().exchanges.len(), 2);
     assert_eq!(recalled_texts(store, id).await[5], "cites zero");
+    make(expiring, id, "p").await;
+    assert_eq!(providers(store, id).await[6], "p");
     store.conversation(id).truncate(Seq::new(4)).await.unwrap();
+    make(store, id, "p").await;
     recall(store, id, "cites zero", &[0]).await;
     store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(recalled_texts(store, id).await, [""]);
@@ -98,7 +101,7 @@ const CHANGES: [&str; 10] =
     ["unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zrem"];
 
 /// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
-const WRITES: [&str; 18] = [
+const WRITES: [&str; 19] = [
     "first append",
     "append",
     "append with a compaction",
@@ -107,6 +110,7 @@ const WRITES: [&str; 18] = [
     "append after an interrupted prune",
     "append after an interrupted erasure",
     "append with recalled messages",
+    "append with a provenance",
     "attach",
     "attach with an expiry",
     "detach",
@@ -135,7 +139,9 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                     say(store, &id, text).await;
                 }
                 recall(store, &id, "cites one", &[0]).await;
-                recall(store, &id, "cites two", &[1]).await;
+                let mut exchange = made_by("p");
+                exchange.recalled = Some(Recalled::new("cites two", vec![Citation::new(Seq::new(1), 0..1)]));
+                store.append(&id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
                 attach(store, &id, &[attachment("a", 0, b"0"), attachment("a", 3, b"3")]).await;
                 let incarnation = window(store, &id).await.revision.incarnation();
                 store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
@@ -147,7 +153,8 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                 test.change_state(&id, &[(ERASED, 1), (UNSWEPT_END, 4)]);
             }
             let contents = async || {
-                (log_texts(&store, &id).await, recalled_texts(&store, &id).await, attached(&store, &id, "a").await)
+                let derived = (recalled_texts(&store, &id).await, providers(&store, &id).await);
+                (log_texts(&store, &id).await, derived, attached(&store, &id, "a").await)
             };
             let before = contents().await;
             let revision = store.read(&id, Seq::FIRST, 1).await.unwrap().revision;
@@ -187,6 +194,7 @@ async fn write(
             exchange.recalled = Some(Recalled::new("shown", Vec::new()));
             store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.map(drop)
         }
+        "append with a provenance" => store.append(id, Append::new(Expect::AnyOrCreate, made_by("q"))).await.map(drop),
         "attach" | "attach with an expiry" => {
             let put = [attachment("a", 0, b"new"), attachment("a", 1, b"1")];
             store.attach(id, incarnation, &[put[0].key()], &put).await
@@ -211,7 +219,7 @@ async fn write(
 }
 
 fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
-    Compact { profile: Profile::default(), replaces, cut: Cut::window_from(Seq::new(window_start)) }
+    Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
 }
 
 /// A slot moves from one node to another. A user with few rights is redirected as well.

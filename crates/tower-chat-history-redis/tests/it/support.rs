@@ -6,8 +6,8 @@ use redis::{Client, Cmd, Connection, FromRedisValue};
 use test_servers::{cluster::Cluster, redis::Server};
 pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, window};
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Expect, HistoryStore, Recalled,
-    Seq, testing::shorthand,
+    Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Cut, Digest, Exchange, Expect,
+    HistoryStore, Origin, Provenance, Recalled, Seq, testing::shorthand,
 };
 use tower_chat_history_redis::RedisStore;
 
@@ -139,7 +139,8 @@ pub(crate) const SUMS: usize = 48;
 
 /// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
 /// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
-/// the second part of the state, which a conversation without recalled messages and attachments does not have.
+/// the second part of the state, which a conversation without recalled messages, provenances and attachments does not
+/// have.
 pub(crate) const RECALLED: usize = 68;
 pub(crate) const ERASED: usize = 74;
 pub(crate) const UNSWEPT: usize = 80;
@@ -147,8 +148,8 @@ pub(crate) const UNSWEPT_END: usize = 86;
 
 /// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
-/// The keys that only conversations with recalled messages and attachments have.
-pub(crate) const OPTIONAL_PARTS: [&str; 3] = [":recalled", ":attached", ":bodies"];
+/// The keys that only conversations with recalled messages, provenances and attachments have.
+pub(crate) const OPTIONAL_PARTS: [&str; 4] = [":recalled", ":provenances", ":attached", ":bodies"];
 
 /// Appends an exchange with recalled messages, which have this text and cite these positions.
 pub(crate) async fn recall(store: &RedisStore, id: &ConversationId, text: &str, cited: &[u64]) -> Appended {
@@ -163,6 +164,27 @@ pub(crate) async fn recalled_texts(store: &RedisStore, id: &ConversationId) -> V
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
     let text = |recalled: &Recalled| recalled.message.text().to_string();
     page.exchanges.iter().map(|one| one.exchange.recalled.as_ref().map(text).unwrap_or_default()).collect()
+}
+
+/// Returns an exchange whose reply was made by this provider.
+pub(crate) fn made_by(provider: &str) -> Exchange {
+    let mut exchange = exchange("asks");
+    let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
+    let origin = Origin::unknown().provider(provider);
+    exchange.provenance = Some(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin));
+    exchange
+}
+
+/// Appends an exchange with a provenance of this provider.
+pub(crate) async fn make(store: &RedisStore, id: &ConversationId, provider: &str) -> Appended {
+    store.append(id, Append::new(Expect::AnyOrCreate, made_by(provider))).await.unwrap()
+}
+
+/// Returns the providers of the replies of a log, which are empty for exchanges without provenance.
+pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<String> {
+    let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
+    let provider = |made: &Provenance| made.origin.provider.clone().unwrap();
+    page.exchanges.iter().map(|one| one.exchange.provenance.as_ref().map(provider).unwrap_or_default()).collect()
 }
 
 pub(crate) fn name(name: &str) -> AttachmentName {

@@ -24,6 +24,7 @@ CREATE TABLE conversation (
 --
 -- `recalled` has the recalled messages of the exchange, and `recalled_first` is the first position that they cite. Both
 -- are NULL in most rows, which takes one byte for each. They are not part of the body, so that a prune can remove them.
+-- `provenance` is the provenance of the exchange, or NULL. It is not part of the body for the same reason.
 --
 -- The body is the last column, so that the other columns are read without it.
 CREATE TABLE exchange (
@@ -34,6 +35,7 @@ CREATE TABLE exchange (
     bytes INTEGER NOT NULL,
     recalled_first INTEGER,
     recalled TEXT,
+    provenance TEXT,
     body TEXT NOT NULL,
     conversation INTEGER NOT NULL GENERATED ALWAYS AS (place >> 32) VIRTUAL,
     seq INTEGER NOT NULL GENERATED ALWAYS AS (place & 4294967295) VIRTUAL,

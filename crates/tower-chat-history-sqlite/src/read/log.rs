@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Incarnation, Profile, Recalled, Recorded,
-    Revision, Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, ExchangeId, Incarnation, Profile, Recalled, Recorded, Revision, Seq,
+    StoreError, backend::ExchangeRecords,
 };
 
 use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
@@ -25,8 +25,8 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
 }
 
 /// Selects the exchanges between two places, in order, with the columns that [`Log::decode`] reads.
-pub(super) const SELECT_RANGE: &str = "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled FROM exchange \
-     WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
+pub(super) const SELECT_RANGE: &str = "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled, provenance \
+     FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
 
 /// A conversation's row, which was checked: the log is not empty, and its version equals the position of its next
 /// exchange.
@@ -182,7 +182,9 @@ impl Log {
         let recorded = |source: BoxError| corrupt(id, Seq::new(seq), source);
         let text = row.get_ref(5)?.as_str().map_err(|error| recorded(error.into()))?;
         let recalled = row.get_ref(7)?.as_str_or_null().map_err(|error| recorded(error.into()))?;
-        let exchange = Exchange::decode_with(text, recalled).map_err(|error| recorded(error.into()))?;
+        let provenance = row.get_ref(8)?.as_str_or_null().map_err(|error| recorded(error.into()))?;
+        let records = ExchangeRecords { exchange: text, recalled, provenance };
+        let exchange = records.decode().map_err(|error| recorded(error.into()))?;
         if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
             return Err(Damage::OtherExchange.at(id, seq));
         }
@@ -226,11 +228,11 @@ impl StoredCompaction {
     }
 
     fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
-        let cut = Cut::decode(std::str::from_utf8(&self.body)?)?;
+        let compaction = Compaction::decode(self.version, std::str::from_utf8(&self.body)?)?;
         // No position of a stored cut is after the end of its log. A load also checks that the window starts at an
         // opening, so this check does not.
-        cut.check(None, len, |_| true)?;
-        Ok(Compaction::new(self.version, cut))
+        compaction.cut.check(None, len, |_| true)?;
+        Ok(compaction)
     }
 }
 

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{error::Failure, job::Request, stats::Counters};
 
-/// The largest size of the messages of a page, in bytes, including the records of recalled messages. A page with a
-/// single exchange may be larger.
+/// The largest size of the messages of a page, in bytes, including the records of recalled messages and
+/// provenances. A page with a single exchange may be larger.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
 pub(crate) struct ReadPage {
@@ -39,8 +39,10 @@ impl Request for ReadPage {
             counters.visited(1);
             log.check(&self.id, row, expected)?;
             let Some(row) = row else { break };
-            let recalled = row.get_ref(7)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len);
-            bytes = bytes.saturating_add(number(&self.id, expected, row.get(4)?)?).saturating_add(recalled);
+            let [recalled, provenance] = [row.get_ref(7)?, row.get_ref(8)?]
+                .map(|column| column.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len));
+            bytes =
+                bytes.saturating_add(number(&self.id, expected, row.get(4)?)?).saturating_add(recalled + provenance);
             if bytes > MAX_PAGE_BYTES && !exchanges.is_empty() {
                 break;
             }

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Recalled, Revision,
-    Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Provenance, Recalled,
+    Revision, Seq, StoreError,
 };
 
 use super::compact;
@@ -24,6 +24,7 @@ pub(crate) struct AppendExchange {
     bytes: usize,
     recalled_first: Option<Seq>,
     recalled: Option<String>,
+    provenance: Option<String>,
     body: String,
     compact: Option<Compact>,
 }
@@ -34,10 +35,24 @@ impl AppendExchange {
         let recalled = append.exchange.recalled.as_ref();
         let recalled_first = recalled.and_then(Recalled::first_cited);
         let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
+        let provenance = append.exchange.provenance.as_ref().map(Provenance::encode);
+        let provenance = provenance.transpose().map_err(StoreError::backend)?;
         let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
         let (expect, compact) = (append.expect, append.compact);
         let (exchange, continues) = (append.exchange.id, append.exchange.continues);
-        Ok(Self { id, expect, exchange, continues, messages, bytes, recalled_first, recalled, body, compact })
+        Ok(Self {
+            id,
+            expect,
+            exchange,
+            continues,
+            messages,
+            bytes,
+            recalled_first,
+            recalled,
+            provenance,
+            body,
+            compact,
+        })
     }
 }
 
@@ -89,12 +104,13 @@ impl AppendExchange {
     }
 
     fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<usize> {
-        let sql = "INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let sql = "INSERT INTO exchange \
+                   (place, id, continues, messages, bytes, recalled_first, recalled, provenance, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let [continues, recalled_first] = [self.continues, self.recalled_first].map(|seq| Some(stored(seq?.get())));
         let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
-        let id = self.exchange.as_str();
-        let row = params![place, id, continues, messages, bytes, recalled_first, self.recalled, self.body];
+        let (id, recalled, provenance) = (self.exchange.as_str(), &self.recalled, &self.provenance);
+        let row = params![place, id, continues, messages, bytes, recalled_first, recalled, provenance, self.body];
         connection.prepare_cached(sql)?.execute(row)
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn store(
     looked_up?;
     allowed.map_err(StoreError::from)?;
     let version = version.next();
-    let body = compact.cut.encode().map_err(StoreError::backend)?;
+    let body = compact.stored_as(version).encode().map_err(StoreError::backend)?;
     let sql = "INSERT INTO compaction (conversation, profile, version, body) VALUES (?1, ?2, ?3, ?4) \
                ON CONFLICT (conversation, profile) DO UPDATE SET version = excluded.version, body = excluded.body";
     let number = i64::try_from(version.get()).unwrap_or(i64::MAX);

@@ -21,7 +21,7 @@ pub(super) fn rewrite(
     let mut insert = connection.prepare_cached(sql)?;
     for (profile, stored) in compactions {
         let Some(compaction) = rewritten(&stored) else { continue };
-        let body = compaction.cut.encode().map_err(StoreError::backend)?;
+        let body = compaction.encode().map_err(StoreError::backend)?;
         let version = i64::try_from(compaction.version.get()).unwrap_or(i64::MAX);
         NotWritten::check(insert.execute(params![log.id, profile.as_str(), version, body])?)?;
     }

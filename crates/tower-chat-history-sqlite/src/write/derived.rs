@@ -1,9 +1,12 @@
-//! Removing recalled messages and attachments together with exchanges.
+//! Removing recalled messages, provenances and attachments together with exchanges.
 
 use rusqlite::{Connection, OptionalExtension};
 use tower_chat_history_core::StoreError;
 
-use crate::error::{Failure, NotWritten};
+use crate::{
+    error::{Failure, NotWritten},
+    read::{MAX_EXCHANGES, place},
+};
 
 /// Removes all attachments of the conversation with this number.
 pub(super) fn remove_attachments(connection: &Connection, number: i64) -> rusqlite::Result<()> {
@@ -17,8 +20,8 @@ pub(super) fn truncate_attachments(connection: &Connection, number: i64, len: u6
     connection.prepare_cached(sql)?.execute([number, position(len)]).map(drop)
 }
 
-/// Removes the data that does not survive an erasure from a log that begins at `first`: attachments and recalled
-/// messages. Attachments with an impossible range are removed too.
+/// Removes the data that does not survive an erasure from a log that begins at `first`: attachments, recalled messages
+/// and all provenances. Attachments with an impossible range are removed too.
 pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<(), Failure> {
     let before = [number, position(first)];
     let sql = "DELETE FROM attachment WHERE conversation = ?1 AND (start < ?2 OR start >= end)";
@@ -28,8 +31,13 @@ pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<
     connection.prepare_cached(sql)?.execute(before)?;
     // A trigger may have prevented the update.
     let sql = "SELECT 1 FROM exchange WHERE conversation = ?1 AND recalled_first < ?2 LIMIT 1";
-    let left = connection.prepare_cached(sql)?.query_row(before, |_| Ok(())).optional()?;
-    if left.is_some() { Err(StoreError::backend(NotWritten).into()) } else { Ok(()) }
+    let recalled = connection.prepare_cached(sql)?.query_row(before, |_| Ok(())).optional()?;
+    let places = [place(number, 0), place(number, MAX_EXCHANGES)];
+    let sql = "UPDATE exchange SET provenance = NULL WHERE place BETWEEN ?1 AND ?2 AND provenance IS NOT NULL";
+    connection.prepare_cached(sql)?.execute(places)?;
+    let sql = "SELECT 1 FROM exchange WHERE place BETWEEN ?1 AND ?2 AND provenance IS NOT NULL LIMIT 1";
+    let provenance = connection.prepare_cached(sql)?.query_row(places, |_| Ok(())).optional()?;
+    if recalled.or(provenance).is_some() { Err(StoreError::backend(NotWritten).into()) } else { Ok(()) }
 }
 
 /// Converts a position of a log for SQLite. It has 32 bits.

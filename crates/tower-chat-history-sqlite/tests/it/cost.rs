@@ -48,7 +48,7 @@ async fn a_load_of_a_long_log_reads_no_further_than_the_limit() {
     assert_eq!(cost(before, store.stats()), (501, 500));
 
     // A compaction also bounds the walk.
-    let compact = |cut| Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = |cut| Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let cut = Cut::window_from(Seq::new(EXCHANGES - 7));
     let stored = store.compact(&id, window.revision.incarnation(), compact(cut)).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)));

@@ -65,7 +65,7 @@ async fn appends_work_with_a_damaged_compaction() {
     for replaces in [0, 1, 77] {
         let (_database, store, id) = damaged(sql).await;
         let (replaces, cut) = (CompactionVersion::new(replaces), Cut::window_from(Seq::new(1)));
-        let compact = Compact { profile: Profile::default(), replaces, cut };
+        let compact = Compact::new(Profile::default(), replaces, cut);
         let exchange = Exchange::new(ExchangeId::generate(), [Message::user("four")]);
         let append = Append::new(Expect::AnyOrCreate, exchange).compact(compact);
         let appended = store.append(&id, append).await.unwrap();
@@ -159,7 +159,7 @@ async fn pruned_text_is_erased_from_the_files() {
 }
 
 fn compact() -> Compact {
-    Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(1)) }
+    Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(1)))
 }
 
 fn assert_not_written<T: std::fmt::Debug>(answer: Result<T, StoreError>, change: &str) {

@@ -12,6 +12,7 @@ mod damaged_rows;
 mod opening;
 mod paths;
 mod paths_in_child;
+mod provenance;
 mod racing;
 mod recalled;
 mod refused;

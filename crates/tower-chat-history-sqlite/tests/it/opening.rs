@@ -7,8 +7,9 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Expect, HistoryStore,
-    HistoryStoreExt, Load, LoadLimit, Loaded, Message, Profile, Recalled, Seq, StoreError, Summary,
+    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Digest, Expect,
+    HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message, Origin, Profile, Recalled, Seq, StoreError,
+    Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
@@ -27,7 +28,7 @@ async fn acknowledged_writes_are_found_after_reopening() {
         let first = store.append(&id, Append::new(Expect::Absent, first)).await.unwrap();
         let mut cut = Cut::window_from(Seq::new(1));
         cut.summary = Some(Summary::new("they said hello", Seq::new(1)));
-        let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
         let second = Append::new(Expect::Exactly(first.revision), exchange("two")).compact(compact);
         store.append(&id, second).await.unwrap();
         let before = window(&store, &id).await;
@@ -168,6 +169,12 @@ async fn a_database_of_version_1_is_read_and_continued() {
     let mut recalled = Recalled::new("You said: \u{0} Nemo.", citations);
     recalled.tokens = Some(9);
     assert_eq!(log[2].exchange.recalled, Some(recalled));
+    let provenance = log[1].exchange.provenance.clone().unwrap();
+    assert_eq!((provenance.renderer, provenance.head), (1, Digest::of(b"")));
+    assert_eq!(provenance.prompt.to_string(), "00112233445566778899aabbccddeeff");
+    let mut cut = Cut::window_from(Seq::new(2));
+    cut.reasoning_from = Seq::new(5);
+    assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));
     let name = AttachmentName::new("terms/all").unwrap();
     let attachment = |start, end, body: &[u8]| Attachment::new(name.clone(), Seq::new(start)..Seq::new(end), body);
     let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
@@ -184,8 +191,12 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(ids, [(2, "e2"), (3, "e3")]);
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "ffeeddccbbaa99887766554433221100.4.2");
-    let cut = loaded.compaction.unwrap().cut;
-    assert_eq!((cut.recalled_from, cut.summary.unwrap().text.as_ref()), (Seq::new(3), "They greeted each other."));
+    let compaction = loaded.compaction.unwrap();
+    let cut = compaction.cut;
+    assert_eq!((cut.recalled_from, cut.reasoning_from), (Seq::new(3), Seq::new(4)));
+    assert_eq!(cut.summary.unwrap().text, "They greeted each other.");
+    let replaced = compaction.replaced.unwrap();
+    assert_eq!((replaced.window_start, replaced.rounds_start), (Seq::new(0), Seq::new(1)));
     assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
     let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
     assert_eq!(read.attachments, [attachment(0, 4, &[2])]);

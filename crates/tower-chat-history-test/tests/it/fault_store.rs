@@ -116,7 +116,7 @@ async fn every_operation_fails_as_planned() {
     for op in [Op::Load, Op::Append, Op::Compact, Op::Read, Op::Delete] {
         store.fail(op, 1, Fault::Backend);
     }
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::default() };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::default());
     assert_eq!(kind(store.load(&id, Load::new()).await), "backend");
     assert_eq!(kind(store.append(&id, append()).await), "backend");
     assert_eq!(kind(store.compact(&id, INCARNATION, compact).await), "backend");

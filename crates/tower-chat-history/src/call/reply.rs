@@ -8,9 +8,9 @@ use crate::report::ResponseShape;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The reply's message. If there are several choices, it is the message of the choice with the lowest index. If
-    /// it is `None`, nothing is stored.
-    pub message: Option<Message>,
+    /// The messages of the reply. In chat completions, a reply is one message. If there are several choices, it is the
+    /// message of the choice with the lowest index. If the list is empty, nothing is stored.
+    pub messages: Vec<Message>,
     /// The name of the model, as stated in the response.
     pub model: Option<String>,
     /// The finish reason, as stated by the provider.
@@ -27,7 +27,18 @@ impl Reply {
     /// Creates a complete reply.
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self { message: Some(message), ..Self::default() }
+        Self::of([message])
+    }
+
+    /// Creates a complete reply of several messages, for a dialect whose replies have more than one.
+    pub fn of(messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Returns the first message.
+    #[must_use]
+    pub fn message(&self) -> Option<&Message> {
+        self.messages.first()
     }
 
     /// Creates a reply without a message, for a response of this shape that could not be read.

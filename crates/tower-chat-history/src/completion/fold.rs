@@ -251,7 +251,7 @@ impl ChunkFold {
 
     fn with_message(&self, message: Option<Message>) -> Reply {
         Reply {
-            message,
+            messages: message.into_iter().collect(),
             model: self.model.clone(),
             finish_reason: self.finish_reason.clone(),
             usage: self.usage,

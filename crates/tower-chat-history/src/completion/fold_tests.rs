@@ -29,7 +29,7 @@ fn stop(index: u64) -> Value {
 }
 
 fn json_of(reply: Reply) -> String {
-    reply.message.map(|message| message.json().to_owned()).unwrap_or_default()
+    reply.message().map(|message| message.json().to_owned()).unwrap_or_default()
 }
 
 fn message(fold: &ChunkFold) -> Value {
@@ -208,7 +208,7 @@ fn the_shape_of_another_api_is_reported() {
     let fold = folded(1, &events);
     assert!(!fold.is_complete() && !fold.is_whole());
     assert_eq!(fold.reply().unreadable.map(crate::report::ResponseShape::name), Some("Anthropic message"));
-    assert_eq!(fold.reply().message, None);
+    assert_eq!(fold.reply().message(), None);
     assert_eq!(folded(1, &[json!({"usage": {}}), text(0, "a")]).reply().unreadable, None);
 }
 
@@ -255,7 +255,7 @@ fn deep_values_are_kept_without_recursion() {
         ));
     }
     assert!(fold.is_complete());
-    assert!(fold.reply().message.unwrap().bytes() > 200_000);
+    assert!(fold.reply().message().unwrap().bytes() > 200_000);
 }
 
 proptest! {

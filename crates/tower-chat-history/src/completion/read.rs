@@ -54,8 +54,9 @@ fn of_text(body: &str) -> Reply {
     };
     let failed = choice.as_ref().is_some_and(|choice| choice.some("error").is_some());
     reply.finish_reason = choice.as_ref().and_then(|choice| choice.text("finish_reason"));
-    reply.message = choice.filter(|_| !failed).and_then(|choice| role::message(choice.get("message")?));
-    if reply.message.is_none() {
+    reply.messages =
+        choice.filter(|_| !failed).and_then(|choice| role::message(choice.get("message")?)).into_iter().collect();
+    if reply.messages.is_empty() {
         reply.unreadable = Some(if failed { ResponseShape::Error } else { ResponseShape::NoMessage });
     }
     reply
@@ -80,7 +81,7 @@ mod tests {
 
     fn shape(body: &str) -> Option<&'static str> {
         let reply = reply_of(body.as_bytes());
-        assert_eq!(reply.message, None, "{body}");
+        assert_eq!(reply.messages, [], "{body}");
         reply.unreadable.map(ResponseShape::name)
     }
 
@@ -92,7 +93,7 @@ mod tests {
             "model":"m","usage":{{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{{"cached_tokens":3}}}}}}"#
         );
         let reply = reply_of(body.as_bytes());
-        assert_eq!(reply.message.unwrap().json(), message);
+        assert_eq!(reply.message().unwrap().json(), message);
         assert_eq!((reply.model.as_deref(), reply.finish_reason.as_deref()), (Some("m"), Some("end_turn")));
         let usage = reply.usage.unwrap();
         assert_eq!((usage.input_tokens, usage.output_tokens, usage.cached_input_tokens), (7, 2, Some(3)));
@@ -113,7 +114,7 @@ mod tests {
             format!("\u{feff}{whole}\n"),
         ] {
             let reply = reply_of(body.as_bytes());
-            assert_eq!(reply.message.unwrap().json(), r#"{"role":"assistant","content":"Hi"}"#, "{body}");
+            assert_eq!(reply.message().unwrap().json(), r#"{"role":"assistant","content":"Hi"}"#, "{body}");
             assert_eq!(reply.usage, Some(Usage::new(1, 0)), "{body}");
         }
     }
@@ -122,7 +123,7 @@ mod tests {
     fn a_reply_gets_the_assistant_role() {
         let body = r#"{"choices":[{"message":{"role":"tool","tool_call_id":"x","content":"a"}}]}"#;
         let expected = r#"{"role":"assistant","tool_call_id":"x","content":"a"}"#;
-        assert_eq!(reply_of(body.as_bytes()).message.unwrap().json(), expected);
+        assert_eq!(reply_of(body.as_bytes()).message().unwrap().json(), expected);
     }
 
     #[test]
@@ -161,14 +162,14 @@ mod tests {
     fn a_value_and_its_text_give_the_same_reply() {
         let response = json!({"model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "a", "x": [1]}}]});
         assert_eq!(reply_of_value(&response), reply_of(response.to_string().as_bytes()));
-        assert!(reply_of_value(&response).message.unwrap().json().contains(r#""x":[1]"#));
+        assert!(reply_of_value(&response).message().unwrap().json().contains(r#""x":[1]"#));
     }
 
     #[test]
     fn deep_bodies_are_read() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let body = format!(r#"{{"x":{deep},"choices":[{{"message":{{"role":"user","content":"a","y":{deep}}}}}]}}"#);
-        assert_eq!(reply_of(body.as_bytes()).message.unwrap().text(), "a");
+        assert_eq!(reply_of(body.as_bytes()).message().unwrap().text(), "a");
         assert_eq!(shape(&deep), Some("JSON without choices"));
     }
 }

@@ -1,6 +1,6 @@
 //! The role of replies.
 
-use tower_chat_history_core::{Message, Role};
+use tower_chat_history_core::{ChatCompletions, Message};
 
 use super::members::Members;
 
@@ -16,7 +16,8 @@ use super::members::Members;
 /// ```
 #[must_use]
 pub fn assistant(message: Message) -> Message {
-    if *message.role() == Role::Assistant {
+    let is_chat = message.dialect().is_some_and(|dialect| dialect.name() == ChatCompletions::NAME);
+    if !is_chat || message.is_reply() {
         return message;
     }
     warn();

@@ -5,6 +5,8 @@ mod policies;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tower_chat_history_core::Origin;
+
 pub use self::{context::ContextOptions, policies::Policies};
 use crate::{
     policy::OnConflict,
@@ -24,6 +26,7 @@ pub struct HistoryOptions {
     pub(crate) policies: Policies,
     pub(crate) summaries: Option<Summaries>,
     pub(crate) recall: Option<RecallOptions>,
+    pub(crate) origin: Origin,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -42,6 +45,7 @@ impl HistoryOptions {
             policies: Policies::default(),
             summaries: None,
             recall: None,
+            origin: Origin::UNKNOWN,
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -79,6 +83,14 @@ impl HistoryOptions {
     #[must_use]
     pub fn recall(mut self, recall: RecallOptions) -> Self {
         self.recall = Some(recall);
+        self
+    }
+
+    /// Sets the provider that is called. Sealed reasoning of another provider is left out of prompts. Where it names no
+    /// provider and no model, those of the request are used. The default is [`Origin::UNKNOWN`].
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
         self
     }
 

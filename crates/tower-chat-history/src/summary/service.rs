@@ -183,7 +183,7 @@ fn summarized(reply: Reply) -> Result<Summarized, BoxError> {
     if stopped == Some("content_filter") {
         return Err(Filtered.into());
     }
-    let mut summarized = Summarized::new(reply.message.as_ref().map(Message::text).unwrap_or_default());
+    let mut summarized = Summarized::new(reply.messages.iter().map(Message::text).collect::<String>());
     summarized.finished = stopped != Some("length") && !reply.incomplete;
     summarized.model = reply.model;
     summarized.usage = reply.usage;

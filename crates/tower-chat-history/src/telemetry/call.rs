@@ -165,7 +165,7 @@ impl ModelCall {
         }
         let usage = reply.usage;
         let captured =
-            |capture: bool| reply.message.as_ref().filter(|_| capture).map(|message| content::output(message, reply));
+            |capture: bool| Some(reply).filter(|reply| capture && !reply.messages.is_empty()).map(content::output);
         record_all!(
             self.span,
             { attributes::CALL_OUTCOME } = outcome,

@@ -14,12 +14,12 @@ pub(super) fn input<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Stri
 }
 
 /// Returns the value of `gen_ai.output.messages`.
-pub(super) fn output(message: &Message, reply: &Reply) -> String {
-    let mut object = object(message);
-    if let Some(reason) = &reply.finish_reason {
-        object.insert("finish_reason".to_owned(), reason.as_str().into());
+pub(super) fn output(reply: &Reply) -> String {
+    let mut objects: Vec<_> = reply.messages.iter().map(object).collect();
+    if let (Some(last), Some(reason)) = (objects.last_mut(), &reply.finish_reason) {
+        last.insert("finish_reason".to_owned(), reason.as_str().into());
     }
-    Value::from(vec![object]).to_string()
+    Value::from(objects).to_string()
 }
 
 fn object(message: &Message) -> Map<String, Value> {
@@ -84,10 +84,9 @@ mod tests {
 
     #[test]
     fn a_reply_has_its_finish_reason() {
-        let message = Message::assistant("a");
-        let mut reply = Reply::new(message.clone());
+        let mut reply = Reply::new(Message::assistant("a"));
         reply.finish_reason = Some("stop".to_owned());
-        let written: Value = serde_json::from_str(&output(&message, &reply)).unwrap();
+        let written: Value = serde_json::from_str(&output(&reply)).unwrap();
         let parts = json!([{"type": "text", "content": "a"}]);
         assert_eq!(written, json!([{"role": "assistant", "parts": parts, "finish_reason": "stop"}]));
     }

@@ -129,7 +129,7 @@ async fn a_limit_of_zero_refuses_every_message() {
 fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compact {
     let mut cut = Cut::default();
     cut.summary = Some(Summary::new("s".repeat(summary), Seq::FIRST));
-    Compact { profile: Profile::new(format!("profile-{profile}")).unwrap(), replaces, cut }
+    Compact::new(Profile::new(format!("profile-{profile}")).unwrap(), replaces, cut)
 }
 
 #[tokio::test]

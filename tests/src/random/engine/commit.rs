@@ -26,7 +26,7 @@ impl Case {
         let interrupted = self.ingredients.has(Ingredient::Partials) && sequential.is_some() && self.rng.once_in(10);
         let reply = self.reply(&turn, interrupted);
         let policy = self.engines[planned_call.engine].1;
-        let stored_message = reply.message.clone();
+        let stored_message = reply.message().cloned();
         let reported = turn.commit(reply).await;
         let between = self.talks[talk].edits != edits || self.talks[talk].appends != appends;
         let report = match reported {

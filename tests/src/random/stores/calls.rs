@@ -136,7 +136,7 @@ impl Case {
         if !self.ingredients.has(Ingredient::EqualCuts) && cut == stored_cut {
             replaces = version;
         }
-        Compact { profile, replaces, cut }
+        Compact::new(profile, replaces, cut)
     }
 
     async fn append(&mut self) -> Checked {

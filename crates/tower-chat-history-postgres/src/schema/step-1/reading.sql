@@ -29,6 +29,7 @@ create function @.load_1(
     a_messages bigint, a_bytes bigint
 ) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
+    r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
     r_recorded bigint, r_compaction bigint, r_cut bigint[]
 ) language plpgsql stable rows 1
@@ -38,7 +39,8 @@ declare
     s_conversation bigint; s_start bigint; s_begin bigint; s_end bigint;
 begin
     select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
-            k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.covers_to],
+            k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
+                k.covers_to],
             greatest(c.first, k.window_start)
         into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes,
             r_compaction, r_body, r_cut, s_start
@@ -86,7 +88,7 @@ begin
     end if;
     return next;
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled,
+            e.recalled_first, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
             null::bigint, null::bigint, null::bigint[]
         from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
@@ -97,6 +99,7 @@ $function$;
 -- Reads a page of the log: rows as in `load_1`, forward from a position, as many exchanges as fit, but at least one.
 create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
+    r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint
 ) language plpgsql stable
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
@@ -125,7 +128,7 @@ begin
     s_end := case when r_to = r_len then r_to + 1 else r_to end;
     return next;
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled,
+            e.recalled_first, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
         from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
@@ -136,6 +139,7 @@ $function$;
 -- Each position is searched by itself, because a join may read the whole log.
 create function @.pick_1(a_key text, a_positions bigint[]) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
+    r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint
 ) language plpgsql stable
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
@@ -151,7 +155,7 @@ begin
     end if;
     return next;
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled, null::uuid, null::bigint, null::bigint, null::bigint, null::bigint
+            e.recalled_first, e.recalled, e.provenance, null::uuid, null::bigint, null::bigint, null::bigint, null::bigint
         from unnest(a_positions) u (seq) cross join lateral (
             select * from @.exchange e
             where e.conversation = s_conversation and e.seq >= u.seq order by e.seq limit 1

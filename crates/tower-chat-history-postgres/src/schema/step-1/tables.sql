@@ -23,7 +23,7 @@ create table @.conversation (
 -- of a limited window is found without adding anything up. `call` names the append that stored the exchange, so that
 -- its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys and refuses
 -- \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that they cite.
--- Both are null if there are none.
+-- Both are null if there are none. `provenance` is the record of the provenance, or null.
 --
 -- There are no foreign keys: a deletion is one step, and appends need no look-up.
 create table @.exchange (
@@ -39,6 +39,7 @@ create table @.exchange (
     body text not null,
     recalled_first bigint,
     recalled text,
+    provenance text,
     primary key (conversation, seq),
     unique (conversation, id)
 );
@@ -55,6 +56,7 @@ create table @.compaction (
     rounds_start bigint not null,
     cleared_before bigint not null,
     recalled_from bigint not null,
+    reasoning_from bigint not null,
     covers_to bigint not null,
     call uuid not null,
     body text not null,

@@ -4,7 +4,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Appended, Citation, CompactOutcome, CompactionVersion, Expect, HistoryStore, Load, LoadLimit, Loaded,
-    Recalled, Seq, StoreError,
+    Origin, Provenance, Recalled, Seq, StoreError,
 };
 
 use super::{at_once, conversations};
@@ -19,7 +19,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         appends_that_wait_share_round_trips,
         each_load_has_its_own_answer,
         each_append_has_its_own_answer,
-        recalled_messages_are_appended_and_loaded_in_batches,
+        recalled_messages_and_provenances_are_appended_and_loaded_in_batches,
         appends_to_one_conversation_follow_each_other,
         of_appends_that_expect_the_same_revision_one_is_stored,
     ]
@@ -144,7 +144,7 @@ async fn each_append_has_its_own_answer() {
     assert_eq!(stored(any), (false, 2));
 }
 
-async fn recalled_messages_are_appended_and_loaded_in_batches() {
+async fn recalled_messages_and_provenances_are_appended_and_loaded_in_batches() {
     let store = single(&database().await).await;
     let ids = conversations(6);
     let exchanges: Vec<_> = (0..ids.len())
@@ -152,6 +152,11 @@ async fn recalled_messages_are_appended_and_loaded_in_batches() {
             let mut exchange = exchange("asks");
             let cited = vec![Citation::new(Seq::new(number as u64), 0..1)];
             exchange.recalled = (number % 3 > 0).then(|| Recalled::new(format!("{number} \u{0}"), cited));
+            exchange.provenance = (number % 2 > 0).then(|| {
+                let mut provenance = Provenance::default();
+                provenance.origin = Origin::unknown().provider(format!("{number} \u{0}"));
+                provenance
+            });
             exchange
         })
         .collect();

@@ -63,8 +63,7 @@ fn assert_no_secret(error: &StoreError) {
 async fn assert_corrupt(test: &TestServer, id: &ConversationId) {
     let store = &test.store;
     let incarnation = window(store, &conversation("whole")).await.revision.incarnation();
-    let compact =
-        Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(1)) };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(1)));
     for error in [
         store.load(id, Load::new()).await.unwrap_err(),
         store.append(id, append("four")).await.unwrap_err(),
@@ -165,7 +164,7 @@ async fn a_newer_layout_is_reported_and_not_changed() {
     test.set_whole_state(&id, b"\x02secret");
     let store = &test.store;
     let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     let incarnation = revision.incarnation();
     for error in [
         store.load(&id, Load::new()).await.unwrap_err(),

@@ -65,8 +65,8 @@ where
 /// Removes the reply's message if it is in another API's format. If it were stored, its tool calls would not be
 /// found, and the input that answers these calls would be refused.
 fn checked(mut reply: Reply) -> Reply {
-    if let Some(shape) = reply.message.as_ref().and_then(Message::foreign_shape) {
-        reply.message = None;
+    if let Some(shape) = reply.messages.iter().find_map(Message::foreign_shape) {
+        reply.messages.clear();
         reply.unreadable = Some(match shape {
             ForeignShape::AnthropicBlock(_) => ResponseShape::AnthropicMessage,
             ForeignShape::ResponsesPart(_) => ResponseShape::OpenAiResponse,
@@ -100,7 +100,7 @@ impl<T, W: FoldReply<T>> FoldReply<T> for Checked<W> {
 
     /// Returns `None` if `checked` removes the message.
     fn partial(&self) -> Option<Reply> {
-        self.0.partial().map(checked).filter(|reply| reply.message.is_some())
+        self.0.partial().map(checked).filter(|reply| !reply.messages.is_empty())
     }
 }
 

@@ -6,9 +6,10 @@ use tokio::runtime::Handle;
 use tower_chat_history_context::{
     RequestInfo,
     budget::CalibrationKey,
+    plan::Conditions,
     tokens::{ByteEstimate, TokenCounter as _},
 };
-use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, ExchangeId, Message, Origin};
 use tracing::Span;
 
 use super::super::{Engine, count::Counting};
@@ -28,6 +29,8 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) input: Vec<Message>,
     pub(in crate::engine) choices: usize,
     pub(in crate::engine) request: RequestInfo,
+    /// The provider that is called.
+    origin: Origin,
     pub(in crate::engine) counting: Counting,
     /// The key of the calibration. `None` if counts are not calibrated.
     pub(in crate::engine) calibration: Option<CalibrationKey>,
@@ -38,6 +41,11 @@ pub(in crate::engine) struct Call {
 }
 
 impl Call {
+    /// Returns the conditions under which reasoning may be sent.
+    pub(in crate::engine) const fn conditions(&self) -> Conditions<'_> {
+        Conditions { request: &self.request, origin: &self.origin }
+    }
+
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
         let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
@@ -52,6 +60,9 @@ impl Call {
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
         let calibration =
             counting.name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
+        let mut origin = engine.options().origin.clone();
+        origin.provider = origin.provider.or_else(|| request.provider.map(str::to_owned));
+        origin.model = origin.model.or_else(|| request.model.clone());
         Ok(Self {
             conversation,
             exchange,
@@ -59,6 +70,7 @@ impl Call {
             input,
             choices,
             request,
+            origin,
             counting,
             calibration,
             stored,

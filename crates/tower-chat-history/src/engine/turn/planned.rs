@@ -116,6 +116,7 @@ impl Call {
             on_open_turn: options.policies.on_open_turn,
             recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
             leaves_out_recalled: false,
+            conditions: self.conditions(),
             budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
         })?;
         let tokens = plan.budget.map(|budget| tokens(budget, &plan));

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tower_chat_history_context::{plan::GrownWindow, tokens::has_fixed_cost};
+use tower_chat_history_context::{
+    plan::{self, GrownWindow},
+    tokens::has_fixed_cost,
+};
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Cut, Exchange, ExchangeId, Message, StoreError, Usage,
 };
@@ -23,14 +26,14 @@ impl Turn {
     /// Stores the exchange and ends the turn.
     pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.0.learn(reply.usage);
-        let (message, pending) = (reply.message.clone(), self.0.planned.pending.take());
+        let pending = self.0.planned.pending.take();
         let outcome = match self.0.append(reply) {
             Err(why) => Outcome::NotStored(why),
             Ok(append) => {
-                let messages = append.exchange.messages.len();
+                let (messages, reply) = (append.exchange.messages.len(), append.exchange.reply().to_vec());
                 let step = self.engine().recorder().save(self.span(), messages);
                 let span = step.span().clone();
-                self.0.store(append, message.as_ref(), pending, step).instrument(span).await
+                self.0.store(append, &reply, pending, step).instrument(span).await
             }
         };
         self.ended(outcome)
@@ -59,18 +62,24 @@ impl TurnState {
             Stored::Exchange => self.context[self.window_len..].to_vec(),
         };
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
-        messages.push(assistant(reply.message.ok_or(why)?));
+        if reply.messages.is_empty() {
+            return Err(why);
+        }
+        let reply_len = reply.messages.len();
+        messages.extend(reply.messages.into_iter().map(assistant));
         if reply.incomplete {
             // The caller's id stays unused, so a repeated call with this id can still store a complete reply.
             (self.exchange, self.has_caller_id) = (ExchangeId::generate(), false);
         }
-        let mut exchange = Exchange::new(self.exchange.clone(), messages);
+        let mut exchange = Exchange::new(self.exchange.clone(), messages).with_reply_len(reply_len);
         exchange.continues = self.planned.plan.continues;
         exchange.model = reply.model;
         exchange.finish_reason = reply.finish_reason;
         exchange.usage = reply.usage;
         exchange.incomplete = reply.incomplete;
         exchange.recalled = self.planned.recalled.take();
+        let sent_under = self.planned.plan.fit.sent_under;
+        exchange.provenance = plan::provenance(exchange.reply(), &self.context, self.call.conditions(), sent_under);
         let mut append = Append::new(self.planned.history.expect, exchange);
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
             let profile = self.call.engine.options().context.profile.clone();
@@ -80,13 +89,7 @@ impl TurnState {
     }
 
     /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
-    async fn store(
-        &self,
-        mut append: Append,
-        reply: Option<&Message>,
-        pending: Option<Cut>,
-        step: SaveStep<'_>,
-    ) -> Outcome {
+    async fn store(&self, mut append: Append, reply: &[Message], pending: Option<Cut>, step: SaveStep<'_>) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let exchange = &mut append.exchange;
         let runtime = Handle::try_current().ok();
@@ -124,7 +127,7 @@ impl TurnState {
             {
                 saw_cut(Some(&cut));
             }
-            if let Some(finished) = reply.and_then(|reply| self.finished(reply)) {
+            if let Some(finished) = self.finished(reply) {
                 summaries.after_turn(conversation, finished);
             }
         }
@@ -167,16 +170,16 @@ impl TurnState {
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
     /// continues, or if there is no budget.
-    fn finished(&self, reply: &Message) -> Option<FinishedTurn> {
+    fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;
-        if !reply.tool_calls().is_empty() {
+        if reply.is_empty() || reply.iter().any(|message| !message.tool_calls().is_empty()) {
             return None;
         }
         // The next plan reserves this room for a summary.
         let mut prompt = planned.tokens?.prompt;
         prompt.summary = budget.parts.summary;
-        let reply_tokens = call.counting.message(reply);
+        let reply_tokens: u64 = reply.iter().map(|message| call.counting.message(message)).sum();
         Some(FinishedTurn {
             budget,
             counting: call.counting.clone(),
@@ -184,8 +187,8 @@ impl TurnState {
                 limit: budget.limits.max_prompt(budget.limits.reserve),
                 tokens: prompt.total().saturating_add(reply_tokens),
                 new_tokens: prompt.input.saturating_add(reply_tokens),
-                messages: context.len().saturating_add(1),
-                new_messages: context.len().saturating_sub(*window_len).saturating_add(1),
+                messages: context.len().saturating_add(reply.len()),
+                new_messages: context.len().saturating_sub(*window_len).saturating_add(reply.len()),
                 turns: planned.history.turns,
             },
             has_gap: planned.history.has_gap,

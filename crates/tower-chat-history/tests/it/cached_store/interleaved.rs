@@ -137,7 +137,7 @@ impl User {
         let start = *openings.get(self.random.below(openings.len().max(1)))?;
         let mut cut = Cut::window_from(start);
         cut.summary = (start > Seq::FIRST).then(|| Summary::new(format!("up to {start}"), start));
-        Some(Compact { profile: profile.clone(), replaces: window.compaction_version(), cut })
+        Some(Compact::new(profile.clone(), window.compaction_version(), cut))
     }
 
     /// Makes a random call. It may be refused because another user was first.

@@ -42,10 +42,8 @@ async fn a_compaction_through_the_cache_reloads_nothing() {
     let store = CachedStore::new(inner_store.clone());
     let appended = store.append(&id, turn()).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
-    let cut = |version, start| Compact {
-        profile: Profile::default(),
-        replaces: CompactionVersion::new(version),
-        cut: Cut::window_from(Seq::new(start)),
+    let cut = |version, start| {
+        Compact::new(Profile::default(), CompactionVersion::new(version), Cut::window_from(Seq::new(start)))
     };
     // With an exchange, and alone.
     store.append(&id, turn().compact(cut(0, 1))).await.unwrap();
@@ -89,7 +87,7 @@ async fn a_compaction_completes_a_truncated_window() {
     for (start, truncated) in [(1, true), (2, false), (4, false)] {
         let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
         let (profile, replaces) = (load.profile.clone(), window.compaction_version());
-        let compact = Compact { profile, replaces, cut: Cut::window_from(Seq::new(start)) };
+        let compact = Compact::new(profile, replaces, Cut::window_from(Seq::new(start)));
         store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
         let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
         assert_eq!(Loaded::Window(window.clone()), inner_store.inner.load(&id, load.clone()).await.unwrap());

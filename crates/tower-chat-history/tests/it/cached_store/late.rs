@@ -26,7 +26,7 @@ async fn two_turns(store: &impl HistoryStore, id: &ConversationId) -> Incarnatio
 fn summarized(text: &str) -> Compact {
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new(text, Seq::new(1)));
-    Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut }
+    Compact::new(Profile::default(), CompactionVersion::NONE, cut)
 }
 
 /// The summary of a deleted conversation does not become the summary of its successor.

@@ -96,7 +96,7 @@ async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &Com
     let mut cut = Cut::window_from(start);
     cut.summary = (start > Seq::FIRST).then(|| Summary::new("a summary", start));
     let replaces = if compaction_step.names_stored { stored.version } else { CompactionVersion::new(77) };
-    Some(Compact { profile: profile(compaction_step.profile), replaces, cut })
+    Some(Compact::new(profile(compaction_step.profile), replaces, cut))
 }
 
 async fn run(steps: Vec<(usize, Step)>) {

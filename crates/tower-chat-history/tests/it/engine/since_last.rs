@@ -60,8 +60,7 @@ async fn another_processes_compaction_is_reported_and_a_new_incarnation_is_not()
         turn(&engine, "c").await;
     }
     let incarnation = window(&store, "c").await.revision.incarnation();
-    let compact =
-        Compact { profile: Profile::default(), replaces: CompactionVersion::NONE, cut: Cut::window_from(Seq::new(3)) };
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(3)));
     store.compact(&conversation("c"), incarnation, compact).await.unwrap();
     let unaware = Engine::new(store.clone());
     assert_eq!(turn(&unaware, "c").await.since_last, None, "the engine's first turn in the conversation");

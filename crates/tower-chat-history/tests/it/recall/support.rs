@@ -244,7 +244,7 @@ impl Chat {
     pub async fn cut(&self, start: Seq) {
         let window = self.window().await;
         let (profile, cut) = (Profile::default(), Cut::window_from(start));
-        let compact = Compact { profile, replaces: window.compaction_version(), cut };
+        let compact = Compact::new(profile, window.compaction_version(), cut);
         let stored = self.store.compact(&id(), window.revision.incarnation(), compact).await.unwrap();
         assert!(matches!(stored, CompactOutcome::Stored(_)));
     }

@@ -199,7 +199,7 @@ async fn a_summary_is_added_to_a_compaction_stored_before_it() {
 
     let (profile, mut cut) = (Profile::default(), Cut::window_from(Seq::new(2)));
     cut.cleared_before = Seq::new(3);
-    let first = Compact { profile, replaces: CompactionVersion::NONE, cut };
+    let first = Compact::new(profile, CompactionVersion::NONE, cut);
     store.compact(&id(), window.revision.incarnation(), first).await.unwrap();
     turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
 

@@ -127,7 +127,7 @@ impl Conversation {
     async fn commit(&mut self, begun: Begun, reply: Reply) -> Checked {
         let Begun { turn, context, input, before: (len, version), prefix } = begun;
         let window = turn.window().to_vec();
-        let message = reply.message.clone();
+        let message = reply.message().cloned();
         // The summary of another turn may have been stored while this one was under way.
         let is_latest = self.state().await.1 == version;
         let report = turn.commit(reply).await.unwrap();

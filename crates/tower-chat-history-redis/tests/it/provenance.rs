@@ -1,0 +1,199 @@
+//! Provenances, which have a key of their own.
+
+use libtest_mimic::Trial;
+use test_servers::trials;
+use tower_chat_history_core::{
+    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, HistoryStoreExt, KnownState,
+    Load, Loaded, PruneTo, Seq, StoreError, testing::shorthand::page_sizes,
+};
+
+use crate::support::{
+    PARTS, TestServer, append, conversation, exchange, key, made_by, make, providers, recall, say, texts, window,
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_conversation_without_provenances_has_no_key_for_them,
+        a_turn_without_provenances_does_not_read_them,
+        provenances_are_removed_with_their_exchanges,
+        an_erasure_removes_all_provenances_at_once,
+        large_provenances_end_a_page,
+        damaged_provenances_are_reported_without_quoting_them,
+        a_missing_key_of_provenances_is_corrupt,
+        a_lost_or_additional_provenance_is_corrupt,
+        provenances_of_a_lost_conversation_are_not_shown,
+    ]
+}
+
+async fn held(test: &mut TestServer, id: &ConversationId) -> u64 {
+    test.run(&["HLEN", &key(id, ":provenances")])
+}
+
+async fn a_conversation_without_provenances_has_no_key_for_them() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let store = test.store.clone();
+    say(&store, &id, "one").await;
+    say(&store, &id, "two").await;
+    assert_eq!(test.run::<u64>(&["DBSIZE"]), 4);
+    make(&store, &id, "p").await;
+    assert_eq!((test.run::<u64>(&["DBSIZE"]), held(&mut test, &id).await), (5, 1));
+    store.delete(&id).await.unwrap();
+    assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
+}
+
+const COMMANDS: [&str; 5] = ["hmget", "hget", "hset", "hlen", "evalsha"];
+
+async fn a_turn_without_provenances_does_not_read_them() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    for with_provenance in [false, true, true] {
+        if with_provenance {
+            make(&test.store, &id, "p").await;
+        } else {
+            say(&test.store, &id, "one").await;
+        }
+        window(&test.store, &id).await;
+    }
+    let other = conversation("other");
+    say(&test.store, &other, "one").await;
+    // An append without a provenance sets the id and the state. One with a provenance also sets that.
+    for (id, [load, plain, full]) in [
+        (&other, [[1, 0, 0, 1, 1], [1, 1, 2, 1, 1], [1, 1, 3, 2, 1]]),
+        (&id, [[2, 0, 0, 2, 1], [1, 1, 2, 2, 1], [1, 1, 3, 2, 1]]),
+    ] {
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        window(&test.store, id).await;
+        assert_eq!(COMMANDS.map(|command| test.calls(command)), load, "a load of {id}");
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        say(&test.store, id, "more").await;
+        assert_eq!(COMMANDS.map(|command| test.calls(command)), plain, "an append to {id}");
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        make(&test.store, id, "p").await;
+        assert_eq!(COMMANDS.map(|command| test.calls(command)), full, "an append with a provenance to {id}");
+    }
+}
+
+async fn provenances_are_removed_with_their_exchanges() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let store = test.store.clone();
+    for turn in 0..1_500 {
+        match turn % 3 {
+            0 => say(&store, &id, "none").await,
+            _ => make(&store, &id, &turn.to_string()).await,
+        };
+    }
+    store.conversation(&id).truncate(Seq::new(1_400)).await.unwrap();
+    assert_eq!(held(&mut test, &id).await, 933);
+    store.conversation(&id).prune(PruneTo::From(Seq::new(1_390)), Derived::Keep).await.unwrap();
+    assert_eq!(held(&mut test, &id).await, 7);
+    let expected = (1_390..1_400).map(|turn| if turn % 3 == 0 { String::new() } else { turn.to_string() });
+    assert_eq!(providers(&store, &id).await, expected.collect::<Vec<_>>());
+}
+
+async fn an_erasure_removes_all_provenances_at_once() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let store = test.store.clone();
+    say(&store, &id, "one").await;
+    make(&store, &id, "secret").await;
+    recall(&store, &id, "shown", &[1]).await;
+    make(&store, &id, "secret").await;
+    store.conversation(&id).prune(PruneTo::From(Seq::new(1)), Derived::Keep).await.unwrap();
+    assert_eq!(providers(&store, &id).await, ["secret", "", "secret"]);
+    store.conversation(&id).prune(PruneTo::From(Seq::new(1)), Derived::Erase).await.unwrap();
+    assert!(!test.run::<bool>(&["EXISTS", &key(&id, ":provenances")]));
+    assert_eq!(providers(&store, &id).await, ["", "", ""]);
+    make(&store, &id, "later").await;
+    assert_eq!(providers(&store, &id).await, ["", "", "", "later"]);
+}
+
+async fn large_provenances_end_a_page() {
+    let (test, id) = (TestServer::new().await, conversation("large"));
+    for size in [1_500_000, 1_500_000, 1_500_000, 6_000_000, 100] {
+        make(&test.store, &id, &"x".repeat(size)).await;
+    }
+    say(&test.store, &id, "more").await;
+    assert_eq!(page_sizes(&test.store, &id, 100).await, [2, 1, 1, 2]);
+    let positions: Vec<Seq> = (0..6).map(Seq::new).collect();
+    let page = test.store.pick(&id, &positions).await.unwrap();
+    assert_eq!(page.exchanges.len(), 6, "a pick takes several steps");
+    assert!(page.exchanges[..5].iter().all(|recorded| recorded.exchange.provenance.is_some()));
+}
+
+/// Creates a conversation of four exchanges. Those at 1 and 2 have a provenance.
+async fn setup() -> (TestServer, ConversationId) {
+    let (test, id) = (TestServer::new().await, conversation("a"));
+    say(&test.store, &id, "one").await;
+    make(&test.store, &id, "secret").await;
+    make(&test.store, &id, "secret").await;
+    say(&test.store, &id, "four").await;
+    (test, id)
+}
+
+async fn damaged_provenances_are_reported_without_quoting_them() {
+    for value in ["secret", "", "{}", r#"{"v":9,"secret":1}"#, r#"{"v":1,"head":"secret"}"#] {
+        let (mut test, id) = setup().await;
+        let asked = window(&test.store, &id).await.exchanges[1].exchange.id.clone();
+        test.run::<()>(&["HSET", &key(&id, ":provenances"), "1", value]);
+        let store = &test.store;
+        for error in [
+            store.load(&id, Load::new()).await.unwrap_err(),
+            store.load(&id, Load::new().exchange(asked)).await.unwrap_err(),
+            store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
+            store.pick(&id, &[Seq::new(1)]).await.unwrap_err(),
+        ] {
+            assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == Seq::new(1)), "{value}: {error:?}");
+            assert!(!format!("{error:?} {error}").contains("secret"), "{error:?}");
+        }
+        assert_eq!(store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 2, "{value}");
+    }
+}
+
+async fn assert_damaged(test: &TestServer, id: &ConversationId) {
+    for error in [
+        test.store.load(id, Load::new()).await.unwrap_err(),
+        test.store.append(id, append("more")).await.unwrap_err(),
+        test.store.read(id, Seq::FIRST, 9).await.unwrap_err(),
+        test.store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
+    ] {
+        assert!(matches!(&error, StoreError::Corrupt { .. }), "{error:?}");
+    }
+    test.store.delete(id).await.unwrap();
+    assert_eq!(test.store.load(id, Load::new()).await.unwrap(), Loaded::Absent);
+}
+
+async fn a_missing_key_of_provenances_is_corrupt() {
+    let (mut test, id) = setup().await;
+    let revision = window(&test.store, &id).await.revision;
+    let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
+    assert_eq!(test.store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
+    assert_eq!(test.run::<u64>(&["DEL", &key(&id, ":provenances")]), 1);
+    let error = test.store.load(&id, Load::new().known(known)).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { .. }), "{error:?}");
+    assert_damaged(&test, &id).await;
+    // Only this key is left.
+    let (mut test, id) = setup().await;
+    for part in PARTS {
+        test.run::<()>(&["DEL", &key(&id, part)]);
+    }
+    assert_damaged(&test, &id).await;
+}
+
+async fn a_lost_or_additional_provenance_is_corrupt() {
+    let (mut test, id) = setup().await;
+    test.run::<()>(&["HDEL", &key(&id, ":provenances"), "2"]);
+    assert_damaged(&test, &id).await;
+    let (mut test, id) = setup().await;
+    test.run::<()>(&["HSET", &key(&id, ":provenances"), "3", "secret"]);
+    assert_damaged(&test, &id).await;
+}
+
+/// Another program left a key behind. The next conversation does not take it over.
+async fn provenances_of_a_lost_conversation_are_not_shown() {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    say(&test.store, &id, "one").await;
+    test.run::<()>(&["HSET", &key(&id, ":provenances"), "0", "secret"]);
+    let error = test.store.append(&id, Append::new(Expect::AnyOrCreate, made_by("p"))).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { .. }), "{error:?}");
+    test.store.append(&id, Append::new(Expect::AnyOrCreate, exchange("two"))).await.unwrap();
+    assert_eq!(texts(&test.store, &id).await, ["one", "two"]);
+    assert_eq!(providers(&test.store, &id).await, ["", ""]);
+}
