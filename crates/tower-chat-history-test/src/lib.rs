@@ -6,6 +6,7 @@
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules |
 //! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
+//! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
 //!
 //! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
 //! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
@@ -49,7 +50,7 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`] and [`check_chat_rules`] need no feature.
+//! [`FaultStore`], [`check_chat_rules`] and [`signing`] need no feature.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
@@ -68,6 +69,7 @@ mod reply;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;
+pub mod signing;
 
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};

@@ -13,6 +13,7 @@ mod grown;
 mod history;
 mod input;
 mod load_limit;
+mod pinned;
 mod reasoning;
 #[cfg(test)]
 mod sequence_tests;
@@ -31,6 +32,7 @@ pub use self::{
     grown::GrownWindow,
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
+    pinned::pinned,
     reasoning::{Conditions, RENDERER, Reasoning, provenance},
     sizes::Size,
     window_index::can_start_window,

@@ -1,4 +1,5 @@
-//! Lists of messages, trimmed by hand.
+//! Lists of messages, trimmed and repaired by hand.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
+mod signing;
 mod trim;

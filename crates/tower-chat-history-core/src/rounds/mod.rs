@@ -92,12 +92,11 @@ impl Rounds {
         }
         let known: Vec<CallId> = index.answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
         let is_whole = known.len() == index.answers.len() && !(known.is_empty() && message.is_tool_result());
-        let sent = if is_whole { Some(message.sendable().into_owned()) } else { message.answering(&known) };
-        let sent = match sent {
-            Some(sent) => sent,
-            None if known.is_empty() => return Placed::Nowhere,
-            None => message.clone(),
-        };
+        let answering = if is_whole { None } else { message.answering(&known) };
+        if !is_whole && answering.is_none() && known.is_empty() {
+            return Placed::Nowhere;
+        }
+        let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
         let closed = if self.joins(index) {
             self.join(message, known.is_empty());
             OpenCalls::default()
@@ -258,11 +257,17 @@ impl Message {
     }
 }
 
-/// Returns `true` if one of the messages after an element of a reply is its next element. Messages that say nothing
-/// are not sent, so they do not count.
+/// The largest number of elements in a row that must each be followed by the next one.
+const LONGEST_CHAIN: usize = 64;
+
+/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say nothing
+/// are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
+///
+/// Only [`LONGEST_CHAIN`] elements are examined, so that the work stays linear.
 fn is_followed(rest: &[Message]) -> bool {
-    let next = rest.iter().find(|message| !message.is_blank_reply());
-    next.is_some_and(|next| next.is_reply() || matches!(next.role(), Role::Other(_)))
+    let spoken = rest.iter().filter(|message| !message.is_blank_reply());
+    let elements = spoken.take_while(|next| next.is_reply() || matches!(next.role(), Role::Other(_)));
+    elements.take(LONGEST_CHAIN).any(|next| !next.bound().to_next)
 }
 
 /// Returns each message, with the messages after it.

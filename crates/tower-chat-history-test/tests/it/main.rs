@@ -8,5 +8,6 @@ mod fault_store;
 mod llm;
 #[cfg(all(feature = "openai", feature = "server"))]
 mod server;
+mod signing;
 #[cfg(feature = "server")]
 mod wire;

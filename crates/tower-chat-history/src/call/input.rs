@@ -7,7 +7,7 @@ use tower_chat_history_context::{
     plan::{InputError, refuse_foreign},
     tokens::TokenCounter,
 };
-use tower_chat_history_core::{ConversationId, ExchangeId, Message, Role};
+use tower_chat_history_core::{ChatCompletions, Closes, ConversationId, Dialect, ExchangeId, Message};
 
 use super::{CallOptions, Stored};
 
@@ -25,6 +25,9 @@ pub struct TurnInput {
     /// empty if the log ends with results for all tool calls, and the model has not answered them yet
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
+    /// The dialect of the conversation. [`new`](Self::new) sets it to that of the first input message, or to
+    /// [`ChatCompletions`](crate::dialect::ChatCompletions) if there is none.
+    pub dialect: &'static dyn Dialect,
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
     /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
@@ -42,10 +45,12 @@ pub struct TurnInput {
 impl TurnInput {
     /// Creates the input of a call in this conversation.
     pub fn new(conversation: ConversationId, input: impl IntoIterator<Item = Message>) -> Self {
+        let input: Vec<Message> = input.into_iter().collect();
         Self {
             conversation,
             transcript: Vec::new(),
-            input: input.into_iter().collect(),
+            dialect: input.first().and_then(Message::dialect).unwrap_or(&ChatCompletions),
+            input,
             choices: 1,
             request: RequestInfo::new(),
             counter: None,
@@ -83,12 +88,12 @@ impl TurnInput {
             Stored::Exchange | Stored::Nothing => &[],
         };
         // A resent reply is not checked: it is only compared with the log.
-        let is_resent_reply =
-            |position, message: &Message| position < self.transcript.len() && *message.role() == Role::Assistant;
+        let is_resent_reply = |position, message: &Message| position < self.transcript.len() && message.is_reply();
         let messages = self.transcript.iter().chain(&self.input).enumerate();
         refuse_foreign(messages.filter(|(position, message)| !is_resent_reply(*position, message)))?;
         refuse_foreign(instead.iter().enumerate())?;
-        let is_reply = |message: &Message| *message.role() == Role::Assistant && message.tool_calls().is_empty();
+        let joins = |message: &Message| message.index().closes == Closes::AfterResult;
+        let is_reply = |message: &Message| message.is_reply() && message.tool_calls().is_empty() && !joins(message);
         let reply = self.input.iter().position(is_reply);
         reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
     }

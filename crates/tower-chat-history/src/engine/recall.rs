@@ -12,7 +12,7 @@ use tower_chat_history_context::{
     plan::{Plan, Recallable},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq, Window};
+use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Role, Seq, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
@@ -216,6 +216,11 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     let Recollection { mut recalled, best_score, unprepared } = found;
     report.best_score = best_score;
     if let Some(recalled) = &mut recalled {
+        if !recalled.message.dialect().is_some_and(|dialect| dialect.name() == call.dialect.name())
+            && let Ok(message) = Message::compose(call.dialect, &Role::User, recalled.message.text())
+        {
+            recalled.message = message;
+        }
         let tokens = call.counting.message(&recalled.message);
         recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());
         (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);

@@ -33,7 +33,7 @@ mod save;
 use std::time::Duration;
 
 use tower_chat_history_context::{budget::DoesNotFit, plan::FitError};
-use tower_chat_history_core::Recorded;
+use tower_chat_history_core::{DialectName, Recorded, Seq};
 
 #[cfg(feature = "http")]
 pub use self::header::HeaderError;
@@ -81,6 +81,16 @@ pub enum HistoryError {
     /// The store panicked while it loaded the history.
     #[error("the store panicked while it loaded the conversation's history")]
     LoadPanicked,
+    /// The conversation is stored in another dialect than that of the call.
+    #[error("exchange {seq} of the conversation is stored in the dialect {stored}, and the call is in {called}")]
+    OtherDialect {
+        /// The position of the exchange.
+        seq: Seq,
+        /// The dialect of the exchange.
+        stored: DialectName,
+        /// The dialect of the call.
+        called: DialectName,
+    },
     /// The queue of the conversation is full: too many calls are waiting
     /// ([`OnConflict::Serialize`](crate::policy::OnConflict::Serialize)).
     #[error("{max_waiting} calls of the conversation are already waiting")]
@@ -117,6 +127,7 @@ impl HistoryError {
             Self::Load(error) => error.kind(),
             Self::LoadTimeout(_) => "timeout",
             Self::LoadPanicked => "panicked",
+            Self::OtherDialect { .. } => "other_dialect",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout(_) => "queue_timeout",
             Self::NoRuntime => "no_runtime",

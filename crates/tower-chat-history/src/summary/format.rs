@@ -1,6 +1,6 @@
 //! The form of a summary in a prompt.
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Dialect, Message, Role};
 
 use super::{
     delimit::defuse,
@@ -85,6 +85,18 @@ impl SummaryFormat {
     /// Returns the message that contains this summary. The same format and text always result in the same message.
     #[must_use]
     pub fn message(&self, text: &str) -> Message {
+        let (role, text) = self.role_and_text(text);
+        if role == Role::User { Message::user(text) } else { Message::system(text) }
+    }
+
+    /// Returns the message of this dialect that contains this summary.
+    pub(crate) fn message_in(&self, dialect: &'static dyn Dialect, text: &str) -> Message {
+        let (role, composed) = self.role_and_text(text);
+        // A dialect reads what it writes.
+        Message::compose(dialect, &role, &composed).unwrap_or_else(|_| self.message(text))
+    }
+
+    fn role_and_text(&self, text: &str) -> (Role, String) {
         let text = defuse(text, self.end());
         let mark = if [&self.prefix, &self.suffix].iter().any(|frame| frame.contains(PLACEHOLDER)) {
             mark(&[&text])
@@ -92,11 +104,11 @@ impl SummaryFormat {
             String::new()
         };
         let [prefix, suffix] = [&self.prefix, &self.suffix].map(|frame| frame.replace(PLACEHOLDER, &mark));
-        let text = [&prefix, &*text, &suffix].concat();
-        match self.speaker {
-            Speaker::System => Message::system(text),
-            Speaker::User => Message::user(text),
-        }
+        let role = match self.speaker {
+            Speaker::System => Role::System,
+            Speaker::User => Role::User,
+        };
+        (role, [&prefix, &*text, &suffix].concat())
     }
 }
 
@@ -118,7 +130,6 @@ impl Default for SummaryFormat {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::Role;
 
     use super::*;
 

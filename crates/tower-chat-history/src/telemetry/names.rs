@@ -117,6 +117,10 @@ pub mod attributes {
         pub const SUPERSEDED_CALLS: &str = "chat_history.superseded_calls";
         /// The number of messages that the request's types could not represent without loss.
         pub const DOWNGRADED: &str = "chat_history.messages.downgraded";
+        /// The number of messages whose reasoning was left out because it is not valid in this prompt.
+        pub const REASONING_LEFT_OUT: &str = "chat_history.messages.reasoning_left_out";
+        /// `true` if the newest reasoning of the window was made under another head.
+        pub const HEAD_CHANGED: &str = "chat_history.head_changed";
         /// The cached prefix as a share of the prompt, from 0 to 1: the tokens at its beginning that also began the
         /// conversation's previous prompt.
         pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";

@@ -65,6 +65,8 @@ impl Recorder {
             { attributes::VERSION } = Empty,
             { attributes::SUPERSEDED_CALLS } = Empty,
             { attributes::DOWNGRADED } = Empty,
+            { attributes::REASONING_LEFT_OUT } = Empty,
+            { attributes::HEAD_CHANGED } = Empty,
             { attributes::CACHED_PREFIX_RATIO } = Empty,
             { attributes::ESTIMATE_ERROR } = Empty,
         )
@@ -114,6 +116,8 @@ impl Recorder {
             { attributes::VERSION } = report.revision().map(|revision| int(revision.version())),
             { attributes::SUPERSEDED_CALLS } = some(report.superseded_calls),
             { attributes::DOWNGRADED } = some(report.downgraded),
+            { attributes::REASONING_LEFT_OUT } = some(report.reasoning_left_out),
+            { attributes::HEAD_CHANGED } = report.head_changed.then_some(true),
             { attributes::CACHED_PREFIX_RATIO } = tokens.and_then(|tokens| tokens.cached_prefix_ratio()),
             { attributes::ESTIMATE_ERROR } = tokens.and_then(|tokens| tokens.estimate_error()),
         );

@@ -183,7 +183,7 @@ proptest! {
             view.push_exchange(&recorded.exchange);
         }
         let open: Vec<String> = runtime.block_on(open(&store)).into_iter().map(|(id, ..)| id).collect();
-        prop_assert_eq!(open, view.open().ids().collect::<Vec<_>>());
+        prop_assert_eq!(open, view.open().ids().map(|id| id.as_str()).collect::<Vec<_>>());
     }
 }
 
@@ -247,7 +247,7 @@ proptest! {
             let open: Vec<String> = open(&store).await.into_iter().map(|(id, ..)| id).collect();
             let exchanges = store.conversation(&id()).exchanges().await.unwrap();
             let newest = NewestRound::of(&exchanges);
-            prop_assert_eq!(&open, &newest.open().ids().collect::<Vec<_>>());
+            prop_assert_eq!(&open, &newest.open().ids().map(|id| id.as_str()).collect::<Vec<_>>());
             let mut view = View::default();
             exchanges.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
             prop_assert_eq!(view.open(), newest.open());

@@ -44,7 +44,7 @@ async fn store(engine: &Engine, ids: &[&str]) -> Result<StoredResults, StoreResu
 
 /// Stores these results, and returns the calls that are still open.
 async fn store_and_list_open_calls(engine: &Engine, ids: &[&str]) -> Vec<String> {
-    store(engine, ids).await.unwrap().open.ids().map(str::to_owned).collect()
+    store(engine, ids).await.unwrap().open.ids().map(|id| id.as_str().to_owned()).collect()
 }
 
 fn unexpected(error: StoreResultsError) -> InputError {

@@ -47,6 +47,12 @@ impl CallId {
     }
 }
 
+impl AsRef<str> for CallId {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
 impl fmt::Debug for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.space {

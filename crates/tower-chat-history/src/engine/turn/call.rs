@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     plan::Conditions,
     tokens::{ByteEstimate, TokenCounter as _},
 };
-use tower_chat_history_core::{ConversationId, ExchangeId, Message, Origin};
+use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Origin};
 use tracing::Span;
 
 use super::super::{Engine, count::Counting};
@@ -27,6 +27,7 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) exchange: Option<ExchangeId>,
     pub(in crate::engine) transcript: Vec<Message>,
     pub(in crate::engine) input: Vec<Message>,
+    pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) choices: usize,
     pub(in crate::engine) request: RequestInfo,
     /// The provider that is called.
@@ -48,7 +49,7 @@ impl Call {
 
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         input.check()?;
-        let TurnInput { conversation, transcript, input, choices, request, counter, options } = input;
+        let TurnInput { conversation, transcript, input, dialect, choices, request, counter, options } = input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
         if options.needs_timer() && Handle::try_current().is_err() {
@@ -68,6 +69,7 @@ impl Call {
             exchange,
             transcript,
             input,
+            dialect,
             choices,
             request,
             origin,

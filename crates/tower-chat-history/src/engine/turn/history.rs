@@ -1,7 +1,7 @@
 //! Loading a call's conversation.
 
-use tower_chat_history_context::plan::{History, TranscriptError, transcript};
-use tower_chat_history_core::{Compaction, Loaded, Recorded, Window};
+use tower_chat_history_context::plan::{self, History, TranscriptError, transcript};
+use tower_chat_history_core::{Compaction, Cut, DialectName, Loaded, Recorded, Seq, StoreError, Window};
 
 use super::Call;
 use crate::{
@@ -19,6 +19,8 @@ pub(in crate::engine) struct LoadedHistory {
     resent: Vec<Recorded>,
     /// The number of messages that were loaded.
     pub(super) messages: usize,
+    /// True if the window is that of an earlier cut, under which the turn continues.
+    pub(super) is_pinned: bool,
     /// The difference between transcript and log, if there is one under `OnTranscriptMismatch::TrustLog`.
     pub(super) mismatch: Option<TranscriptError>,
 }
@@ -49,6 +51,19 @@ impl Call {
                 (HistoryStatus::Unavailable, None)
             }
         };
+        let (window, is_pinned) = match window {
+            Some(window) => {
+                self.check_dialect(&window.exchanges)?;
+                // Boxed, so that calls that are not pinned do not pay for the size of this future.
+                let pinned = match plan::pinned(&window, &self.input).filter(|_| !window.truncated) {
+                    Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
+                    None => None,
+                };
+                let is_pinned = pinned.is_some();
+                (Some(pinned.unwrap_or(window)), is_pinned)
+            }
+            None => (None, false),
+        };
         // If the history is unavailable, the transcript cannot be compared, and is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
         match (status, options.policies.on_transcript_mismatch) {
@@ -60,7 +75,56 @@ impl Call {
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
         let messages = messages.map(|recorded| recorded.exchange.messages.len()).sum();
-        Ok(LoadedHistory { status, window, resent, messages, mismatch })
+        Ok(LoadedHistory { status, window, is_pinned, resent, messages, mismatch })
+    }
+}
+
+impl Call {
+    /// Checks that the exchanges are in the call's dialect, and reads them in it.
+    fn check_dialect(&self, exchanges: &[Recorded]) -> Result<(), HistoryError> {
+        for Recorded { seq, exchange, .. } in exchanges {
+            if exchange.dialect.as_str() != self.dialect.name() {
+                let (stored, called) = (exchange.dialect.clone(), DialectName::of(self.dialect));
+                return Err(HistoryError::OtherDialect { seq: *seq, stored, called });
+            }
+            exchange.read_in(self.dialect).map_err(|source| {
+                let conversation = self.conversation.clone();
+                HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be read.
+    async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
+        let from = cut.window_start.max(window.revision.first());
+        let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
+        let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
+        self.check_dialect(&exchanges)?;
+        exchanges.extend_from_slice(&window.exchanges);
+        let compaction = Compaction::new(window.compaction_version(), cut);
+        Ok(Some(Window::new(window.revision, Some(compaction), exchanges, window.truncated)))
+    }
+
+    /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime, or if
+    /// they are more than the load limit allows.
+    async fn read_between(&self, window: &Window, from: Seq, to: Seq) -> Result<Option<Vec<Recorded>>, HistoryError> {
+        let (store, limit) = (self.engine.bounded_store(), self.engine.options().context.load_limit);
+        let (mut read, mut next) = (Vec::new(), from);
+        let most = usize::try_from(to.get().saturating_sub(from.get())).unwrap_or(usize::MAX);
+        if most > limit.messages() {
+            return Ok(None);
+        }
+        while next < to {
+            let rest = usize::try_from(to.get() - next.get()).unwrap_or(usize::MAX);
+            let page = store.read(&self.conversation, next, rest).await.map_err(HistoryError::Load)?;
+            let is_same = page.revision.is_some_and(|now| now.incarnation() == window.revision.incarnation());
+            let Some(last) = page.exchanges.last().filter(|_| is_same) else { return Ok(None) };
+            next = last.seq.next();
+            read.extend(page.exchanges);
+        }
+        let bytes: usize = read.iter().map(|recorded: &Recorded| recorded.exchange.bytes()).sum();
+        Ok(Some(read).filter(|read| bytes <= limit.bytes() && read.first().is_none_or(|first| first.seq == from)))
     }
 }
 

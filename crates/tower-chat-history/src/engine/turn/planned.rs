@@ -86,7 +86,8 @@ impl Call {
 
     async fn plan_within(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
         let (options, history) = (self.engine.options(), loaded.history());
-        let summary = history.summary().map(|summary| options.context.summary_format.message(&summary.text));
+        let summary =
+            history.summary().map(|summary| options.context.summary_format.message_in(self.dialect, &summary.text));
         let budget = self.budget(history, summary.as_ref()).await;
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
@@ -102,7 +103,7 @@ impl Call {
         });
         let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
         let limit = limit.filter(|limit| *limit < u64::MAX);
-        let stores = loaded.window.is_some() && !matches!(self.stored, Stored::Nothing);
+        let stores = loaded.window.is_some() && !loaded.is_pinned && !matches!(self.stored, Stored::Nothing);
         let plan = plan::plan(&PlanInput {
             history,
             summary: summary.as_ref(),

@@ -45,6 +45,8 @@ impl TurnState {
             transcript_mismatch: planned.history.mismatch,
             superseded_calls: planned.plan.superseded,
             downgraded: self.downgraded,
+            reasoning_left_out: planned.plan.fit.reasoning.left_out,
+            head_changed: planned.plan.fit.reasoning.head_changed,
             tokens: planned.tokens,
             context_window: call.engine.options().context.budget.window(&call.request).0,
             recall: planned.recall.clone(),

@@ -42,7 +42,7 @@ async fn a_failed_commit_carries_the_reply() {
     store.fail(Op::Append, 1, Fault::Backend);
     let turn = Engine::new(store).begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
     let failed = turn.commit(Reply::new(Message::assistant("a"))).await.unwrap_err();
-    assert_eq!(failed.into_response().message, Some(Message::assistant("a")));
+    assert_eq!(failed.into_response().messages, [Message::assistant("a")]);
 }
 
 /// Saves have timers, and a stream may be read on a thread without a runtime.

@@ -1,0 +1,44 @@
+//! The cut under which a turn continues.
+//!
+//! If a turn has reasoning that is bound to its prompt, its prompts must stay prefixes of each other until it ends. A
+//! compaction that another call stored in the meantime therefore takes effect with the next turn.
+
+use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq, Summary, Window};
+
+/// Returns the cut under which the turn that the input continues was opened. Returns `None` if it is the stored cut, if
+/// nothing of the turn is bound to its prompt, or if its summary is not stored any more.
+#[must_use]
+pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
+    let continues = input.first().is_none_or(|first| !first.answers().is_empty());
+    if !continues {
+        return None;
+    }
+    let opening = window.exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn())?;
+    let turn = &window.exchanges[opening..];
+    let is_bound = |recorded: &Recorded| recorded.exchange.reply().iter().any(|message| message.bound().to_prefix);
+    if !turn.iter().any(is_bound) {
+        return None;
+    }
+    let sent_under = turn.first()?.exchange.provenance.as_ref()?.cut;
+    let none = Cut::default();
+    let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
+    if sent_under == stored.positions() || sent_under.window_start > turn.first()?.seq {
+        return None;
+    }
+    let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_ref());
+    let summaries = [Some(stored), replaced].into_iter().flatten().filter_map(|cut| cut.summary.as_ref());
+    cut(sent_under, summaries)
+}
+
+/// Returns the cut with these positions and its summary, or `None` if its summary is not one of these.
+fn cut<'a>(positions: Positions, mut summaries: impl Iterator<Item = &'a Summary>) -> Option<Cut> {
+    let mut cut = Cut::window_from(positions.window_start);
+    cut.rounds_start = positions.rounds_start;
+    cut.cleared_before = positions.cleared_before;
+    cut.recalled_from = positions.recalled_from;
+    cut.reasoning_from = positions.reasoning_from;
+    if positions.covers_to > Seq::FIRST {
+        cut.summary = Some(summaries.find(|summary| summary.covers_to == positions.covers_to)?.clone());
+    }
+    Some(cut)
+}
