@@ -58,6 +58,6 @@ mod tests {
 
     #[test]
     fn a_response_without_choices_has_no_reply() {
-        assert_eq!(reply(&CreateChatCompletionResponse::default()).unwrap().message, None);
+        assert_eq!(reply(&CreateChatCompletionResponse::default()).unwrap().messages, []);
     }
 }
