@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)] // A test may.
 
-use std::{iter, time::Duration};
+use std::{iter, thread, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 use tower_chat_history::tokens::TokenCounter;
@@ -123,10 +123,17 @@ fn check(counter: &dyn TokenCounter, inputs: &[(&str, String)]) {
 #[test]
 fn no_text_makes_a_counter_panic_or_take_long() {
     let inputs = inputs();
-    check(&Tiktoken::o200k(), &inputs);
-    check(&Tiktoken::cl100k(), &inputs);
-    #[cfg(feature = "bpe-openai")]
-    check(&BpeOpenai::o200k(), &inputs);
-    #[cfg(feature = "bpe-openai")]
-    check(&BpeOpenai::cl100k(), &inputs);
+    let counters: &[&dyn TokenCounter] = &[
+        &Tiktoken::o200k(),
+        &Tiktoken::cl100k(),
+        #[cfg(feature = "bpe-openai")]
+        &BpeOpenai::o200k(),
+        #[cfg(feature = "bpe-openai")]
+        &BpeOpenai::cl100k(),
+    ];
+    thread::scope(|scope| {
+        for counter in counters {
+            scope.spawn(|| check(*counter, &inputs));
+        }
+    });
 }

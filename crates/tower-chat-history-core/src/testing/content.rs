@@ -30,13 +30,17 @@ fn assert_same<T: AsRef<str>>(texts: &[T], messages: &[Message], way: &str) {
     assert_eq!(messages.len(), texts.len(), "{way} brought another number of messages");
     for (message, text) in messages.iter().zip(texts) {
         let (came, went) = (message.json(), text.as_ref());
-        // Only the position of the first difference is shown: a message may have megabytes.
-        let same = came.bytes().zip(went.bytes()).take_while(|(a, b)| a == b).count();
-        let from =
-            |json: &str| String::from_utf8_lossy(&json.as_bytes()[same.min(json.len())..]).chars().take(40).collect();
-        let (came_from, went_from): (String, String) = (from(came), from(went));
-        assert!(came == went, "{way}: from byte {same} on it is {came_from:?} and should be {went_from:?}");
+        assert!(came == went, "{way}: {}", first_difference(came, went));
     }
+}
+
+/// Returns the position of the first difference of two texts, and what follows in each. A message may have megabytes.
+fn first_difference(came: &str, went: &str) -> String {
+    let same = came.bytes().zip(went.bytes()).take_while(|(a, b)| a == b).count();
+    let from =
+        |json: &str| String::from_utf8_lossy(&json.as_bytes()[same.min(json.len())..]).chars().take(40).collect();
+    let (came_from, went_from): (String, String) = (from(came), from(went));
+    format!("from byte {same} on it is {came_from:?} and should be {went_from:?}")
 }
 
 /// Text of many scripts is returned in its original Unicode form.

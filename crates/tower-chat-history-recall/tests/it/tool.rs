@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp};
+use tower_chat_history_core::{
+    Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp, testing::shorthand::cases,
+};
 use tower_chat_history_recall::{ArgumentsError, SearchTool, ToolError, render_frame};
 
 use crate::store_index::Chat;
@@ -120,7 +122,7 @@ async fn mistakes_and_absent_conversations_have_answers() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(cases(32)))]
 
     #[test]
     fn pages_are_within_their_size(

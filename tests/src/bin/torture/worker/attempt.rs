@@ -14,6 +14,7 @@ use tower_chat_history::{
     report::Outcome,
     store::{Attach, LoadLimit, Profile, Recorded},
     summary::{Summarized, Summarizer, SummaryRequest},
+    tokens::ByteEstimate,
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::MockLlm;
@@ -48,12 +49,14 @@ pub(super) struct Layers(Vec<ChatHistoryLayer<OpenAi>>);
 impl Layers {
     /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
     /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
-    /// never stored after one that they do not know.
+    /// never stored after one that they do not know. Tokens are estimated, because the tables of an exact counter would
+    /// be built in each of the many processes.
     pub(super) fn new(store: &Arc<dyn Attach>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
         let context = |profile: &str| -> Result<ContextOptions, BoxError> {
-            Ok(ContextOptions::new().budget(ContextBudget::unlimited()).profile(Profile::new(profile)?))
+            let context = ContextOptions::new().budget(ContextBudget::unlimited()).token_counter(ByteEstimate::new());
+            Ok(context.profile(Profile::new(profile)?))
         };
         let plain = HistoryOptions::new().context(context(first)?.load_limit(limit));
         let strict = plain.clone().policies(Policies::new().on_conflict(OnConflict::Reject));
