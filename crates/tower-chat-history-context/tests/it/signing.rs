@@ -1,5 +1,5 @@
-//! Prompts in a dialect with all difficulties: replies of several elements, two spaces of calls, results next to a text,
-//! signatures.
+//! Prompts in a dialect with all difficulties: replies of several elements, two spaces of calls, results next to a
+//! text, signatures.
 
 use proptest::prelude::*;
 use tower_chat_history_context::View;

@@ -248,9 +248,9 @@ impl Rounds {
 }
 
 impl Message {
-    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then do
-    /// not influence which calls are open after it. A message that [says nothing](Self::is_blank_reply) closes none. In chat
-    /// completions, all other messages close them, except tool results.
+    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then
+    /// do not influence which calls are open after it. A message that [says nothing](Self::is_blank_reply) closes none.
+    /// In chat completions, all other messages close them, except tool results.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
         self.index().closes == Closes::Always && !self.is_blank_reply()
@@ -262,14 +262,14 @@ impl Message {
     }
 }
 
-/// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the same
-/// exchange. All other messages change nothing.
+/// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
+/// same exchange. All other messages change nothing.
 fn counts(message: &Message, rest: &[Message]) -> bool {
     !message.is_blank_reply() && (!message.bound().to_next || is_followed(rest))
 }
 
-/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say nothing
-/// are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
+/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say
+/// nothing are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
 fn is_followed(rest: &[Message]) -> bool {
     let spoken = rest.iter().filter(|message| !message.is_blank_reply());
     let mut elements = spoken.take_while(|next| next.is_reply() || matches!(next.role(), Role::Other(_)));

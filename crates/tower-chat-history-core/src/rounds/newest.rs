@@ -74,8 +74,8 @@ impl NewestRound {
         let asked = log.iter().rposition(|recorded| Some(recorded.seq) == self.asked);
         let mut open: Vec<&CallId> = self.open().ids().collect();
         let mut calls = Vec::with_capacity(open.len());
-        // The calls of a round can be in several exchanges. Of several calls with the same id, the first ones were answered
-        // first.
+        // The calls of a round can be in several exchanges. Of several calls with the same id, the first ones were
+        // answered first.
         for recorded in log[..asked.map_or(0, |asked| asked + 1)].iter().rev() {
             if open.is_empty() {
                 break;
