@@ -100,18 +100,28 @@ impl Rule<'_> {
             digest = kept.iter().fold(digest, |digest, message| digest.then(message.digest()));
             true
         });
+        leave_out_unfollowed(items);
         reasoning
     }
 
     /// Returns what is valid in the reply of an exchange, if everything before it has this digest.
     fn validity(&self, seq: Seq, before: Digest) -> Validity {
         let provenance = self.exchange(seq).and_then(|recorded| recorded.exchange.provenance.as_ref());
-        let Some(provenance) = provenance.filter(|provenance| provenance.renderer == RENDERER) else {
+        let provenance = provenance.filter(|provenance| provenance.renderer == RENDERER);
+        let Some(provenance) = provenance else {
             return Validity::default();
         };
         let dialect = self.exchange(seq).and_then(|recorded| recorded.exchange.messages.first()?.dialect());
         let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
-        Validity { origin, prefix: origin && provenance.prompt == before && seq >= self.cut.reasoning_from }
+        let is_same = provenance.prompt == before && seq >= self.cut.reasoning_from;
+        Validity { origin, prefix: origin && is_same && self.is_sent_whole(seq) }
+    }
+
+    /// Returns `true` if the reply of an exchange is sent as the provider made it. Otherwise an earlier element of the reply
+    /// may be missing before its reasoning.
+    fn is_sent_whole(&self, seq: Seq) -> bool {
+        let reply = self.exchange(seq).map(|recorded| recorded.exchange.reply()).unwrap_or_default();
+        reply.iter().all(|message| !message.is_blank_reply() && !message.index().is_rewritten)
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
@@ -166,7 +176,23 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
         left_out += usize::from(left != Left::All);
         left != Left::Nothing
     });
+    leave_out_unfollowed(items);
     left_out
+}
+
+/// Leaves out the elements that must be followed by the next element of their reply, if that element was left out.
+fn leave_out_unfollowed(items: &mut Vec<Item>) {
+    let mut next: Option<Seq> = None;
+    let mut is_sent: Vec<bool> = Vec::with_capacity(items.len());
+    for item in items.iter().rev() {
+        let is_followed = !item.is_reply || !item.message.bound().to_next || next == Some(item.seq);
+        is_sent.push(is_followed);
+        if is_followed {
+            next = Some(item.seq).filter(|_| item.is_reply);
+        }
+    }
+    let mut is_sent = is_sent.into_iter().rev();
+    items.retain(|_| is_sent.next().unwrap_or(true));
 }
 
 /// Returns `true` if the turn that the input continues has reasoning that is bound to its prompt.

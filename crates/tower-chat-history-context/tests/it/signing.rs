@@ -1,9 +1,11 @@
-//! Prompts in a dialect with all difficulties: replies of several elements, two spaces of calls, results next to a text,
-//! signatures.
+//! Prompts in a dialect with all difficulties: replies of several elements, two spaces of calls, results next to a
+//! text, signatures.
 
 use proptest::prelude::*;
 use tower_chat_history_context::View;
-use tower_chat_history_core::{CallId, Digest, Exchange, ExchangeId, Message, Rounds, Seq, Space};
+use tower_chat_history_core::{
+    CallId, Digest, Exchange, ExchangeId, Message, NewestRound, Recorded, Rounds, Seq, Space,
+};
 use tower_chat_history_test::signing::{Refusal, Say, SigningDialect, SigningProvider};
 
 const IDS: [&str; 2] = ["x", "y"];
@@ -70,7 +72,7 @@ fn any_exchange() -> impl Strategy<Value = Exchange> {
     let continues = prop::option::of((0u64..2).prop_map(Seq::new));
     (prop::collection::vec(any_element(), 0..6), any::<bool>(), continues).prop_map(
         |(messages, incomplete, continues)| {
-            let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+            let mut exchange = exchange(messages);
             (exchange.incomplete, exchange.continues) = (incomplete, continues);
             exchange
         },
@@ -79,6 +81,14 @@ fn any_exchange() -> impl Strategy<Value = Exchange> {
 
 fn any_log() -> impl Strategy<Value = Vec<Exchange>> {
     prop::collection::vec(any_exchange(), 0..8)
+}
+
+fn exchange(messages: impl IntoIterator<Item = Message>) -> Exchange {
+    Exchange::new(ExchangeId::generate(), messages)
+}
+
+fn recorded(log: &[Exchange]) -> Vec<Recorded> {
+    (0..).zip(log).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange.clone())).collect()
 }
 
 fn view(log: &[Exchange]) -> View {
@@ -121,6 +131,30 @@ fn a_result_answers_calls_of_its_own_kind() {
         r#"{"from":"user","results":[{"to":"x","kind":"f","text":"[f: no result, this call was abandoned]"}]}"#,
     );
     assert_eq!(sent(&log), [log[0].clone(), log[1].clone(), log[2].clone(), abandoned, log[3].clone()]);
+}
+
+#[test]
+fn an_interrupted_reply_to_results_of_both_kinds_gives_way_to_its_repetition() {
+    let both = results(&[(1, "x"), (0, "x")], Some("quickly"));
+    let asked = exchange([user("u"), call(0, "x"), call(1, "x")]);
+    let mut attempt = exchange([both.clone(), plan(), model("Th")]);
+    attempt.incomplete = true;
+    let again = exchange([both, model("There.")]);
+    let sent = view(&[asked.clone(), attempt, again.clone()]);
+    assert_eq!(sent.into_messages(), [asked.messages, again.messages].concat());
+}
+
+#[test]
+fn calls_in_two_exchanges_of_one_round_are_listed() {
+    let calls = [[call(0, "x"), call(1, "x")], [call(0, "y"), call(0, "x")]].map(exchange);
+    let mut log = vec![exchange([user("u"), call(0, "y")])];
+    log.extend(calls);
+    log.push(exchange([results(&[(0, "x")], None)]));
+    let log = recorded(&log);
+    let newest = NewestRound::of(&log);
+    let open: Vec<CallId> = newest.open_calls(&log).iter().map(|call| call.call_id().clone()).collect();
+    assert_eq!(open, newest.open().ids().cloned().collect::<Vec<_>>());
+    assert_eq!(open, [(0, "y"), (1, "x"), (0, "y"), (0, "x")].map(|(space, id)| CallId::new(Space(space), id)));
 }
 
 /// The end of a user's turn, and the reply.
@@ -189,6 +223,39 @@ proptest! {
         }
     }
 
+    /// Invariant 2: an attempt that gives way leaves no trace.
+    #[test]
+    fn an_exchange_that_gives_way_is_as_if_it_had_not_been(log in any_log()) {
+        let mut rounds = Rounds::default();
+        for (len, last) in log.iter().enumerate() {
+            if rounds.clone().begin(last).back_to.is_some() {
+                let expected = view(&log[..=len]).into_messages();
+                let mut shorter = (0..len).flat_map(|at| (1..=log[at].messages.len()).map(move |part| (at, part)));
+                let is_expected = |(at, part): (usize, usize)| {
+                    let mut shorter = log[..at].to_vec();
+                    shorter.extend([exchange(log[at].messages[..part].to_vec()), last.clone()]);
+                    view(&shorter).into_messages() == expected
+                };
+                prop_assert!(shorter.any(is_expected));
+            }
+            rounds.push_exchange(last);
+        }
+    }
+
+    #[test]
+    fn the_open_calls_can_be_read_from_any_exchange_that_closes_calls(log in any_log()) {
+        let log = recorded(&log);
+        let expected = NewestRound::of(&log);
+        let ids: Vec<CallId> = expected.open_calls(&log).iter().map(|call| call.call_id().clone()).collect();
+        prop_assert_eq!(ids, expected.open().ids().cloned().collect::<Vec<_>>());
+        for (from, first) in log.iter().enumerate() {
+            if first.exchange.closes_open_calls() {
+                let newest = NewestRound::of(&log[from..]);
+                prop_assert_eq!(newest.open(), expected.open());
+            }
+        }
+    }
+
     /// A view sends everything that was sent before, so that all signatures stay valid.
     #[test]
     fn replies_that_are_signed_over_a_view_stay_valid(steps in prop::collection::vec(any_step(), 1..12)) {
@@ -204,7 +271,7 @@ proptest! {
             answered.extend(others);
             let input = last_input.filter(|_| repeats).unwrap_or_else(|| results(&answered, text));
             last_input = Some(input.clone());
-            let mut exchange = Exchange::new(ExchangeId::generate(), [input]);
+            let mut exchange = exchange([input]);
             let gives_way = rounds.clone().begin(&exchange).back_to.is_some();
             let mut asked = view.clone();
             asked.push_exchange(&exchange);

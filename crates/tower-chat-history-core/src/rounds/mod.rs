@@ -87,7 +87,7 @@ impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
         let index = message.index();
-        if index.says_nothing || index.bound.to_next && !is_followed(rest) {
+        if !counts(message, rest) {
             return Placed::Nowhere;
         }
         let known: Vec<CallId> = index.answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
@@ -234,9 +234,8 @@ impl Rounds {
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
         // An exchange that closes no calls does not end the round.
-        let may_close = |message: &Message| message.index().closes != Closes::Never;
-        let first =
-            exchange.messages.first().filter(|_| exchange.incomplete && exchange.messages.iter().any(may_close))?;
+        let may_close = || exchange.messages.iter().any(Message::may_close);
+        let first = exchange.messages.first().filter(|_| exchange.incomplete && may_close())?;
         let continues = if self.open.is_empty() {
             first.is_reply()
         } else {
@@ -248,22 +247,32 @@ impl Rounds {
 }
 
 impl Message {
-    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it
-    /// then do not influence which calls are open after it. In chat completions, all messages close them, except tool
-    /// results and [blank replies](Self::is_blank_reply).
+    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then
+    /// do not influence which calls are open after it. A message that [says nothing](Self::is_blank_reply) closes none.
+    /// In chat completions, all other messages close them, except tool results.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
-        self.index().closes == Closes::Always
+        self.index().closes == Closes::Always && !self.is_blank_reply()
+    }
+
+    /// Returns `true` if there is a state in which the message closes calls.
+    fn may_close(&self) -> bool {
+        self.index().closes != Closes::Never && !self.is_blank_reply()
     }
 }
 
-/// The largest number of elements in a row that must each be followed by the next one.
+/// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
+/// same exchange. All other messages change nothing.
+fn counts(message: &Message, rest: &[Message]) -> bool {
+    !message.is_blank_reply() && (!message.bound().to_next || is_followed(rest))
+}
+
+/// The largest number of elements in a row that must each be followed by the next one. More are not examined, so that the
+/// work stays linear.
 const LONGEST_CHAIN: usize = 64;
 
-/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say nothing
-/// are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
-///
-/// Only [`LONGEST_CHAIN`] elements are examined, so that the work stays linear.
+/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say
+/// nothing are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
 fn is_followed(rest: &[Message]) -> bool {
     let spoken = rest.iter().filter(|message| !message.is_blank_reply());
     let elements = spoken.take_while(|next| next.is_reply() || matches!(next.role(), Role::Other(_)));

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use super::{OpenCalls, Placed, Rounds, with_rest};
+use super::{OpenCalls, Placed, Rounds, counts, with_rest};
 use crate::{
     exchange::Recorded,
     message::{CallId, Message, ToolCall},
@@ -61,7 +61,7 @@ impl NewestRound {
         let closing = messages.iter().position(Message::closes_open_calls);
         let before = &messages[..closing.unwrap_or(messages.len())];
         let answers = before.iter().any(|message| rounds.open().are_answered_by(slice::from_ref(message)));
-        let replies = closing.is_some_and(|at| messages[at].is_reply());
+        let replies = messages.iter().find(|message| message.may_close()).is_some_and(Message::is_reply);
         let continues = rounds.ends_with_round() && (answers || rounds.open().is_empty() && replies);
         self.asked.filter(|_| continues)
     }
@@ -70,13 +70,20 @@ impl NewestRound {
     /// built from.
     #[must_use]
     pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
-        let asked = log.iter().rfind(|recorded| Some(recorded.seq) == self.asked);
-        let messages = asked.map(|recorded| recorded.exchange.messages.as_slice()).unwrap_or_default();
+        let asked = log.iter().rposition(|recorded| Some(recorded.seq) == self.asked);
         let mut open: Vec<&CallId> = self.open().ids().collect();
-        // Of several calls with the same id, the first ones were answered first.
-        let calls = messages.iter().flat_map(Message::tool_calls).rev();
-        let mut calls: Vec<ToolCall> =
-            calls.filter(|call| open.pop_if(|id| *id == call.call_id()).is_some()).cloned().collect();
+        let mut calls = Vec::with_capacity(open.len());
+        // The calls of a round can be in several exchanges. Of several calls with the same id, the first ones were
+        // answered first.
+        for recorded in log[..asked.map_or(0, |asked| asked + 1)].iter().rev() {
+            if open.is_empty() {
+                break;
+            }
+            let said = with_rest(&recorded.exchange.messages).filter(|(message, rest)| counts(message, rest));
+            let said: Vec<&ToolCall> = said.flat_map(|(message, _)| message.tool_calls()).collect();
+            let said = said.into_iter().rev();
+            calls.extend(said.filter(|call| open.pop_if(|id| *id == call.call_id()).is_some()).cloned());
+        }
         calls.reverse();
         calls
     }

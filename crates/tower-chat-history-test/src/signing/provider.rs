@@ -143,8 +143,8 @@ impl SigningProvider {
         Ok(accepted)
     }
 
-    /// Checks the reasoning of an element, and returns its signature if there is one. `before` is the digest of the head
-    /// and all elements before it.
+    /// Checks the reasoning of an element, and returns its signature if there is one. `before` is the digest of the
+    /// head and all elements before it.
     fn check_reasoning(&self, position: usize, before: Digest, known: Known) -> Result<Option<String>, Refusal> {
         if self.checks_signatures && known.sealed.is_some() && known.by.as_ref() != Some(&self.name) {
             return Err(Refusal::ForeignSeal { position });

@@ -1,0 +1,368 @@
+//! Reasoning that a provider signs: whatever happens to a conversation, the provider refuses no prompt of it.
+
+use proptest::prelude::*;
+use tower_chat_history_context::{
+    RequestInfo,
+    budget::{Limits, PromptTokens, Watermark, Watermarks},
+    plan::{Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, pinned, plan, provenance},
+};
+use tower_chat_history_core::{
+    Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin,
+    Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window, testing::shorthand::cases,
+};
+use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+
+/// Something that happens to a conversation.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A question, and a reply of these elements. A question while calls are open abandons them.
+    Ask(Vec<Reply>),
+    /// The results of all open calls, with or without a text, and a reply.
+    Answer(Vec<Reply>, bool),
+    /// A question that is planned before the exchange of another caller is stored, and stored after it.
+    Overtaken(Vec<Reply>),
+    /// A turn opens, another caller stores a compaction, and the turn continues.
+    CutWhileOpen,
+    /// A compaction of another process, with or without a summary.
+    Cut(bool),
+    /// The log loses its last exchanges.
+    Truncate(u64),
+    /// The caller changes its instructions.
+    Head(u8),
+    /// Another provider is called.
+    Provider(bool),
+    /// The next question has recalled messages.
+    Recall,
+}
+
+#[derive(Clone, Debug)]
+enum Reply {
+    Text,
+    Thought,
+    ThoughtAndText,
+    Calls(u8),
+    Plan,
+    Sealed,
+    Unknown,
+}
+
+fn any_reply() -> impl Strategy<Value = Vec<Reply>> {
+    let element = prop_oneof![
+        Just(Reply::Text),
+        3 => Just(Reply::Thought),
+        Just(Reply::ThoughtAndText),
+        3 => (1u8..4).prop_map(Reply::Calls),
+        Just(Reply::Plan),
+        Just(Reply::Sealed),
+        Just(Reply::Unknown),
+    ];
+    prop::collection::vec(element, 1..5)
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => any_reply().prop_map(Step::Ask),
+        12 => (any_reply(), any::<bool>()).prop_map(|(reply, says)| Step::Answer(reply, says)),
+        1 => any_reply().prop_map(Step::Overtaken),
+        2 => Just(Step::CutWhileOpen),
+        2 => any::<bool>().prop_map(Step::Cut),
+        1 => (1u64..4).prop_map(Step::Truncate),
+        1 => (0u8..3).prop_map(Step::Head),
+        1 => any::<bool>().prop_map(Step::Provider),
+        1 => Just(Step::Recall),
+    ]
+}
+
+struct World {
+    log: Vec<Recorded>,
+    incarnation: Incarnation,
+    compaction: Option<Compaction>,
+    request: RequestInfo,
+    origin: Origin,
+    providers: [SigningProvider; 2],
+    second: bool,
+    limit: u64,
+    recalls: bool,
+    /// The last prompt with its reply, if nothing but questions and answers happened after it.
+    last: Option<Vec<Message>>,
+}
+
+fn user(text: &str) -> Message {
+    Message::compose(&SigningDialect, &Role::User, text).unwrap()
+}
+
+impl World {
+    fn new(limit: u64) -> Self {
+        Self {
+            log: Vec::new(),
+            incarnation: Incarnation::random(),
+            compaction: None,
+            request: RequestInfo::new(),
+            origin: Origin::unknown().provider("one"),
+            providers: ["one", "two"].map(SigningProvider::new),
+            second: false,
+            limit,
+            recalls: false,
+            last: None,
+        }
+    }
+
+    fn cut(&self) -> Cut {
+        self.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default()
+    }
+
+    fn window(&self, cut: Cut) -> Window {
+        let exchanges = self.log.iter().filter(|recorded| recorded.seq >= cut.window_start).cloned().collect();
+        let (version, replaced) = match &self.compaction {
+            Some(compaction) => (compaction.version, compaction.replaced.clone()),
+            None => (CompactionVersion::NONE, None),
+        };
+        let compaction = Compaction::new(version, cut).replacing(replaced);
+        let revision = Revision::new(self.incarnation, self.log.len() as u64);
+        Window::new(revision, Some(compaction), exchanges, false)
+    }
+
+    fn open(&self) -> OpenCalls {
+        let mut rounds = Rounds::default();
+        self.log.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        rounds.open().clone()
+    }
+
+    /// Plans a call. Returns `None` if no prompt fits.
+    fn plan(&self, input: &[Message]) -> Option<(Plan, bool)> {
+        let mut window = self.window(self.cut());
+        let cut = pinned(&window, input);
+        let is_pinned = cut.is_some();
+        if let Some(cut) = cut {
+            window = self.window(cut);
+        }
+        let summary = window.compaction.as_ref().and_then(|compaction| compaction.cut.summary.as_ref());
+        let summary = summary.map(|summary| user(&summary.text));
+        let cost = |message: &Message| message.bytes() as u64;
+        let sum = |messages: &[Message]| messages.iter().map(cost).sum();
+        let parts = PromptTokens { input: sum(input), ..PromptTokens::default() };
+        let (context, ratio) = (self.limit, 1.0);
+        let budget = FitBudget {
+            limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio },
+            watermarks: Watermarks { high: Watermark::Percent(90), low: Watermark::Percent(50) },
+            clear: None,
+            trimmer: None,
+            stores: !is_pinned,
+            parts,
+            cost: &cost,
+        };
+        let summary_tokens = summary.as_ref().map_or(0, cost);
+        let planned = plan(&PlanInput {
+            history: History::Window(&window),
+            summary: summary.as_ref(),
+            summary_tokens,
+            input,
+            instead: None,
+            limit: LoadLimit::default(),
+            on_open_turn: OnOpenTurn::Supersede,
+            recall_reserve: None,
+            leaves_out_recalled: false,
+            conditions: self.conditions(),
+            budget: Some(budget),
+        });
+        match planned {
+            Ok(plan) => Some((plan, is_pinned)),
+            Err(FitError::DoesNotFit(_)) => None,
+            Err(FitError::Input(error)) => panic!("{error}"),
+        }
+    }
+
+    fn conditions(&self) -> Conditions<'_> {
+        Conditions { request: &self.request, origin: &self.origin }
+    }
+
+    fn call(&mut self, input: Vec<Message>, script: &[Reply], overtaken: bool) -> Result<(), TestCaseError> {
+        let Some((planned, is_pinned)) = self.plan(&input) else { return Ok(()) };
+        let opens = planned.continues.is_none();
+        let recalled = (opens && std::mem::take(&mut self.recalls)).then(|| {
+            let mut recalled = Recalled::new("", vec![]);
+            recalled.message = user("earlier: ...");
+            recalled
+        });
+        let mut sent = planned.fit.window.clone();
+        sent.extend(recalled.iter().map(|recalled| recalled.message.clone()));
+        sent.extend(input.iter().cloned());
+        if let Some(last) = self.last.take().filter(|_| planned.fit.cut.is_none() && !planned.fit.for_this_call) {
+            prop_assert!(sent.starts_with(&last), "the prompt begins with the one before");
+        }
+        let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
+        let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
+        let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
+        self.last = Some(sent.clone());
+        if overtaken {
+            self.last = None;
+            self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
+        }
+        let provenance = provenance(&reply, &sent, self.conditions(), planned.fit.sent_under);
+        let messages = input.into_iter().chain(reply.iter().cloned());
+        let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
+        (exchange.continues, exchange.recalled, exchange.provenance) = (planned.continues, recalled, provenance);
+        self.append(exchange);
+        if let Some(cut) = planned.fit.cut.filter(|_| !overtaken) {
+            prop_assert!(!is_pinned);
+            self.store(cut)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, exchange: Exchange) {
+        self.log.push(Recorded::new(Seq::new(self.log.len() as u64), exchange));
+    }
+
+    fn store(&mut self, cut: Cut) -> Result<(), TestCaseError> {
+        let replaced = self.cut();
+        let opens = |seq: Seq| self.log[usize::try_from(seq.get()).unwrap()].exchange.opens_turn();
+        prop_assert_eq!(cut.check(Some(&replaced), self.log.len() as u64, opens), Ok(()));
+        let version = self.compaction.as_ref().map_or(CompactionVersion::NONE, |compaction| compaction.version);
+        self.compaction = Some(Compaction::new(version.next(), cut).replacing(Some(replaced)));
+        Ok(())
+    }
+
+    /// Stores a compaction that another process made: its window starts at the last opening.
+    fn cut_elsewhere(&mut self, summarizes: bool) -> Result<(), TestCaseError> {
+        let Some(opening) = self.log.iter().rfind(|recorded| recorded.exchange.opens_turn()) else { return Ok(()) };
+        let mut cut = self.cut();
+        cut.window_start = cut.window_start.max(opening.seq);
+        cut.rounds_start = cut.rounds_start.max(cut.window_start);
+        if summarizes && cut.window_start > cut.covers_to() {
+            cut.summary = Some(Summary::new(format!("of {}", cut.window_start), cut.window_start));
+        }
+        self.last = None;
+        self.store(cut)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Ask(script) => self.call(vec![user("and?")], script, false),
+            Step::Answer(script, says) => {
+                let open = self.open();
+                if open.is_empty() {
+                    return Ok(());
+                }
+                let json = SigningDialect::results(open.ids().map(|id| (id, "r")), says.then_some("so?"));
+                self.call(vec![Message::in_dialect(&SigningDialect, json).unwrap()], script, false)
+            }
+            Step::Overtaken(script) => self.call(vec![user("slow")], script, true),
+            Step::CutWhileOpen => {
+                self.step(&Step::Ask(vec![Reply::Thought, Reply::Calls(2)]))?;
+                self.cut_elsewhere(true)?;
+                self.step(&Step::Answer(vec![Reply::Thought, Reply::Text], false))
+            }
+            Step::Cut(summarizes) => self.cut_elsewhere(*summarizes),
+            Step::Truncate(exchanges) => {
+                let len = (self.log.len() as u64).saturating_sub(*exchanges);
+                self.log.truncate(usize::try_from(len).unwrap());
+                self.compaction = self.compaction.take().and_then(|compaction| compaction.truncated_to(len));
+                (self.incarnation, self.last) = (Incarnation::random(), None);
+                Ok(())
+            }
+            Step::Head(head) => {
+                self.request.tools = Some(head.to_string());
+                self.last = None;
+                Ok(())
+            }
+            Step::Provider(second) => {
+                self.second = *second;
+                self.origin = Origin::unknown().provider(if *second { "two" } else { "one" });
+                self.last = None;
+                Ok(())
+            }
+            Step::Recall => {
+                self.recalls = true;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn says(at: usize, reply: &Reply) -> Vec<Say> {
+    match reply {
+        Reply::Text => vec![Say::Text("so".into())],
+        Reply::Thought => vec![Say::Thought(format!("hm {at}"))],
+        Reply::ThoughtAndText => vec![Say::ThoughtAndText("hm".into(), "so".into())],
+        // The same id in both spaces.
+        Reply::Calls(calls) => {
+            (0..*calls).map(|n| Say::Call { space: Space(n % 2), id: format!("c{}", n / 2) }).collect()
+        }
+        Reply::Plan => vec![Say::Plan("first".into())],
+        Reply::Sealed => vec![Say::Sealed("x".into())],
+        Reply::Unknown => vec![Say::Unknown],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(1_000), ..ProptestConfig::default() })]
+
+    /// Invariant: a provider that signs reasoning refuses no prompt. Between compactions, each prompt begins with the one
+    /// before.
+    #[test]
+    fn a_provider_that_signs_reasoning_refuses_nothing(
+        steps in prop::collection::vec(any_step(), 1..40),
+        limit in 300u64..6_000,
+    ) {
+        let mut world = World::new(limit);
+        for step in &steps {
+            world.step(step)?;
+        }
+    }
+}
+
+/// Returns the conversation after `turns` turns of a question, a tool round and an answer, each with signed reasoning.
+fn talk(turns: usize, limit: u64) -> World {
+    let mut world = World::new(limit);
+    for _ in 0..turns {
+        world.step(&Step::Ask(vec![Reply::Thought, Reply::Calls(2)])).unwrap();
+        world.step(&Step::Answer(vec![Reply::Thought, Reply::Text], false)).unwrap();
+    }
+    world
+}
+
+#[test]
+fn all_reasoning_is_kept_if_nothing_changes() {
+    let world = talk(10, u64::MAX / 4);
+    let counts = world.providers[0].counts();
+    assert_eq!((counts.missing, world.log.len()), (0, 20));
+    assert!(counts.sent > 100);
+}
+
+#[test]
+fn a_changed_head_leaves_out_reasoning_until_it_returns() {
+    let mut world = talk(3, u64::MAX / 4);
+    world.request.tools = Some("another".into());
+    let (plan, _) = world.plan(&[user("and?")]).unwrap();
+    assert_eq!((plan.fit.reasoning.left_out, plan.fit.reasoning.head_changed), (6, true));
+    world.request.tools = None;
+    let (plan, _) = world.plan(&[user("and?")]).unwrap();
+    assert_eq!((plan.fit.reasoning.left_out, plan.fit.reasoning.head_changed), (0, false));
+}
+
+#[test]
+fn an_open_turn_continues_under_the_cut_that_it_began_with() {
+    let mut world = talk(4, u64::MAX / 4);
+    world.step(&Step::Ask(vec![Reply::Thought, Reply::Calls(1)])).unwrap();
+    let before = world.providers[0].counts();
+    world.cut_elsewhere(true).unwrap();
+    world.step(&Step::Answer(vec![Reply::Thought, Reply::Text], false)).unwrap();
+    assert_eq!(world.providers[0].counts().missing, before.missing, "the turn keeps its reasoning");
+    let (plan, is_pinned) = world.plan(&[user("and?")]).unwrap();
+    assert!(!is_pinned && plan.fit.window.len() < 8, "the next turn has the new cut");
+}
+
+#[test]
+fn a_turn_with_bound_reasoning_that_is_too_large_is_an_error_that_says_so() {
+    let mut world = World::new(900);
+    world.step(&Step::Ask(vec![Reply::Thought, Reply::Calls(1)])).unwrap();
+    for _ in 0..20 {
+        world.step(&Step::Answer(vec![Reply::Thought, Reply::Calls(1)], false)).unwrap();
+    }
+    let json = SigningDialect::results(world.open().ids().map(|id| (id, "r")), None);
+    let input = [Message::in_dialect(&SigningDialect, json).unwrap()];
+    assert!(world.plan(&input).is_none());
+    assert_eq!(world.request.digest(), RequestInfo::new().digest());
+    assert_ne!(Digest::default(), RequestInfo::new().digest());
+}
