@@ -7,8 +7,8 @@ use tower_chat_history_context::{
     plan::{Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, pinned, plan, provenance},
 };
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin,
-    Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window, testing::shorthand::cases,
+    Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
+    Origin, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window, testing::shorthand::cases,
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
@@ -48,13 +48,13 @@ enum Reply {
 
 fn any_reply() -> impl Strategy<Value = Vec<Reply>> {
     let element = prop_oneof![
-        Just(Reply::Text),
+        1 => Just(Reply::Text),
         3 => Just(Reply::Thought),
-        Just(Reply::ThoughtAndText),
+        1 => Just(Reply::ThoughtAndText),
         3 => (1u8..4).prop_map(Reply::Calls),
-        Just(Reply::Plan),
-        Just(Reply::Sealed),
-        Just(Reply::Unknown),
+        1 => Just(Reply::Plan),
+        1 => Just(Reply::Sealed),
+        1 => Just(Reply::Unknown),
     ];
     prop::collection::vec(element, 1..5)
 }
