@@ -10,9 +10,12 @@ use super::{
     error::{IndexError, Stop},
     merge::full_segments,
     names::TermNames,
+    pages::PageLen,
+    pause::Pace,
+    scan::{analyze, written},
     search::whole_blocks,
 };
-use crate::index::{IndexPart, RecordName};
+use crate::index::{IndexPart, Indexing, RecordName};
 
 /// The most blocks that a step makes.
 const MAX_BLOCKS: usize = 16;
@@ -25,6 +28,9 @@ pub(super) const STEP_BYTES: usize = 1 << 20;
 pub struct Indexed {
     /// The number of blocks that were made.
     pub blocks: u32,
+    /// The number of exchanges in these blocks that have more words than a block has room for. The others are left out.
+    /// Only very long exchanges have so many: about 7,000 different words.
+    pub cut: u64,
     /// The number of segments that were merged from blocks.
     pub segments: u32,
     /// The number of vectors that were made.
@@ -74,6 +80,7 @@ impl StoredIndex {
                 Ok(indexed)
             }
             Err(Stop::Gone) => Ok(Indexed { gone: true, ..Indexed::default() }),
+            Err(Stop::TimedOut(limit)) => Err(IndexError::TimedOut(limit)),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -81,7 +88,7 @@ impl StoredIndex {
     /// Makes a step for the blocks before `end`.
     async fn step(&self, id: &ConversationId, incarnation: Incarnation, end: Seq) -> Result<Indexed, Stop> {
         let mut done = Indexed { removed: self.remove_suspects(id, incarnation).await?, ..Indexed::default() };
-        let (revision, mut parts) = self.parts(id, Some(incarnation), &[]).await?;
+        let (revision, mut parts) = self.parts(id, Some(incarnation), &[], &mut Pace::new(None)).await?;
         done.removed += self.remove_useless(id, revision, &parts).await?;
         let within = whole_blocks(&(revision.first()..end.min(revision.next())));
         let mut due = parts.index.due(parts.known_part(within));
@@ -101,21 +108,34 @@ impl StoredIndex {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));
         }
         done.more |= !full_segments(&parts, revision.first()).is_empty();
-        self.make_blocks(id, incarnation, ranges).await?;
+        done.cut += self.make_blocks(id, incarnation, ranges).await?;
         Ok(done)
     }
 
-    /// Indexes blocks and stores them.
+    /// Indexes blocks and stores them. Returns the number of exchanges of which some terms are left out.
     async fn make_blocks(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         ranges: Vec<Range<Seq>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<u64, Stop> {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
+        let (mut len, mut pace, mut cut) = (PageLen::first(), Pace::new(None), 0);
         for range in ranges {
-            let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(self.names()?, &self.indexed(range, &exchanges).await);
+            let mut indexing = Indexing::new(&self.analyzer, range.clone());
+            let mut next = range.start;
+            while next < range.end {
+                let page = next..range.end.min(Seq::new(next.get() + len.get()));
+                let exchanges = self.exchanges(id, incarnation, page.clone()).await?;
+                len.adapt(&exchanges);
+                analyze(&mut indexing, &exchanges, &mut pace).await?;
+                next = page.end;
+            }
+            cut += indexing.cut();
+            let part = written(indexing.writing(), &mut pace).await?;
+            pace.pause().await?;
+            let block = self.block(self.names()?, &part);
+            pace.pause().await?;
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
@@ -126,19 +146,12 @@ impl StoredIndex {
         if !made.is_empty() {
             self.store.attach(id, incarnation, &[], &made).await?;
         }
-        Ok(())
+        Ok(cut)
     }
 
-    /// Returns the record of a block, or that of an empty block if it would be too large.
+    /// Returns the record of a block. It is never too large, because the terms of an exchange have bounded room in it.
     fn block(&self, names: &TermNames, part: &IndexPart) -> Attachment {
-        let record = |part: &IndexPart| {
-            let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
-            names.attachment(part, record)
-        };
-        let block = record(part);
-        if block.body.len() <= Attachment::MAX_BYTES {
-            return block;
-        }
-        record(&IndexPart::index(&self.analyzer, part.range(), &[]))
+        let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
+        names.attachment(part, record)
     }
 }

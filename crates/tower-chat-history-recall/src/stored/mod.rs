@@ -8,6 +8,7 @@ mod fit;
 mod job;
 mod merge;
 mod names;
+mod pages;
 pub(crate) mod pause;
 mod progress;
 mod read;
@@ -19,10 +20,12 @@ mod suspects;
 mod vectors;
 mod verify;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Attach, AttachmentNameError};
 
+#[cfg(test)]
+pub(crate) use self::pause::SLICE;
 pub use self::{
     ask::{Ask, Found, Meaning, Searched},
     embedder::{EmbedError, Embedder},
@@ -131,6 +134,7 @@ pub struct StoredIndex {
     names: Result<Arc<TermNames>, AttachmentNameError>,
     former: Arc<[TermNames]>,
     scan_limit: usize,
+    time_limit: Option<Duration>,
     by_meaning: Option<ByMeaning>,
     least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
@@ -154,6 +158,7 @@ impl StoredIndex {
             analyzer,
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
+            time_limit: None,
             by_meaning: None,
             least_cosine: None,
             former_models: Arc::new([]),
@@ -174,6 +179,14 @@ impl StoredIndex {
     #[must_use]
     pub const fn scan_limit(mut self, exchanges: usize) -> Self {
         self.scan_limit = exchanges;
+        self
+    }
+
+    /// Sets the longest time of a [search](Self::search). It is checked at each pause, without a timer. A search that
+    /// waits for the store, or for an embedder, does not end before they do. The default is no limit.
+    #[must_use]
+    pub const fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
         self
     }
 
@@ -228,6 +241,7 @@ impl StoredIndex {
     pub const fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
+
     /// Returns the names of the records of terms.
     fn names(&self) -> Result<&TermNames, AttachmentNameError> {
         self.names.as_deref().map_err(Clone::clone)

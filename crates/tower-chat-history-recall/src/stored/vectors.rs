@@ -7,8 +7,9 @@ use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Attachm
 use super::{
     ask::Meaning,
     embedder::{EmbedError, Embedder, embed},
+    error::Stop,
     names::hash_of,
-    pause::pause,
+    pause::Pace,
 };
 use crate::{
     index::IndexPart,
@@ -108,7 +109,12 @@ impl ByMeaning {
 
 impl MeaningQuery {
     /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
-    pub(super) async fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
+    pub(super) async fn nearest(
+        &self,
+        attachments: &[Attachment],
+        within: &Range<Seq>,
+        pace: &mut Pace,
+    ) -> Result<Nearest, Stop> {
         let mut stored: Vec<&Attachment> =
             attachments.iter().filter(|attachment| self.names.contains(&attachment.name)).collect();
         stored.sort_by_key(|attachment| std::cmp::Reverse(attachment.range.start));
@@ -124,7 +130,7 @@ impl MeaningQuery {
                 }
                 Err(_) => damaged.push(attachment.range.start),
             }
-            pause().await;
+            pace.pause().await?;
         }
         let hits = nearest.hits(Search::LIMIT);
         let meaning = match other {
@@ -134,6 +140,6 @@ impl MeaningQuery {
             _ if compared == 0 => Meaning::Missing,
             _ => Meaning::Compared { vectors: u32::try_from(compared).unwrap_or(u32::MAX) },
         };
-        Nearest { hits, meaning, damaged }
+        Ok(Nearest { hits, meaning, damaged })
     }
 }

@@ -6,6 +6,7 @@ mod gate;
 mod halting;
 mod logs;
 mod meaning;
+mod pauses;
 mod search;
 mod select;
 mod store_damage;

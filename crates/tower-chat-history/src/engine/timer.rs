@@ -75,14 +75,14 @@ pub(super) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Re
 
 #[cfg(test)]
 mod tests {
-    use futures_util::{FutureExt as _, poll};
+    use futures_util::FutureExt as _;
 
     use super::*;
 
     #[tokio::test]
     async fn a_deadline_holds_although_the_runtime_does_not_look_at_its_timers() {
         let mut work = pin!(timeout(Some(Duration::from_millis(1)), future::pending::<()>()));
-        assert!(poll!(&mut work).is_pending());
+        assert_eq!(work.as_mut().now_or_never(), None);
         // The thread sleeps, so the runtime cannot look at its timers in between.
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(work.now_or_never(), Some(Err(Duration::from_millis(1))));
