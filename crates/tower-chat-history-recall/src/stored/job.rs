@@ -38,9 +38,12 @@ pub struct Indexed {
     /// The number of parts that were removed because they are damaged or of no use any more, and of records of
     /// [former analyzers](StoredIndex::former_analyzers) and [models](StoredIndex::former_models).
     pub removed: u64,
-    /// The error of the [embedder](StoredIndex::by_meaning), if it failed. The vectors are tried again when a turn asks
-    /// for the next step.
+    /// The first error of the [embedder](StoredIndex::by_meaning), if it failed. The vectors are tried again when a turn
+    /// asks for the next step, or later if they are [refused](Self::refused).
     pub embedding: Option<EmbedError>,
+    /// The number of blocks that the [embedder](StoredIndex::by_meaning) refused and that have no vectors yet. Each is
+    /// tried again after a number of steps that doubles.
+    pub refused: u32,
     /// `true` if another step has something to do.
     pub more: bool,
     /// `true` if the incarnation of the revision has ended, or there is no such conversation. Nothing is left to do.
@@ -69,8 +72,13 @@ impl StoredIndex {
     ) -> Result<Indexed, IndexError> {
         let within = revision.first()..before.min(revision.next());
         let (incarnation, end) = (revision.incarnation(), IndexPart::block_start(within.end));
-        if end <= IndexPart::block_start(within.start) || self.progress.has_indexed(conversation, incarnation, end) {
+        if end <= IndexPart::block_start(within.start) {
             return Ok(Indexed::default());
+        }
+        if self.progress.has_indexed(conversation, incarnation, end)
+            && let Some(refused) = self.refused.idle_step(conversation, incarnation)
+        {
+            return Ok(Indexed { refused: u32::try_from(refused).unwrap_or(u32::MAX), ..Indexed::default() });
         }
         match self.step(conversation, incarnation, end).await {
             Ok(indexed) => {

@@ -13,6 +13,7 @@ pub(crate) mod pause;
 mod progress;
 mod read;
 mod records;
+mod refused;
 mod remove;
 mod scan;
 mod search;
@@ -39,6 +40,7 @@ pub(crate) use self::{
 use self::{
     names::TermNames,
     progress::Progress,
+    refused::Refused,
     suspects::Suspects,
     vectors::{ByMeaning, VectorNames},
 };
@@ -140,6 +142,7 @@ pub struct StoredIndex {
     former_models: Arc<[VectorNames]>,
     progress: Arc<Progress>,
     suspects: Arc<Suspects>,
+    refused: Arc<Refused>,
 }
 
 impl StoredIndex {
@@ -164,6 +167,7 @@ impl StoredIndex {
             former_models: Arc::new([]),
             progress: Arc::default(),
             suspects: Arc::default(),
+            refused: Arc::default(),
         }
     }
 
@@ -195,11 +199,15 @@ impl StoredIndex {
     /// The vectors of a block are made once, in the background. A search embeds its input. If that fails, or if there
     /// are no vectors yet, it uses words alone: [`Found::meaning`] says so. The gate still decides by words, unless
     /// [`least_cosine`](Self::least_cosine) is set.
+    ///
+    /// If the model fails for a block although it has just embedded another text, the block waits for 1 step of the
+    /// [index](Self::index), then for 2, 4 and so on up to 1,024, and the vectors of other blocks are made.
+    /// [`Indexed::refused`] is the number of these blocks. A model that fails twice in a row is down: the step ends.
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let names = VectorNames::new(embedder.model());
-        self.progress = Arc::default();
-        self.by_meaning = Some(ByMeaning { embedder, names });
+        (self.progress, self.refused) = (Arc::default(), Arc::default());
+        self.by_meaning = Some(ByMeaning { embedder, names, works: Arc::default() });
         self
     }
 

@@ -1,6 +1,12 @@
 //! The search by meaning, in stored vectors.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, AttachmentNameError, Message, Role, Seq};
 
@@ -34,6 +40,8 @@ pub(super) const AROUND_VECTOR: usize = 24;
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) names: VectorNames,
+    /// True if the embedder's last call succeeded.
+    pub(super) works: Arc<AtomicBool>,
 }
 
 /// The names of the vectors of a model.
@@ -92,6 +100,23 @@ impl ByMeaning {
         segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect()
     }
 
+    /// Embeds texts, as [`embed`] does.
+    pub(super) async fn embed(
+        &self,
+        texts: Vec<String>,
+        dimension: Option<usize>,
+    ) -> Result<Vec<Option<Vector>>, EmbedError> {
+        let vectors = embed(&*self.embedder, texts, dimension).await?;
+        self.works.store(true, Ordering::Relaxed);
+        Ok(vectors)
+    }
+
+    /// Notes that the embedder failed. Returns `true` if its last call before succeeded: then it refuses these texts,
+    /// or went down just now.
+    pub(super) fn failed(&self) -> bool {
+        self.works.swap(false, Ordering::Relaxed)
+    }
+
     /// Embeds the input of a call, to compare it with the vectors that have these names.
     pub(super) async fn query(
         &self,
@@ -101,7 +126,7 @@ impl ByMeaning {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let text = users.map(text_of).collect::<Vec<String>>().join("\n");
         let (head, tail) = ends(&text, MAX_QUERY_BYTES);
-        let vectors = embed(&*self.embedder, vec![[head, tail].concat()], None).await?;
+        let vectors = self.embed(vec![[head, tail].concat()], None).await?;
         let vector = vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)?;
         Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
     }

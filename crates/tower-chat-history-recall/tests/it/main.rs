@@ -12,6 +12,7 @@ mod select;
 mod store_damage;
 mod store_index;
 mod store_meaning;
+mod store_refused;
 mod store_settings;
 mod stored;
 mod tool;
