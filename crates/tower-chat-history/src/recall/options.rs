@@ -11,6 +11,7 @@ pub struct RecallOptions {
     pub(crate) recall: Arc<dyn Recall>,
     pub(crate) timeout: Duration,
     pub(crate) prepare_timeout: Duration,
+    pub(crate) max_preparations: usize,
     percent: u8,
     max_tokens: Option<u32>,
 }
@@ -28,6 +29,7 @@ impl RecallOptions {
             recall: Arc::new(recall),
             timeout: Duration::from_millis(250),
             prepare_timeout: Duration::from_secs(60),
+            max_preparations: 16,
             percent: 12,
             max_tokens: None,
         }
@@ -62,6 +64,14 @@ impl RecallOptions {
     #[must_use]
     pub const fn prepare_timeout(mut self, timeout: Duration) -> Self {
         self.prepare_timeout = timeout;
+        self
+    }
+
+    /// Sets the largest number of [preparations](Recall::prepare) that an engine runs at the same time, over all
+    /// conversations. If so many are running, a later turn of the conversation makes the preparation. The default is 16.
+    #[must_use]
+    pub const fn max_preparations(mut self, preparations: usize) -> Self {
+        self.max_preparations = preparations;
         self
     }
 
