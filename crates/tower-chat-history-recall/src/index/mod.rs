@@ -13,7 +13,7 @@ mod room;
 pub(crate) use self::{
     documents::Documents,
     indexing::{Indexing, Writing},
-    merge::Merger,
+    merge::{Merger, Step},
     postings::{Posting, Postings},
 };
 pub use self::{log_index::LogIndex, part::IndexPart, record::RecordName};

@@ -53,15 +53,6 @@ pub(super) fn sort(postings: &mut [(Term, Posting)]) {
     postings.sort_unstable_by_key(|(term, posting)| (*term, posting.document));
 }
 
-/// Returns the table of [sorted](sort) postings.
-pub(super) fn table(postings: &[(Term, Posting)]) -> Vec<u8> {
-    let mut table = TableWriter::default();
-    for (term, posting) in postings {
-        table.push(*term, *posting);
-    }
-    table.finish()
-}
-
 /// Writes a table, one posting at a time.
 #[derive(Debug, Default)]
 pub(super) struct TableWriter {
