@@ -82,6 +82,11 @@ impl IndexPart {
         self.documents.len()
     }
 
+    /// Returns the number of documents of an exchange.
+    pub(crate) fn documents_of(&self, seq: Seq) -> usize {
+        self.documents.numbers(&(seq..seq.next())).len()
+    }
+
     /// Returns `true` for a segment.
     #[must_use]
     pub const fn is_segment(&self) -> bool {

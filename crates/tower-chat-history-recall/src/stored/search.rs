@@ -17,6 +17,7 @@ use super::{
 use crate::{
     gate::Gate,
     index::IndexPart,
+    passage::Passage,
     search::{Query, Ranking, Search},
     select::Selector,
     varint::DecodeError,
@@ -47,6 +48,8 @@ pub(crate) struct Ranked {
     /// The best score by words.
     pub(crate) best: f64,
     pub(crate) meaning: Meaning,
+    /// The newest exchange with a hit that has so many passages that the others were left out.
+    pub(crate) longest: Option<Seq>,
 }
 
 impl StoredIndex {
@@ -152,6 +155,9 @@ impl StoredIndex {
         if scope.before.is_some() && parts.index.due(parts.known_part(whole_blocks(&within))).next().is_some() {
             self.progress.forget_indexed(id);
         }
+        let all = || parts.index.parts().iter().chain(&scanned.parts);
+        let is_long = |seq: &Seq| all().any(|part| part.documents_of(*seq) >= Passage::MAX_OF_EXCHANGE);
+        let longest = ranking.hits.iter().map(|hit| hit.seq).filter(is_long).max();
         let mut suspects: Vec<Suspect> = parts.damaged.iter().copied().map(Suspect::Terms).collect();
         let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
         let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);
@@ -180,6 +186,7 @@ impl StoredIndex {
             damaged: u32::try_from(damaged).unwrap_or(u32::MAX),
             best,
             meaning,
+            longest,
         })
     }
 }

@@ -19,6 +19,7 @@ use self::{
 };
 use crate::{
     gate::Gate,
+    passage::Passage,
     search::{Query, Search},
     select::citations,
     shown::render,
@@ -220,7 +221,7 @@ impl SearchTool {
             }
         }
         let exchanges: Vec<Recorded> = read.into_values().collect();
-        Ok(text(arguments, &ranked, pager.page, &exchanges, more, limit))
+        Ok(text(arguments, &ranked, &pager.page, &exchanges, more, limit))
     }
 }
 
@@ -228,7 +229,7 @@ impl SearchTool {
 fn text(
     arguments: &Arguments,
     ranked: &Ranked,
-    page: Page,
+    page: &Page,
     exchanges: &[Recorded],
     more: bool,
     limit: usize,
@@ -239,9 +240,9 @@ fn text(
     } else if page.number < arguments.page {
         lines.push(format!("There is no page {}. The last page is {}.", arguments.page, page.number));
     } else {
-        let cited: Vec<Citation> = citations(page.messages);
+        let cited: Vec<Citation> = citations(page.messages.iter().copied());
         lines.extend(render(exchanges, &cited).map(|recalled| recalled.message.text().into_owned()));
-        for seq in page.too_long {
+        for seq in &page.too_long {
             lines.push(format!("A message at position {seq} is too long to be shown."));
         }
         let next = page.number.saturating_add(1);
@@ -249,14 +250,30 @@ fn text(
             true => {
                 format!("This is page {}. For more results, use the same arguments with \"page\": {next}.", page.number)
             }
-            false => "There are no more results.".to_owned(),
+            false => end(ranked, limit),
         });
     }
-    if !more && ranked.ranking.hits.len() >= limit {
+    let is_end = !page.is_empty() && page.number >= arguments.page;
+    if !more && !is_end && ranked.ranking.hits.len() >= limit {
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));
     }
     if ranked.unsearched > 0 {
         lines.push(format!("{} exchanges are not indexed yet and were not searched.", ranked.unsearched));
     }
     lines.join("\n")
+}
+
+/// Returns the line after the last result. It says that there are no more only if all messages were searched.
+fn end(ranked: &Ranked, limit: usize) -> String {
+    if ranked.ranking.hits.len() >= limit {
+        return format!("There are no more results among the best {limit} messages. Other words may find others.");
+    }
+    match ranked.longest {
+        Some(seq) => format!(
+            "There are no more results in what was searched. Only the first {} passages of a long exchange are, such \
+             as the one at position {seq}.",
+            Passage::MAX_OF_EXCHANGE
+        ),
+        None => "There are no more results.".to_owned(),
+    }
 }
