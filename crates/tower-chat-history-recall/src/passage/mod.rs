@@ -38,8 +38,7 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// The most passages of an exchange. So the index of 64 exchanges is an attachment of allowed size, except for
-    /// hostile text.
+    /// The most passages of an exchange.
     pub const MAX_OF_EXCHANGE: usize = 128;
 
     /// Returns the passages of an exchange, in order: the first [128](Self::MAX_OF_EXCHANGE).

@@ -59,7 +59,8 @@ impl StoredIndex {
     /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
     /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each
-    /// write, a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
+    /// write, a search by words finds the same as before. It searches more if exchanges were
+    /// [unsearched](super::Found::unsearched), so scores and their order can change. Vectors change the result, too.
     ///
     /// # Errors
     ///

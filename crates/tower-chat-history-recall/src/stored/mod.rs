@@ -50,8 +50,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///
 /// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
 /// its words need. The newest exchanges that are not indexed yet are read from the log. So up to a
-/// [limit](Self::scan_limit) of 512 such exchanges, the result does not depend on the index. Older ones that are not
-/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
+/// [limit](Self::scan_limit) of 512 such exchanges, and of 4 MiB, the result does not depend on the index. Older ones
+/// that are not indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
 /// the window. So an append costs nothing, and neither does a conversation whose whole log is in the window.
 ///
 /// Cloning only increments reference counts.
@@ -109,10 +109,14 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// # Limits
 ///
 /// - A search reads at most 32 MiB of the index, and at most 64 MiB together with vectors.
-/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones. They
-///   are read in pages of 64, until the pages have 16 MiB together. [`Found::unsearched`] is the number of the others.
-/// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
-///   Only hostile text has such blocks, because an exchange has at most 128 passages.
+/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones, and
+///   analyzes at most 4 MiB of them. An exchange counts at most 256 KiB. Pages have at most 64 exchanges, but fewer if
+///   the exchanges are long, and none is read after 16 MiB. [`Found::unsearched`] is the number of the others. Only
+///   whole blocks are indexed, so with fewer than 64 exchanges before the window, long ones are analyzed at each
+///   search.
+/// - The terms of an exchange have 64,000 bytes of room in the record of its block: about 7,000 different words. The
+///   passages after these are found by their neighbors only. [`Indexed::cut`] is the number of such exchanges. So the
+///   record of a block always fits into an attachment.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
 /// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges, as far as the bytes that are
@@ -121,10 +125,11 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// - A part of the index that cannot be read counts as absent: its exchanges are not indexed, and the next step of the
 ///   index replaces it. Damage is found by the search that reads the damaged record. A damaged record that still is
 ///   a valid one is not found.
-/// - Both futures pause after each page of the log that is indexed, each 64 KiB of records that are decoded, each block
-///   of vectors, each table that is merged, and each rendering, so they can run on a runtime's threads. The scores of a
-///   search and the costs of the messages that it selects from are computed without a pause. The futures need no
-///   particular runtime.
+/// - Both futures pause after about a millisecond of computation, so they can run on a runtime's threads: between
+///   messages and passages, within a block that is written, within a table that is searched or merged, after each block
+///   of vectors, and for each message that may be shown. A few steps cannot be divided and can take some milliseconds:
+///   to decode a message of 1 MiB, a block of 4 MiB or its vectors, and to score 65,536 postings. The check of a part
+///   that a search found damaged has no pauses. The futures need no particular runtime.
 ///
 /// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
 #[derive(Clone)]

@@ -25,8 +25,8 @@ pub(crate) async fn pause() {
     .await;
 }
 
-/// Pauses whenever a slice of work is done. After each pause, it checks the time limit: a runtime whose tasks are always
-/// ready looks at its timers too rarely.
+/// Pauses whenever a slice of work is done. After each pause, it checks the time limit: a runtime whose tasks are
+/// always ready looks at its timers too rarely.
 #[derive(Debug)]
 pub(crate) struct Pace {
     begun: Instant,

@@ -51,7 +51,8 @@ impl RecallOptions {
         self
     }
 
-    /// Sets the timeout of a search. After it, the model is called without recalled messages. The default is 250
+    /// Sets the timeout of a search. After it, the model is called without recalled messages. It is checked whenever
+    /// the search waits or pauses, so a search that computes without pauses ends later. The default is 250
     /// milliseconds. Set a longer one for a search [by meaning](super#by-meaning), which calls a model.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
@@ -68,7 +69,8 @@ impl RecallOptions {
     }
 
     /// Sets the largest number of [preparations](Recall::prepare) that an engine runs at the same time, over all
-    /// conversations. If so many are running, a later turn of the conversation makes the preparation. The default is 16.
+    /// conversations. If so many are running, a later turn of the conversation makes the preparation. The default is
+    /// 16.
     #[must_use]
     pub const fn max_preparations(mut self, preparations: usize) -> Self {
         self.max_preparations = preparations;
