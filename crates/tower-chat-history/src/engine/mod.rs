@@ -26,6 +26,7 @@
 mod begin;
 mod commit;
 mod count;
+mod fair;
 mod idle;
 mod in_flight;
 mod last_seen;

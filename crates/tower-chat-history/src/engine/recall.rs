@@ -16,7 +16,7 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq, Window};
 use tracing::{Instrument as _, Span};
 
-use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
+use super::{fair::fairly, running::RunningWork, store::BoundedStore, timer, turn::Call};
 use crate::{
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
@@ -110,7 +110,8 @@ impl RecallWorker {
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
         let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
         let mut search = Box::pin(search);
-        let found = timer::timeout(Some(self.options.timeout), &mut search).instrument(step.span().clone()).await;
+        let found = timer::timeout(Some(self.options.timeout), fairly(&mut search));
+        let found = found.instrument(step.span().clone()).await;
         // A search that took too long is dropped here, and may panic.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(search)));
         let found = match found {
@@ -148,7 +149,7 @@ impl RecallWorker {
             let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, revision, before };
             let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
-            let error = match timer::timeout(Some(timeout), prepared).instrument(span.clone()).await {
+            let error = match timer::timeout(Some(timeout), fairly(prepared)).instrument(span.clone()).await {
                 Ok(Ok(Ok(has_work_left))) => {
                     unfinished.set(&id, has_work_left);
                     return Some(());
