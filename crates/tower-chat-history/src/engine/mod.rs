@@ -260,8 +260,8 @@ impl Engine {
     /// so the wait ends even with a long `timeout` (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no timer, so `timeout` has no effect. If tasks are always ready, tokio looks
-    /// at its timers only after 61 polls of tasks. A preparation pauses after about a millisecond, so `timeout` may end
-    /// some 60 milliseconds late.
+    /// at its timers only after 61 polls of tasks, so `timeout` may end late. A preparation by `LogRecall` computes for
+    /// about a millisecond in each poll.
     ///
     /// # Errors
     ///
