@@ -41,8 +41,8 @@ impl Wake for Alarm {
 
 /// Runs work that pauses by waking itself, so that each pause lets all tasks that are ready go first.
 ///
-/// Tokio polls a task that wakes itself again at once, and looks at its timers only after 61 polls of tasks. A task that
-/// [yields](yield_now) goes on after these.
+/// Tokio polls a task that wakes itself again at once, and looks at its timers only after 61 polls of tasks. A task
+/// that [yields](yield_now) goes on after these.
 pub(super) async fn fairly<F: Future>(work: F) -> F::Output {
     let mut work = pin!(work);
     let mut alarm: Option<Arc<Alarm>> = None;
