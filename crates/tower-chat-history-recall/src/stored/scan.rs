@@ -14,7 +14,8 @@ use crate::index::{IndexPart, Indexing, Writing};
 
 /// The bytes of messages from which a search reads no more that are not indexed.
 const MAX_READ: usize = 16 << 20;
-/// The most bytes of messages that a search analyzes because they are not indexed: about a tenth of a second.
+/// The most bytes of messages that a search analyzes because they are not indexed: about a tenth of a second for
+/// English, and up to a quarter for text that is hard to normalize.
 const MAX_ANALYZED: usize = 4 << 20;
 /// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
 const MAX_OF_EXCHANGE: usize = 256 << 10;
