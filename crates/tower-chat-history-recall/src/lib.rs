@@ -54,12 +54,12 @@
 //! - **Same result everywhere.** The result of a search by words depends only on the log and on the range. It does not
 //!   depend on the part of the log that is indexed already, on the store, or on the division of the index into parts.
 //!   One limit applies to [`StoredIndex`]: a search reads at most [512](StoredIndex::scan_limit) exchanges that are not
-//!   indexed. Older ones that are not indexed are not found until they are indexed.
+//!   indexed, and analyzes at most 4 MiB of them. Older ones that are not indexed are not found until they are indexed.
 //!   Scores are equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order
 //!   nearly equal scores differently.
-//! - **Bounded work.** An exchange has at most 128 passages, a passage at most 1,024 terms, and a word at most 64
-//!   characters. The rest is not indexed. A query has at most 256 words, of which the 32 rarest are scored, and reads
-//!   at most 65,536 postings. Nothing recurses over input.
+//! - **Bounded work.** An exchange has at most 128 passages and about 7,000 different terms, a passage at most 1,024
+//!   terms, and a word at most 64 characters. The rest is not indexed. A query has at most 256 words, of which the 32
+//!   rarest are scored, and reads at most 65,536 postings. Nothing recurses over input.
 //! - **Damaged records are errors.** Decoding never panics, whatever the bytes are. The memory that it needs is
 //!   proportional to their number.
 //! - **Nothing breaks out.** A rendered block has exactly one opening and one closing tag, whatever the messages say.

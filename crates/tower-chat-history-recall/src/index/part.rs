@@ -6,6 +6,7 @@ use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
     documents::Documents,
+    finding::Finding,
     indexing::Indexing,
     merge::Merger,
     postings::{Postings, Terms},
@@ -79,6 +80,11 @@ impl IndexPart {
     #[must_use]
     pub fn documents(&self) -> u32 {
         self.documents.len()
+    }
+
+    /// Returns the number of documents of an exchange.
+    pub(crate) fn documents_of(&self, seq: Seq) -> usize {
+        self.documents.numbers(&(seq..seq.next())).len()
     }
 
     /// Returns `true` for a segment.
@@ -172,20 +178,16 @@ impl IndexPart {
         self.documents.memory() + tables
     }
 
+    /// Begins to look up terms, which must ascend.
+    pub(crate) fn finding<'a, 't>(&'a self, terms: &'t [Term]) -> Finding<'a, 't> {
+        Finding::new(self, terms)
+    }
+
     /// Looks up terms, which must ascend.
     pub(crate) fn find(&self, terms: &[Term]) -> Result<Vec<Option<Postings<'_>>>, DecodeError> {
-        let mut found = Vec::with_capacity(terms.len());
-        let mut table: Option<(u8, Terms<'_>)> = None;
-        for &term in terms {
-            let bucket = if self.is_segment() { term.bucket() } else { 0 };
-            let mut here = match table.take() {
-                Some((of, table)) if of == bucket => table,
-                _ => self.terms(bucket)?,
-            };
-            found.push(here.find(term)?);
-            table = Some((bucket, here));
-        }
-        Ok(found)
+        let mut finding = self.finding(terms);
+        while finding.step()? {}
+        Ok(finding.finish())
     }
 
     /// Returns the first record that a search for these terms, which must ascend, cannot read.

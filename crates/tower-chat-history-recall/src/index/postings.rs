@@ -53,39 +53,48 @@ pub(super) fn sort(postings: &mut [(Term, Posting)]) {
     postings.sort_unstable_by_key(|(term, posting)| (*term, posting.document));
 }
 
-/// Returns the table of [sorted](sort) postings.
-pub(super) fn table(postings: &[(Term, Posting)]) -> Vec<u8> {
-    let mut table = TableWriter::default();
-    for of_term in postings.chunk_by(|(a, _), (b, _)| a == b) {
-        table.push(of_term[0].0, of_term.iter().map(|(_, posting)| *posting));
-    }
-    table.finish()
-}
-
-/// Writes a table.
+/// Writes a table, one posting at a time.
 #[derive(Debug, Default)]
-struct TableWriter {
+pub(super) struct TableWriter {
     terms: u64,
     last: u64,
     directory: Writer,
     postings: Writer,
+    open: Option<OpenTerm>,
+}
+
+/// The term whose postings are being written.
+#[derive(Debug)]
+struct OpenTerm {
+    term: Term,
+    /// The start of its postings.
+    from: usize,
+    count: u64,
+    /// The least document that may come next.
+    next: u32,
 }
 
 impl TableWriter {
-    /// Adds the next term, which must be greater than the one before it, with its postings in order.
-    fn push(&mut self, term: Term, postings: impl IntoIterator<Item = Posting>) {
-        let (from, mut count, mut next) = (self.postings.len(), 0, 0);
-        for Posting { document, frequency } in postings {
-            let distance = u64::from(document - next) << 1;
-            if frequency == 1 {
-                self.postings.number(distance);
-            } else {
-                self.postings.number(distance | 1);
-                self.postings.number(u64::from(frequency));
-            }
-            next = document + 1;
-            count += 1;
+    /// Adds a posting. Terms must ascend, and so must the documents of a term.
+    pub(super) fn push(&mut self, term: Term, Posting { document, frequency }: Posting) {
+        if self.open.as_ref().is_none_or(|open| open.term != term) {
+            self.close();
         }
+        let from = self.postings.len();
+        let open = self.open.get_or_insert(OpenTerm { term, from, count: 0, next: 0 });
+        let distance = u64::from(document - open.next) << 1;
+        if frequency == 1 {
+            self.postings.number(distance);
+        } else {
+            self.postings.number(distance | 1);
+            self.postings.number(u64::from(frequency));
+        }
+        open.next = document + 1;
+        open.count += 1;
+    }
+
+    fn close(&mut self) {
+        let Some(OpenTerm { term, from, count, .. }) = self.open.take() else { return };
         self.directory.number(term.get() - self.last);
         self.directory.number(count);
         self.directory.number((self.postings.len() - from) as u64);
@@ -93,13 +102,23 @@ impl TableWriter {
         self.terms += 1;
     }
 
-    fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.close();
         let mut out = Writer::default();
         out.number(self.terms);
         out.section(&self.directory.finish());
         out.bytes(&self.postings.finish());
         out.finish()
     }
+}
+
+/// The result of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lookup<'a> {
+    /// The term has these postings, if the table has it.
+    Done(Option<Postings<'a>>),
+    /// Too many other terms were passed over. The same lookup goes on with the next one.
+    Paused,
 }
 
 /// Reads the terms of a table in ascending order.
@@ -119,19 +138,21 @@ impl<'a> Terms<'a> {
         Ok(Self { left, last: 0, directory, postings: Reader::new(reader.rest()) })
     }
 
-    /// Returns the postings of a term, if the table has it. The terms that are looked up must ascend.
-    pub(crate) fn find(&mut self, term: Term) -> Result<Option<Postings<'a>>, DecodeError> {
-        loop {
+    /// Looks up a term. The terms that are looked up must ascend. It passes over at most `left` others, which it
+    /// counts down.
+    pub(super) fn find(&mut self, term: Term, left: &mut usize) -> Result<Lookup<'a>, DecodeError> {
+        while *left > 0 {
             let before = self.clone();
             match self.read()? {
-                Some((found, postings)) if found == term => return Ok(Some(postings)),
-                Some((found, _)) if found < term => {}
+                Some((found, postings)) if found == term => return Ok(Lookup::Done(Some(postings))),
+                Some((found, _)) if found < term => *left -= 1,
                 _ => {
                     *self = before;
-                    return Ok(None);
+                    return Ok(Lookup::Done(None));
                 }
             }
         }
+        Ok(Lookup::Paused)
     }
 
     fn read(&mut self) -> Result<Option<(Term, Postings<'a>)>, DecodeError> {

@@ -38,22 +38,13 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// The most passages of an exchange. So the index of 64 exchanges is an attachment of allowed size, except for
-    /// hostile text.
+    /// The most passages of an exchange.
     pub const MAX_OF_EXCHANGE: usize = 128;
 
     /// Returns the passages of an exchange, in order: the first [128](Self::MAX_OF_EXCHANGE).
     #[must_use]
     pub fn of(exchange: &Exchange) -> Vec<Self> {
-        let mut passages = Vec::new();
-        for (message, index) in exchange.messages.iter().zip(0..) {
-            if passages.len() >= Self::MAX_OF_EXCHANGE {
-                break;
-            }
-            passages.extend(texts_of(message).into_iter().map(|text| Self { message: index, text }));
-        }
-        passages.truncate(Self::MAX_OF_EXCHANGE);
-        passages
+        Passages::of(exchange).flatten().collect()
     }
 
     /// Returns the terms of the passage and of its speaker's name. `exchange` is the one the passage is
@@ -68,13 +59,45 @@ impl Passage {
     }
 }
 
+/// The passages of an exchange, one message at a time, so that a caller can pause in between.
+#[derive(Debug)]
+pub(crate) struct Passages<'a> {
+    messages: &'a [Message],
+    next: u32,
+    /// The number of passages that the exchange may still have.
+    left: usize,
+}
+
+impl<'a> Passages<'a> {
+    /// Begins with the first message.
+    pub(crate) fn of(exchange: &'a Exchange) -> Self {
+        Self { messages: &exchange.messages, next: 0, left: Passage::MAX_OF_EXCHANGE }
+    }
+}
+
+impl Iterator for Passages<'_> {
+    /// The passages of the next message.
+    type Item = Vec<Passage>;
+
+    fn next(&mut self) -> Option<Vec<Passage>> {
+        let (message, rest) = self.messages.split_first().filter(|_| self.left > 0)?;
+        let index = self.next;
+        (self.messages, self.next) = (rest, index.saturating_add(1));
+        let mut texts = texts_of(message, self.left);
+        texts.truncate(self.left);
+        self.left -= texts.len();
+        Some(texts.into_iter().map(|text| Passage { message: index, text }).collect())
+    }
+}
+
 impl std::fmt::Debug for Passage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Passage").field("message", &self.message).field("bytes", &self.text.len()).finish()
     }
 }
 
-fn texts_of(message: &Message) -> Vec<String> {
+/// Returns the texts of a message's passages. Calls after the first `limit` passages are not read.
+fn texts_of(message: &Message, limit: usize) -> Vec<String> {
     if !is_recallable(message) {
         return Vec::new();
     }
@@ -86,6 +109,9 @@ fn texts_of(message: &Message) -> Vec<String> {
         split_ends(&text, MAX_OF_TEXT, as_it_is, &mut texts);
     }
     for call in message.tool_calls() {
+        if texts.len() >= limit {
+            break;
+        }
         let (from, arguments) = (texts.len(), call.arguments());
         split_ends(arguments, MAX_OF_RESULT, without_escapes, &mut texts);
         match texts.get_mut(from) {
@@ -150,7 +176,7 @@ mod tests {
         let texts = texts(Message::tool("a", &result));
         assert_eq!(texts.len(), 8);
         assert!(texts[0].starts_with("row0 ") && texts[7].ends_with("row19999 "));
-        let middle = super::texts_of(&Message::user("word ".repeat(1000)));
+        let middle = super::texts_of(&Message::user("word ".repeat(1000)), usize::MAX);
         assert_eq!(middle.len(), 4, "shorter ones are whole");
     }
 
@@ -160,6 +186,20 @@ mod tests {
         let passages = Passage::of(&exchange(messages));
         assert_eq!(passages.len(), Passage::MAX_OF_EXCHANGE);
         assert_eq!(passages.last().map(|passage| passage.message), Some(127));
+    }
+
+    #[test]
+    fn calls_after_the_last_passage_are_not_read() {
+        let call = |number: usize| {
+            let function = serde_json::json!({"name": format!("find{number}"), "arguments": "word ".repeat(2000)});
+            serde_json::json!({"id": "a", "type": "function", "function": function})
+        };
+        let calls: Vec<serde_json::Value> = (0..200).map(call).collect();
+        let json = serde_json::json!({"role": "assistant", "content": null, "tool_calls": calls}).to_string();
+        let message = Message::from_json(json).unwrap();
+        let (some, all) = (super::texts_of(&message, 10), super::texts_of(&message, usize::MAX));
+        assert_eq!((some.len(), all.len()), (14, 1400), "a call has 7 passages");
+        assert_eq!(some, all[..14]);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::ops::Range;
 use tower_chat_history_core::Seq;
 
 use crate::{
-    analyzer::Term,
     index::{Documents, IndexPart, Posting, Postings},
     varint::DecodeError,
 };
+
+/// A part, and for each term that is searched for, the documents that have it.
+pub(crate) type Looked<'a> = (&'a IndexPart, Vec<Option<Postings<'a>>>);
 
 /// The documents of a range of the log, numbered from 0 over all parts.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ struct Numbered<'a> {
     inside: Range<u32>,
     /// The number of the first of these over all parts.
     base: u32,
+    /// For each term that is searched for, the documents that have it.
+    postings: Vec<Option<Postings<'a>>>,
 }
 
 /// The documents with one term.
@@ -36,45 +40,33 @@ pub(super) struct Occurrence {
 }
 
 impl<'a> Parts<'a> {
-    /// Creates the list. The parts must be in order and must not overlap.
-    pub(super) fn new(parts: impl IntoIterator<Item = &'a IndexPart>, within: &Range<Seq>) -> Self {
+    /// Creates the list of parts with what they have for each term. The parts must be in order and must not overlap.
+    pub(super) fn new(parts: impl IntoIterator<Item = Looked<'a>>, within: &Range<Seq>) -> Self {
         let mut all = Self { parts: Vec::new(), documents: 0, tokens: 0 };
-        for part in parts {
+        for (part, postings) in parts {
             let inside = part.document_list().numbers(within);
             all.tokens += part.document_list().tokens(&inside);
             let base = all.documents;
             all.documents = base.saturating_add(inside.end - inside.start);
             if !inside.is_empty() {
-                all.parts.push(Numbered { part, inside, base });
+                all.parts.push(Numbered { part, inside, base, postings });
             }
         }
         all
     }
 
-    /// Looks up terms, which must ascend.
-    pub(super) fn find(&self, terms: &[Term]) -> Result<Found<'_>, DecodeError> {
-        let found = self.parts.iter().map(|numbered| Ok((numbered, numbered.part.find(terms)?)));
-        Ok(Found(found.collect::<Result<_, _>>()?))
-    }
-
     /// Returns the exchange and the message of a document.
     pub(super) fn position(&self, document: u32) -> Option<(Seq, u32)> {
         let after = self.parts.partition_point(|numbered| numbered.base <= document);
-        let Numbered { part, inside, base } = self.parts.get(after.checked_sub(1)?)?;
+        let Numbered { part, inside, base, .. } = self.parts.get(after.checked_sub(1)?)?;
         let number = inside.start + (document - base);
         Some((part.document_list().exchange_of(number), part.document_list().get(number)?.message))
     }
-}
 
-/// The postings of terms in each part, not read yet.
-#[derive(Debug)]
-pub(super) struct Found<'a>(Vec<(&'a Numbered<'a>, Vec<Option<Postings<'a>>>)>);
-
-impl Found<'_> {
     /// Returns the number of documents that have a term, given by its place among those that were looked up.
     pub(super) fn frequency(&self, term: usize) -> Result<u32, DecodeError> {
         let mut frequency = 0_u32;
-        for (Numbered { part, inside, .. }, postings) in &self.0 {
+        for Numbered { part, inside, postings, .. } in &self.parts {
             let Some(postings) = postings.get(term).copied().flatten() else { continue };
             if *inside == (0..part.documents()) {
                 frequency = frequency.saturating_add(postings.count());
@@ -89,7 +81,7 @@ impl Found<'_> {
 
     /// Passes on each document that has a term, in order.
     pub(super) fn each(&self, term: usize, mut each: impl FnMut(Occurrence)) -> Result<(), DecodeError> {
-        for (Numbered { part, inside, base }, postings) in &self.0 {
+        for Numbered { part, inside, base, postings } in &self.parts {
             let Some(postings) = postings.get(term).copied().flatten() else { continue };
             let list: &Documents = part.document_list();
             for posting in postings.read(list) {

@@ -6,8 +6,8 @@ use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
     Query,
-    parts::Parts,
-    scorer::{Scored, score, smooth},
+    parts::{Looked, Parts},
+    scorer::{Scored, Scores, score, smooth},
 };
 use crate::{
     fusion::fuse,
@@ -131,11 +131,45 @@ impl Search {
         parts: impl IntoIterator<Item = &'a IndexPart>,
         query: &Query,
     ) -> Result<Ranking, DecodeError> {
-        let parts = Parts::new(parts, &self.within);
+        let parts = parts.into_iter().filter(|part| self.reads(part));
+        let looked = parts.map(|part| Ok((part, part.find(query.terms())?)));
+        Ok(self.score(looked.collect::<Result<Vec<Looked<'a>>, _>>()?, query)?.ranking())
+    }
+
+    /// Returns `true` if a part has documents in the range.
+    pub(crate) fn reads(&self, part: &IndexPart) -> bool {
+        !part.document_list().numbers(&self.within).is_empty()
+    }
+
+    /// Scores the documents of parts in which the terms of the query were looked up.
+    pub(crate) fn score<'a>(
+        &self,
+        looked: impl IntoIterator<Item = Looked<'a>>,
+        query: &Query,
+    ) -> Result<Scoring<'a>, DecodeError> {
+        let parts = Parts::new(looked, &self.within);
         let scores = score(&parts, query, |term| self.gate.counts(term))?;
         let gate = self.gate.outcome(&scores.evidence, parts.documents, query.asks());
-        let scored = if self.smoothed { smooth(&scores.documents, parts.documents) } else { scores.documents };
-        Ok(Ranking { hits: best(scored, self.limit, &parts), gate, documents: parts.documents })
+        Ok(Scoring { parts, scores, gate, smoothed: self.smoothed, limit: self.limit })
+    }
+}
+
+/// The scores of documents, not in order yet.
+#[derive(Debug)]
+pub(crate) struct Scoring<'a> {
+    parts: Parts<'a>,
+    scores: Scores,
+    gate: Outcome,
+    smoothed: bool,
+    limit: usize,
+}
+
+impl Scoring<'_> {
+    /// Returns the ranking.
+    pub(crate) fn ranking(self) -> Ranking {
+        let Self { parts, scores, gate, smoothed, limit } = self;
+        let scored = if smoothed { smooth(&scores.documents, parts.documents) } else { scores.documents };
+        Ranking { hits: best(scored, limit, &parts), gate, documents: parts.documents }
     }
 }
 

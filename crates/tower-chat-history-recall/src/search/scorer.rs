@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{
-    parts::{Found, Occurrence, Parts},
+    parts::{Occurrence, Parts},
     query::Query,
 };
 use crate::{analyzer::Term, gate::Evidence, varint::DecodeError};
@@ -43,18 +43,17 @@ pub(super) struct Scores {
 
 /// Scores the documents. `counts` says if a term counts as evidence.
 pub(super) fn score(parts: &Parts<'_>, query: &Query, counts: impl Fn(Term) -> bool) -> Result<Scores, DecodeError> {
-    let found = parts.find(query.terms())?;
     let documents = f64::from(parts.documents);
     let mean = if parts.documents == 0 { 0.0 } else { parts.tokens as f64 / documents };
     // If one form of a word is no evidence, the word is none.
     let forms = query.terms().iter().zip(query.words());
     let idle: HashSet<usize> = forms.filter(|(term, _)| !counts(**term)).map(|(_, word)| *word).collect();
     let weights: Vec<Weight> =
-        choose(query, &found)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &idle)).collect();
+        choose(query, parts)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &idle)).collect();
 
     let mut hits: Vec<TermScore> = Vec::new();
     for (weight, term) in weights.iter().zip(0_u8..) {
-        found.each(weight.place, |occurrence| {
+        parts.each(weight.place, |occurrence| {
             hits.push(TermScore {
                 document: occurrence.document,
                 term,
@@ -92,10 +91,10 @@ struct TermScore {
 }
 
 /// Returns the rarest of the terms, in ascending order of the terms.
-fn choose(query: &Query, found: &Found<'_>) -> Result<Vec<Chosen>, DecodeError> {
+fn choose(query: &Query, parts: &Parts<'_>) -> Result<Vec<Chosen>, DecodeError> {
     let mut all = Vec::with_capacity(query.terms().len());
     for place in 0..query.terms().len() {
-        all.push(Chosen { place, frequency: found.frequency(place)? });
+        all.push(Chosen { place, frequency: parts.frequency(place)? });
     }
     all.retain(|chosen| chosen.frequency > 0);
     all.sort_unstable_by_key(|chosen| (chosen.frequency, chosen.place));

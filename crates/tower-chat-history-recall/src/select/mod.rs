@@ -110,16 +110,17 @@ impl<'a> Selector<'a> {
         cost: impl FnMut(&Recorded, u32) -> u64,
     ) -> Vec<Citation> {
         let units = self.units_of(ranking, exchanges, cost);
-        citations(units.into_iter().flatten().collect::<BTreeSet<Place>>())
+        citations(units.flatten().flatten().collect::<BTreeSet<Place>>())
     }
 
-    /// Selects messages, as [`select`](Self::select) does. Returns the new messages of each unit, best unit first.
-    pub(crate) fn units_of(
+    /// Selects messages, as [`select`](Self::select) does. Returns the new messages of each candidate, best first, or
+    /// `None` for one that is not taken. A caller can pause between them.
+    pub(crate) fn units_of<'r>(
         &self,
-        ranking: &Ranking,
-        exchanges: &[Recorded],
-        cost: impl FnMut(&Recorded, u32) -> u64,
-    ) -> Vec<Vec<Place>> {
+        ranking: &'r Ranking,
+        exchanges: &'r [Recorded],
+        cost: impl FnMut(&Recorded, u32) -> u64 + 'r,
+    ) -> impl Iterator<Item = Option<Vec<Place>>> + 'r {
         let from = exchanges.partition_point(|recorded| recorded.seq < self.within.start);
         let to = exchanges.partition_point(|recorded| recorded.seq < self.within.end);
         let mut purse = Purse {
@@ -130,18 +131,15 @@ impl<'a> Selector<'a> {
             exchange_cost: self.exchange_cost,
             cost,
         };
-        let mut units = Vec::new();
-        for hit in self.candidates(ranking) {
+        self.candidates(ranking).map(move |hit| {
             let place = (hit.seq, hit.message);
             if purse.shown.contains(&place) {
-                continue;
+                return None;
             }
-            let Some(around) = Around::of(purse.exchanges, place) else { continue };
+            let around = Around::of(purse.exchanges, place)?;
             let mut take = |unit: Option<Vec<Place>>| unit.and_then(|unit| purse.take(unit));
-            units
-                .extend(take(around.with_neighbors()).or_else(|| take(around.alone())).filter(|unit| !unit.is_empty()));
-        }
-        units
+            take(around.with_neighbors()).or_else(|| take(around.alone())).filter(|unit| !unit.is_empty())
+        })
     }
 
     fn candidates<'r>(&self, ranking: &'r Ranking) -> impl Iterator<Item = &'r Hit> + use<'r> {

@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 
 use super::{
     StoredIndex,
-    embedder::{EmbedError, embed},
+    embedder::EmbedError,
     error::Stop,
     job::Indexed,
     pause::pause,
@@ -28,7 +28,7 @@ const MAX_BLOCKS: usize = 16;
 const MAX_TEXTS: usize = 1024;
 
 impl StoredIndex {
-    /// Makes the vectors of some blocks before `end`, newest first.
+    /// Makes the vectors of some blocks before `end`, newest first. Blocks that the embedder refused wait.
     pub(super) async fn embed_step(
         &self,
         id: &ConversationId,
@@ -47,7 +47,10 @@ impl StoredIndex {
         let end = end.min(IndexPart::block_start(revision.next()));
         let blocks = (revision.first().get() / IndexPart::BLOCK..end.get() / IndexPart::BLOCK).rev();
         let starts = blocks.map(|block| Seq::new(block * IndexPart::BLOCK));
-        let mut due = starts.filter(|start| !made.contains(start)).peekable();
+        let first = IndexPart::block_start(revision.first());
+        let waiting =
+            self.refused.step(id, incarnation, |start| start >= first && start < end && !made.contains(&start));
+        let mut due = starts.filter(|start| !made.contains(start) && !waiting.contains(start)).peekable();
         let (mut texts, mut count) = (0, 0);
         while let Some(start) = due.next_if(|_| texts < MAX_TEXTS && count < MAX_BLOCKS) {
             let range = start..Seq::new(start.get() + IndexPart::BLOCK);
@@ -58,16 +61,22 @@ impl StoredIndex {
                     done.vectors += u64::try_from(block.len()).unwrap_or(u64::MAX);
                     let put = attachments(names, range, &block, dimension)?;
                     self.store.attach(id, incarnation, &[], &put).await?;
+                    self.refused.forget(id, incarnation, start);
                 }
                 Err(error) => {
-                    done.embedding = Some(error);
-                    return Ok(());
+                    done.embedding.get_or_insert(error);
+                    if !by_meaning.failed() {
+                        // It is down.
+                        return Ok(());
+                    }
+                    self.refused.add(id, incarnation, start);
                 }
             }
             count += 1;
             pause().await;
         }
         done.more = due.peek().is_some();
+        done.refused = u32::try_from(self.refused.len(id, incarnation)).unwrap_or(u32::MAX);
         Ok(())
     }
 
@@ -103,7 +112,7 @@ async fn vectors_of(
     let mut found: Vec<(Seq, u32, Vector)> = Vec::new();
     for batch in passages.chunks(StoredIndex::EMBED_BATCH) {
         let texts = batch.iter().map(|(_, _, text)| text.clone()).collect();
-        let vectors = embed(&*by_meaning.embedder, texts, *dimension).await?;
+        let vectors = by_meaning.embed(texts, *dimension).await?;
         for ((seq, message, _), vector) in batch.iter().zip(vectors) {
             let Some(vector) = vector else { continue };
             *dimension = Some(vector.dimension());

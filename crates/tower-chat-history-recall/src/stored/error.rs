@@ -1,5 +1,7 @@
 //! The errors of searches and of the index.
 
+use std::time::Duration;
+
 use tower_chat_history_core::{AttachmentNameError, StoreError};
 
 use crate::varint::DecodeError;
@@ -17,6 +19,9 @@ pub enum IndexError {
     /// The name of a record is not allowed.
     #[error(transparent)]
     Name(#[from] AttachmentNameError),
+    /// The search took longer than its [time limit](crate::StoredIndex::time_limit).
+    #[error("the search took longer than {0:?}")]
+    TimedOut(Duration),
 }
 
 impl IndexError {
@@ -27,6 +32,7 @@ impl IndexError {
             Self::Store(error) => error.kind(),
             Self::Damaged(_) => "damaged_index",
             Self::Name(_) => "attachment_name",
+            Self::TimedOut(_) => "timeout",
         }
     }
 }
@@ -36,6 +42,7 @@ impl IndexError {
 pub(crate) enum Stop {
     /// The incarnation ended, or there is no such conversation.
     Gone,
+    TimedOut(Duration),
     Failed(IndexError),
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tower_chat_history_core::{Citation, Content, Message, Recalled, Recorded};
 
-use super::{ask::Ask, pause::pause};
+use super::{ask::Ask, error::Stop, pause::Pace};
 use crate::{
     search::Ranking,
     select::{Place, Selector, citations},
@@ -24,10 +24,16 @@ pub(super) async fn fit(
     selector: Selector<'_>,
     ranking: &Ranking,
     exchanges: &[Recorded],
-) -> Option<(Recalled, u64)> {
-    let mut costs = Costs::new(ask, exchanges)?;
-    let selector = selector.exchange_cost(costs.exchange).with_allowance(ask.allowance.checked_sub(costs.frame)?);
-    let units = selector.units_of(ranking, exchanges, |recorded, message| costs.of(recorded, message));
+    pace: &mut Pace,
+) -> Result<Option<(Recalled, u64)>, Stop> {
+    let Some(mut costs) = Costs::new(ask, exchanges) else { return Ok(None) };
+    let Some(allowance) = ask.allowance.checked_sub(costs.frame) else { return Ok(None) };
+    let selector = selector.exchange_cost(costs.exchange).with_allowance(allowance);
+    let mut units: Vec<Vec<Place>> = Vec::new();
+    for unit in selector.units_of(ranking, exchanges, |recorded, message| costs.of(recorded, message)) {
+        units.extend(unit);
+        pace.pause().await?;
+    }
     let first = |count: usize| {
         let places: BTreeSet<Place> = units.iter().take(count).flatten().copied().collect();
         let cited: Vec<Citation> = citations(places);
@@ -35,21 +41,20 @@ pub(super) async fn fit(
         let cost = (ask.cost)(&recalled.message);
         (cost <= ask.allowance).then_some((recalled, cost))
     };
-    pause().await;
     if let Some(all) = first(units.len()) {
-        return Some(all);
+        return Ok(Some(all));
     }
     // `fits` units fit, and `exceeds` units do not.
     let (mut fits, mut exceeds, mut best) = (0, units.len(), None);
     while exceeds.saturating_sub(fits) > 1 {
         let middle = fits + (exceeds - fits) / 2;
-        pause().await;
+        pace.pause().await?;
         match first(middle) {
             Some(found) => (fits, best) = (middle, Some(found)),
             None => exceeds = middle,
         }
     }
-    best
+    Ok(best)
 }
 
 /// The costs of messages as they are rendered, by estimate.

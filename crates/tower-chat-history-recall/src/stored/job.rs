@@ -10,9 +10,12 @@ use super::{
     error::{IndexError, Stop},
     merge::full_segments,
     names::TermNames,
+    pages::PageLen,
+    pause::Pace,
+    scan::{analyze, written},
     search::whole_blocks,
 };
-use crate::index::{IndexPart, RecordName};
+use crate::index::{IndexPart, Indexing, RecordName};
 
 /// The most blocks that a step makes.
 const MAX_BLOCKS: usize = 16;
@@ -25,6 +28,9 @@ pub(super) const STEP_BYTES: usize = 1 << 20;
 pub struct Indexed {
     /// The number of blocks that were made.
     pub blocks: u32,
+    /// The number of exchanges in these blocks that have more words than a block has room for. The others are left out.
+    /// Only very long exchanges have so many: about 7,000 different words.
+    pub cut: u64,
     /// The number of segments that were merged from blocks.
     pub segments: u32,
     /// The number of vectors that were made.
@@ -32,9 +38,12 @@ pub struct Indexed {
     /// The number of parts that were removed because they are damaged or of no use any more, and of records of
     /// [former analyzers](StoredIndex::former_analyzers) and [models](StoredIndex::former_models).
     pub removed: u64,
-    /// The error of the [embedder](StoredIndex::by_meaning), if it failed. The vectors are tried again when a turn asks
-    /// for the next step.
+    /// The first error of the [embedder](StoredIndex::by_meaning), if it failed. The vectors are tried again when a turn
+    /// asks for the next step, or later if they are [refused](Self::refused).
     pub embedding: Option<EmbedError>,
+    /// The number of blocks that the [embedder](StoredIndex::by_meaning) refused and that have no vectors yet. Each is
+    /// tried again after a number of steps that doubles.
+    pub refused: u32,
     /// `true` if another step has something to do.
     pub more: bool,
     /// `true` if the incarnation of the revision has ended, or there is no such conversation. Nothing is left to do.
@@ -50,7 +59,8 @@ impl StoredIndex {
     /// whole block is before the window, nothing is read. Nothing is read either if this index did all there is to do.
     ///
     /// A step can be repeated, and stopped at any await, and several processes may make the same step. After each
-    /// write, a search finds the same as before, and more if exchanges were [unsearched](super::Found::unsearched).
+    /// write, a search by words finds the same as before. It searches more if exchanges were
+    /// [unsearched](super::Found::unsearched), so scores and their order can change. Vectors change the result, too.
     ///
     /// # Errors
     ///
@@ -63,8 +73,13 @@ impl StoredIndex {
     ) -> Result<Indexed, IndexError> {
         let within = revision.first()..before.min(revision.next());
         let (incarnation, end) = (revision.incarnation(), IndexPart::block_start(within.end));
-        if end <= IndexPart::block_start(within.start) || self.progress.has_indexed(conversation, incarnation, end) {
+        if end <= IndexPart::block_start(within.start) {
             return Ok(Indexed::default());
+        }
+        if self.progress.has_indexed(conversation, incarnation, end)
+            && let Some(refused) = self.refused.idle_step(conversation, incarnation)
+        {
+            return Ok(Indexed { refused: u32::try_from(refused).unwrap_or(u32::MAX), ..Indexed::default() });
         }
         match self.step(conversation, incarnation, end).await {
             Ok(indexed) => {
@@ -74,6 +89,7 @@ impl StoredIndex {
                 Ok(indexed)
             }
             Err(Stop::Gone) => Ok(Indexed { gone: true, ..Indexed::default() }),
+            Err(Stop::TimedOut(limit)) => Err(IndexError::TimedOut(limit)),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -81,7 +97,7 @@ impl StoredIndex {
     /// Makes a step for the blocks before `end`.
     async fn step(&self, id: &ConversationId, incarnation: Incarnation, end: Seq) -> Result<Indexed, Stop> {
         let mut done = Indexed { removed: self.remove_suspects(id, incarnation).await?, ..Indexed::default() };
-        let (revision, mut parts) = self.parts(id, Some(incarnation), &[]).await?;
+        let (revision, mut parts) = self.parts(id, Some(incarnation), &[], &mut Pace::new(None)).await?;
         done.removed += self.remove_useless(id, revision, &parts).await?;
         let within = whole_blocks(&(revision.first()..end.min(revision.next())));
         let mut due = parts.index.due(parts.known_part(within));
@@ -101,21 +117,34 @@ impl StoredIndex {
             parts.index.insert(IndexPart::index(&self.analyzer, range.clone(), &[]));
         }
         done.more |= !full_segments(&parts, revision.first()).is_empty();
-        self.make_blocks(id, incarnation, ranges).await?;
+        done.cut += self.make_blocks(id, incarnation, ranges).await?;
         Ok(done)
     }
 
-    /// Indexes blocks and stores them.
+    /// Indexes blocks and stores them. Returns the number of exchanges of which some terms are left out.
     async fn make_blocks(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         ranges: Vec<Range<Seq>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<u64, Stop> {
         let (mut made, mut bytes): (Vec<Attachment>, usize) = (Vec::new(), 0);
+        let (mut len, mut pace, mut cut) = (PageLen::first(), Pace::new(None), 0);
         for range in ranges {
-            let exchanges = self.exchanges(id, incarnation, range.clone()).await?;
-            let block = self.block(self.names()?, &self.indexed(range, &exchanges).await);
+            let mut indexing = Indexing::new(&self.analyzer, range.clone());
+            let mut next = range.start;
+            while next < range.end {
+                let page = next..range.end.min(Seq::new(next.get() + len.get()));
+                let exchanges = self.exchanges(id, incarnation, page.clone()).await?;
+                len.adapt(&exchanges);
+                analyze(&mut indexing, &exchanges, &mut pace).await?;
+                next = page.end;
+            }
+            cut += indexing.cut();
+            let part = written(indexing.writing(), &mut pace).await?;
+            pace.pause().await?;
+            let block = self.block(self.names()?, &part);
+            pace.pause().await?;
             bytes += block.body.len();
             made.push(block);
             if bytes >= STEP_BYTES {
@@ -126,19 +155,12 @@ impl StoredIndex {
         if !made.is_empty() {
             self.store.attach(id, incarnation, &[], &made).await?;
         }
-        Ok(())
+        Ok(cut)
     }
 
-    /// Returns the record of a block, or that of an empty block if it would be too large.
+    /// Returns the record of a block. It is never too large, because the terms of an exchange have bounded room in it.
     fn block(&self, names: &TermNames, part: &IndexPart) -> Attachment {
-        let record = |part: &IndexPart| {
-            let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
-            names.attachment(part, record)
-        };
-        let block = record(part);
-        if block.body.len() <= Attachment::MAX_BYTES {
-            return block;
-        }
-        record(&IndexPart::index(&self.analyzer, part.range(), &[]))
+        let record = part.records(&self.analyzer).into_iter().next().unwrap_or((RecordName::Block, Vec::new()));
+        names.attachment(part, record)
     }
 }

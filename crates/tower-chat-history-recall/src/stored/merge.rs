@@ -13,7 +13,7 @@ use super::{
     records::Parts,
 };
 use crate::{
-    index::{IndexPart, Merger, RecordName},
+    index::{IndexPart, Merger, RecordName, Step},
     varint::DecodeError,
 };
 
@@ -58,11 +58,15 @@ impl StoredIndex {
     async fn merged(&self, names: &TermNames, blocks: &[&IndexPart]) -> Result<Option<Segment>, DecodeError> {
         let mut merger = Merger::new(blocks)?;
         let mut tables = BTreeMap::new();
-        while let Some((bucket, table)) = merger.next_table()? {
-            if table.len() > Attachment::MAX_BYTES {
-                return Ok(None);
+        loop {
+            match merger.step()? {
+                Step::Table(_, table) if table.len() > Attachment::MAX_BYTES => return Ok(None),
+                Step::Table(bucket, table) => {
+                    tables.insert(bucket, table);
+                }
+                Step::More => {}
+                Step::End => break,
             }
-            tables.insert(bucket, table);
             pause().await;
         }
         let part = IndexPart::of_tables(merger, tables);

@@ -8,10 +8,12 @@ mod fit;
 mod job;
 mod merge;
 mod names;
+mod pages;
 pub(crate) mod pause;
 mod progress;
 mod read;
 mod records;
+mod refused;
 mod remove;
 mod scan;
 mod search;
@@ -19,10 +21,12 @@ mod suspects;
 mod vectors;
 mod verify;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Attach, AttachmentNameError};
 
+#[cfg(test)]
+pub(crate) use self::pause::SLICE;
 pub use self::{
     ask::{Ask, Found, Meaning, Searched},
     embedder::{EmbedError, Embedder},
@@ -36,6 +40,7 @@ pub(crate) use self::{
 use self::{
     names::TermNames,
     progress::Progress,
+    refused::Refused,
     suspects::Suspects,
     vectors::{ByMeaning, VectorNames},
 };
@@ -45,8 +50,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///
 /// The index of a conversation is kept as [attachments](Attach) of its log. A [search](Self::search) reads those that
 /// its words need. The newest exchanges that are not indexed yet are read from the log. So up to a
-/// [limit](Self::scan_limit) of 512 such exchanges, the result does not depend on the index. Older ones that are not
-/// indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
+/// [limit](Self::scan_limit) of 512 such exchanges, and of 4 MiB, the result does not depend on the index. Older ones
+/// that are not indexed are not found. The [index](Self::index) is made in steps, in the background, for exchanges that have left
 /// the window. So an append costs nothing, and neither does a conversation whose whole log is in the window.
 ///
 /// Cloning only increments reference counts.
@@ -104,10 +109,14 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// # Limits
 ///
 /// - A search reads at most 32 MiB of the index, and at most 64 MiB together with vectors.
-/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones. They
-///   are read in pages of 64, until the pages have 16 MiB together. [`Found::unsearched`] is the number of the others.
-/// - A block whose record would have more than 4 MiB is stored without documents: in its exchanges, nothing is found.
-///   Only hostile text has such blocks, because an exchange has at most 128 passages.
+/// - A search reads at most [512](Self::scan_limit) exchanges of the log that are not indexed, the newest ones, and
+///   analyzes at most 4 MiB of them. An exchange counts at most 256 KiB. Pages have at most 64 exchanges, but fewer if
+///   the exchanges are long, and none is read after 16 MiB. [`Found::unsearched`] is the number of the others. Only
+///   whole blocks are indexed, so with fewer than 64 exchanges before the window, long ones are analyzed at each
+///   search.
+/// - The terms of an exchange have 64,000 bytes of room in the record of its block: about 7,000 different words. The
+///   passages after these are found by their neighbors only. [`Indexed::cut`] is the number of such exchanges. So the
+///   record of a block always fits into an attachment.
 /// - Blocks are merged to a segment only if they have at most 16 MiB together, and if each record of the segment has at
 ///   most 4 MiB. Otherwise they stay as they are.
 /// - At most 20,000 vectors are compared: the newest ones of the newest 20,480 exchanges, as far as the bytes that are
@@ -116,10 +125,11 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// - A part of the index that cannot be read counts as absent: its exchanges are not indexed, and the next step of the
 ///   index replaces it. Damage is found by the search that reads the damaged record. A damaged record that still is
 ///   a valid one is not found.
-/// - Both futures pause after each page of the log that is indexed, each 64 KiB of records that are decoded, each block
-///   of vectors, each table that is merged, and each rendering, so they can run on a runtime's threads. The scores of a
-///   search and the costs of the messages that it selects from are computed without a pause. The futures need no
-///   particular runtime.
+/// - Both futures pause after about a millisecond of computation, so they can run on a runtime's threads: between
+///   messages and passages, within a block that is written, within a table that is searched or merged, after each block
+///   of vectors, and for each message that may be shown. A few steps cannot be divided and can take some milliseconds:
+///   to decode a message of 1 MiB, a block of 4 MiB or its vectors, and to score 65,536 postings. The check of a part
+///   that a search found damaged has no pauses. The futures need no particular runtime.
 ///
 /// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
 #[derive(Clone)]
@@ -131,11 +141,13 @@ pub struct StoredIndex {
     names: Result<Arc<TermNames>, AttachmentNameError>,
     former: Arc<[TermNames]>,
     scan_limit: usize,
+    time_limit: Option<Duration>,
     by_meaning: Option<ByMeaning>,
     least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
     progress: Arc<Progress>,
     suspects: Arc<Suspects>,
+    refused: Arc<Refused>,
 }
 
 impl StoredIndex {
@@ -154,11 +166,13 @@ impl StoredIndex {
             analyzer,
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
+            time_limit: None,
             by_meaning: None,
             least_cosine: None,
             former_models: Arc::new([]),
             progress: Arc::default(),
             suspects: Arc::default(),
+            refused: Arc::default(),
         }
     }
 
@@ -177,16 +191,28 @@ impl StoredIndex {
         self
     }
 
+    /// Sets the longest time of a [search](Self::search). It is checked at each pause, without a timer. A search that
+    /// waits for the store, or for an embedder, does not end before they do. The default is no limit.
+    #[must_use]
+    pub const fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
     /// Searches also by meaning: vectors of this model are made for all passages, and fused with the search by words.
     ///
     /// The vectors of a block are made once, in the background. A search embeds its input. If that fails, or if there
     /// are no vectors yet, it uses words alone: [`Found::meaning`] says so. The gate still decides by words, unless
     /// [`least_cosine`](Self::least_cosine) is set.
+    ///
+    /// If the model fails for a block although it has just embedded another text, the block waits for 1 step of the
+    /// [index](Self::index), then for 2, 4 and so on up to 1,024, and the vectors of other blocks are made.
+    /// [`Indexed::refused`] is the number of these blocks. A model that fails twice in a row is down: the step ends.
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let names = VectorNames::new(embedder.model());
-        self.progress = Arc::default();
-        self.by_meaning = Some(ByMeaning { embedder, names });
+        (self.progress, self.refused) = (Arc::default(), Arc::default());
+        self.by_meaning = Some(ByMeaning { embedder, names, works: Arc::default() });
         self
     }
 
@@ -228,6 +254,7 @@ impl StoredIndex {
     pub const fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
+
     /// Returns the names of the records of terms.
     fn names(&self) -> Result<&TermNames, AttachmentNameError> {
         self.names.as_deref().map_err(Clone::clone)

@@ -7,7 +7,7 @@ use tower_chat_history_core::{Attachment, AttachmentName, ConversationId, Incarn
 use super::{
     StoredIndex,
     error::Stop,
-    pause::pause,
+    pause::{Pace, SLICE},
     records::{Decoding, Parts},
     vectors::MeaningQuery,
 };
@@ -28,8 +28,9 @@ impl StoredIndex {
         id: &ConversationId,
         incarnation: Option<Incarnation>,
         buckets: &[u8],
+        pace: &mut Pace,
     ) -> Result<(Revision, Parts), Stop> {
-        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, None).await?;
+        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, None, pace).await?;
         Ok((revision, parts))
     }
 
@@ -41,6 +42,7 @@ impl StoredIndex {
         incarnation: Option<Incarnation>,
         buckets: &[u8],
         meaning: Option<&MeaningQuery>,
+        pace: &mut Pace,
     ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
         let of_terms = self.names()?;
         let mut names: Vec<AttachmentName> = vec![of_terms.documents.clone()];
@@ -53,21 +55,22 @@ impl StoredIndex {
         let revision = within(read.revision, incarnation)?;
         // Vectors are the last, so if some were read, nothing else was cut off.
         let has_vectors = read.attachments.last().is_some_and(|last| names[count..].contains(&last.name));
-        let parts = self.decoded(&read.attachments, buckets, read.more && !has_vectors).await?;
+        let parts = self.decoded(&read.attachments, buckets, read.more && !has_vectors, pace).await?;
         Ok((revision, parts, read.attachments))
     }
 
     /// Decodes parts, with pauses. A segment needs these buckets. If `cut` is set, some records were not read.
-    pub(super) async fn decoded(&self, attachments: &[Attachment], needed: &[u8], cut: bool) -> Result<Parts, Stop> {
+    pub(super) async fn decoded(
+        &self,
+        attachments: &[Attachment],
+        needed: &[u8],
+        cut: bool,
+        pace: &mut Pace,
+    ) -> Result<Parts, Stop> {
         let mut decoding = Decoding::new(&self.analyzer, self.names()?, attachments, needed, cut);
-        let mut bytes = 0;
         for attachment in attachments {
             decoding.push(attachment);
-            bytes += attachment.body.len();
-            if bytes >= PAUSE_BYTES {
-                bytes = 0;
-                pause().await;
-            }
+            pace.worked(attachment.body.len() * SLICE / PAUSE_BYTES).await?;
         }
         Ok(decoding.finish())
     }

@@ -4,11 +4,21 @@ use std::ops::Range;
 
 use tower_chat_history_core::{ConversationId, Incarnation, Recorded, Seq};
 
-use super::{StoredIndex, error::Stop, pause::pause};
-use crate::index::{IndexPart, Indexing};
+use super::{
+    StoredIndex,
+    error::Stop,
+    pages::PageLen,
+    pause::{Pace, SLICE},
+};
+use crate::index::{IndexPart, Indexing, Writing};
 
-/// The most bytes of messages that a search reads because they are not indexed. The page that exceeds it is the last.
-const MAX_BYTES: usize = 16 << 20;
+/// The bytes of messages from which a search reads no more that are not indexed.
+const MAX_READ: usize = 16 << 20;
+/// The most bytes of messages that a search analyzes because they are not indexed: about a tenth of a second for
+/// English, and up to a quarter for text that is hard to normalize.
+const MAX_ANALYZED: usize = 4 << 20;
+/// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
+const MAX_OF_EXCHANGE: usize = 256 << 10;
 
 /// The exchanges that were read, in order, and their index.
 #[derive(Debug, Default)]
@@ -19,46 +29,66 @@ pub(super) struct Scanned {
     pub(super) unsearched: u64,
 }
 
-/// The bytes of messages that are indexed between two pauses.
-const PAUSE_BYTES: usize = 64 << 10;
+/// Adds exchanges to a block, with pauses.
+pub(super) async fn analyze(indexing: &mut Indexing<'_>, exchanges: &[Recorded], pace: &mut Pace) -> Result<(), Stop> {
+    for recorded in exchanges {
+        let Some(mut exchange) = indexing.begin(recorded) else { continue };
+        while let Some(work) = indexing.step(&mut exchange) {
+            pace.worked(work).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a block, with pauses.
+pub(super) async fn written(mut writing: Writing, pace: &mut Pace) -> Result<IndexPart, Stop> {
+    while writing.step() > 0 {
+        pace.worked(SLICE).await?;
+    }
+    Ok(writing.finish())
+}
+
+/// Returns the start of the newest exchanges of a page that may be analyzed, and takes their bytes from `left`.
+fn affordable(page: &Range<Seq>, exchanges: &[Recorded], left: &mut usize) -> Seq {
+    for recorded in exchanges.iter().rev() {
+        match left.checked_sub(recorded.exchange.bytes().min(MAX_OF_EXCHANGE)) {
+            Some(rest) => *left = rest,
+            None => return recorded.seq.next(),
+        }
+    }
+    page.start
+}
 
 impl StoredIndex {
-    /// Indexes the exchanges of a range, with pauses.
-    pub(super) async fn indexed(&self, range: Range<Seq>, exchanges: &[Recorded]) -> IndexPart {
-        let mut indexing = Indexing::new(&self.analyzer, range);
-        let mut bytes = 0;
-        for recorded in exchanges {
-            indexing.push(recorded);
-            bytes += recorded.exchange.bytes();
-            if bytes >= PAUSE_BYTES {
-                bytes = 0;
-                pause().await;
-            }
-        }
-        pause().await;
-        indexing.finish()
-    }
-
     /// Reads and indexes the newest positions of these ranges, which are in order.
     pub(super) async fn scan(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         missing: &[Range<Seq>],
+        pace: &mut Pace,
     ) -> Result<Scanned, Stop> {
         let mut scanned = Scanned::default();
-        let (mut left, mut bytes) = (self.scan_limit as u64, 0_usize);
+        let (mut left, mut to_read, mut to_analyze) = (self.scan_limit as u64, MAX_READ, MAX_ANALYZED);
+        let mut len = PageLen::first();
         for range in missing.iter().rev() {
             let mut end = range.end.get();
-            while end > range.start.get() && left > 0 && bytes < MAX_BYTES {
-                let count = left.min(end - range.start.get()).min(IndexPart::BLOCK);
+            while end > range.start.get() && left > 0 && to_read > 0 && to_analyze > 0 {
+                let count = left.min(end - range.start.get()).min(len.get());
                 let page = Seq::new(end - count)..Seq::new(end);
-                let exchanges = self.exchanges(id, incarnation, page.clone()).await?;
-                scanned.parts.push(self.indexed(page, &exchanges).await);
-                bytes += exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum::<usize>();
+                let mut exchanges = self.exchanges(id, incarnation, page.clone()).await?;
+                to_read = to_read.saturating_sub(len.adapt(&exchanges));
+                let start = affordable(&page, &exchanges, &mut to_analyze);
+                exchanges.retain(|recorded| recorded.seq >= start);
+                let mut indexing = Indexing::new(&self.analyzer, start..page.end);
+                analyze(&mut indexing, &exchanges, pace).await?;
+                scanned.parts.push(written(indexing.writing(), pace).await?);
                 scanned.exchanges.extend(exchanges);
                 left -= count;
-                end -= count;
+                end = start.get();
+                if start > page.start {
+                    to_read = 0;
+                }
             }
             scanned.unsearched += end - range.start.get();
         }

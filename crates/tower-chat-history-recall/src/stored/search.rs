@@ -10,15 +10,17 @@ use super::{
     embedder::EmbedError,
     error::{IndexError, Stop},
     fit::fit,
-    pause::pause,
+    pause::{Pace, SLICE},
     suspects::Suspect,
     vectors::MeaningQuery,
 };
 use crate::{
     gate::Gate,
     index::IndexPart,
+    passage::Passage,
     search::{Query, Ranking, Search},
     select::Selector,
+    varint::DecodeError,
 };
 
 /// The part of a conversation that is searched.
@@ -46,6 +48,8 @@ pub(crate) struct Ranked {
     /// The best score by words.
     pub(crate) best: f64,
     pub(crate) meaning: Meaning,
+    /// The newest exchange with a hit that has so many passages that the others were left out.
+    pub(crate) longest: Option<Seq>,
 }
 
 impl StoredIndex {
@@ -66,6 +70,7 @@ impl StoredIndex {
         match self.found(&ask, &query).await {
             Ok(found) => Ok(Searched::Found(found)),
             Err(Stop::Gone) => Ok(Searched::Gone),
+            Err(Stop::TimedOut(limit)) => Err(IndexError::TimedOut(limit)),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -77,8 +82,9 @@ impl StoredIndex {
             before: Some(ask.before),
             limit: Search::LIMIT,
         };
+        let mut pace = Pace::new(self.time_limit);
         let meaning = self.embedded(ask, query).await?;
-        let ranked = self.ranked(scope, query, &self.gate, meaning).await?;
+        let ranked = self.ranked(scope, query, &self.gate, meaning, &mut pace).await?;
         let Ranked { ranking, within, .. } = &ranked;
         let mut selector = Selector::new(within.clone(), ask.allowance).already(ask.already);
         if matches!(ranked.meaning, Meaning::Compared { .. }) {
@@ -87,8 +93,8 @@ impl StoredIndex {
         }
         let needed = selector.needed(ranking);
         let exchanges = self.picked(ask.conversation, ranked.incarnation, &needed, &ranked.exchanges).await?;
-        pause().await;
-        let fitted = fit(ask, selector, ranking, &exchanges).await;
+        pace.pause().await?;
+        let fitted = fit(ask, selector, ranking, &exchanges, &mut pace).await?;
         let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
         let cited = recalled.iter().flat_map(|recalled| &recalled.citations);
         Ok(Found {
@@ -121,6 +127,7 @@ impl StoredIndex {
         query: &Query,
         gate: &Gate,
         meaning: Option<Result<MeaningQuery, EmbedError>>,
+        pace: &mut Pace,
     ) -> Result<Ranked, Stop> {
         let id = scope.conversation;
         let (vector, failed) = match meaning {
@@ -129,16 +136,16 @@ impl StoredIndex {
             None => (None, None),
         };
         let (revision, mut parts, attachments) =
-            self.parts_and(id, scope.incarnation, &query.buckets(), vector.as_ref()).await?;
+            self.parts_and(id, scope.incarnation, &query.buckets(), vector.as_ref(), pace).await?;
         let incarnation = revision.incarnation();
         let end = scope.before.unwrap_or(revision.next()).min(revision.next());
         let within = revision.first()..end.max(revision.first());
         let search = Search::new(within.clone(), gate.clone()).limit(scope.limit);
         let (mut ranking, scanned) = loop {
-            let scanned = self.scan(id, incarnation, &parts.index.missing(within.clone())).await?;
+            let scanned = self.scan(id, incarnation, &parts.index.missing(within.clone()), pace).await?;
             let mut all: Vec<&IndexPart> = parts.index.parts().iter().chain(&scanned.parts).collect();
             all.sort_by_key(|part| part.range().start);
-            match search.run_parts(all, query) {
+            match run(&search, all, query, pace).await? {
                 Ok(ranking) => break (ranking, scanned),
                 // Each round has fewer parts.
                 Err(error) if !self.damage_unreadable(&mut parts, query).await => return Err(error.into()),
@@ -148,12 +155,15 @@ impl StoredIndex {
         if scope.before.is_some() && parts.index.due(parts.known_part(whole_blocks(&within))).next().is_some() {
             self.progress.forget_indexed(id);
         }
+        let all = || parts.index.parts().iter().chain(&scanned.parts);
+        let is_long = |seq: &Seq| all().any(|part| part.documents_of(*seq) >= Passage::MAX_OF_EXCHANGE);
+        let longest = ranking.hits.iter().map(|hit| hit.seq).filter(is_long).max();
         let mut suspects: Vec<Suspect> = parts.damaged.iter().copied().map(Suspect::Terms).collect();
         let best = ranking.hits.first().map_or(0.0, |hit| hit.score);
         let mut meaning = failed.map_or(Meaning::Unused, Meaning::Failed);
         if let Some(vector) = vector {
-            pause().await;
-            let nearest = vector.nearest(&attachments, &within).await;
+            pace.pause().await?;
+            let nearest = vector.nearest(&attachments, &within, pace).await?;
             suspects.extend(nearest.damaged.into_iter().map(Suspect::Vectors));
             let nearest_score = nearest.hits.first().map(|hit| hit.score);
             ranking.gate.open |= self.least_cosine.zip(nearest_score).is_some_and(|(least, score)| score >= least);
@@ -176,8 +186,38 @@ impl StoredIndex {
             damaged: u32::try_from(damaged).unwrap_or(u32::MAX),
             best,
             meaning,
+            longest,
         })
     }
+}
+
+/// Searches parts, which must be in order and must not overlap, with pauses.
+async fn run(
+    search: &Search,
+    parts: Vec<&IndexPart>,
+    query: &Query,
+    pace: &mut Pace,
+) -> Result<Result<Ranking, DecodeError>, Stop> {
+    let mut found = Vec::with_capacity(parts.len());
+    for part in parts.into_iter().filter(|part| search.reads(part)) {
+        let mut finding = part.finding(query.terms());
+        loop {
+            match finding.step() {
+                Ok(true) => pace.worked(SLICE).await?,
+                Ok(false) => break,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        found.push((part, finding.finish()));
+        pace.worked(query.terms().len()).await?;
+    }
+    pace.pause().await?;
+    let scored = match search.score(found, query) {
+        Ok(scored) => scored,
+        Err(error) => return Ok(Err(error)),
+    };
+    pace.pause().await?;
+    Ok(Ok(scored.ranking()))
 }
 
 /// Returns a range from the start of the block that it begins in.

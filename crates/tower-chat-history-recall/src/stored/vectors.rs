@@ -1,14 +1,21 @@
 //! The search by meaning, in stored vectors.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, AttachmentNameError, Message, Role, Seq};
 
 use super::{
     ask::Meaning,
     embedder::{EmbedError, Embedder, embed},
+    error::Stop,
     names::hash_of,
-    pause::pause,
+    pause::Pace,
 };
 use crate::{
     index::IndexPart,
@@ -33,6 +40,8 @@ pub(super) const AROUND_VECTOR: usize = 24;
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) names: VectorNames,
+    /// True if the embedder's last call succeeded.
+    pub(super) works: Arc<AtomicBool>,
 }
 
 /// The names of the vectors of a model.
@@ -91,6 +100,23 @@ impl ByMeaning {
         segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect()
     }
 
+    /// Embeds texts, as [`embed`] does.
+    pub(super) async fn embed(
+        &self,
+        texts: Vec<String>,
+        dimension: Option<usize>,
+    ) -> Result<Vec<Option<Vector>>, EmbedError> {
+        let vectors = embed(&*self.embedder, texts, dimension).await?;
+        self.works.store(true, Ordering::Relaxed);
+        Ok(vectors)
+    }
+
+    /// Notes that the embedder failed. Returns `true` if its last call before succeeded: then it refuses these texts,
+    /// or went down just now.
+    pub(super) fn failed(&self) -> bool {
+        self.works.swap(false, Ordering::Relaxed)
+    }
+
     /// Embeds the input of a call, to compare it with the vectors that have these names.
     pub(super) async fn query(
         &self,
@@ -100,7 +126,7 @@ impl ByMeaning {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let text = users.map(text_of).collect::<Vec<String>>().join("\n");
         let (head, tail) = ends(&text, MAX_QUERY_BYTES);
-        let vectors = embed(&*self.embedder, vec![[head, tail].concat()], None).await?;
+        let vectors = self.embed(vec![[head, tail].concat()], None).await?;
         let vector = vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)?;
         Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
     }
@@ -108,7 +134,12 @@ impl ByMeaning {
 
 impl MeaningQuery {
     /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
-    pub(super) async fn nearest(&self, attachments: &[Attachment], within: &Range<Seq>) -> Nearest {
+    pub(super) async fn nearest(
+        &self,
+        attachments: &[Attachment],
+        within: &Range<Seq>,
+        pace: &mut Pace,
+    ) -> Result<Nearest, Stop> {
         let mut stored: Vec<&Attachment> =
             attachments.iter().filter(|attachment| self.names.contains(&attachment.name)).collect();
         stored.sort_by_key(|attachment| std::cmp::Reverse(attachment.range.start));
@@ -124,7 +155,7 @@ impl MeaningQuery {
                 }
                 Err(_) => damaged.push(attachment.range.start),
             }
-            pause().await;
+            pace.pause().await?;
         }
         let hits = nearest.hits(Search::LIMIT);
         let meaning = match other {
@@ -134,6 +165,6 @@ impl MeaningQuery {
             _ if compared == 0 => Meaning::Missing,
             _ => Meaning::Compared { vectors: u32::try_from(compared).unwrap_or(u32::MAX) },
         };
-        Nearest { hits, meaning, damaged }
+        Ok(Nearest { hits, meaning, damaged })
     }
 }

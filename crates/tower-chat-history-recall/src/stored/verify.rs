@@ -7,7 +7,7 @@ use tower_chat_history_core::{Attachment, AttachmentKey, AttachmentName, Convers
 use super::{
     StoredIndex,
     error::Stop,
-    pause::pause,
+    pause::{Pace, pause},
     read::{MAX_INDEX_BYTES, MAX_READ_BYTES, within},
     records::{Damaged, Parts},
     suspects::Suspect,
@@ -60,7 +60,7 @@ impl StoredIndex {
         };
         let read = self.store.attachments(id, &names, MAX_INDEX_BYTES).await?;
         within(read.revision, Some(incarnation))?;
-        let parts = self.decoded(&read.attachments, &needed, read.more).await?;
+        let parts = self.decoded(&read.attachments, &needed, read.more, &mut Pace::new(None)).await?;
         let mut damaged: BTreeSet<(Seq, bool)> =
             parts.damaged.iter().map(|damaged| (damaged.start, damaged.is_segment())).collect();
         for part in parts.index.parts() {

@@ -4,7 +4,10 @@ mod arguments;
 mod page;
 mod time;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tower_chat_history_core::{Citation, ConversationId, Recorded, Seq};
@@ -16,10 +19,11 @@ use self::{
 };
 use crate::{
     gate::Gate,
+    passage::Passage,
     search::{Query, Search},
     select::citations,
     shown::render,
-    stored::{IndexError, Ranked, Scope, Stop, StoredIndex, pause::pause},
+    stored::{IndexError, Ranked, Scope, Stop, StoredIndex, pause::Pace},
 };
 
 /// The number of results whose exchanges are read at once.
@@ -61,6 +65,7 @@ const MAX_TIMED: usize = 1024;
 pub struct SearchTool {
     index: StoredIndex,
     page_bytes: usize,
+    time_limit: Duration,
 }
 
 /// The error of a call of the tool.
@@ -76,11 +81,15 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// Returns the answer for the model, if it made the mistake and can correct it.
+    /// Returns the answer for the model, if it can do something about the error: correct its arguments, or search again
+    /// later.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         match self {
             Self::Arguments(error) => Some(error.to_string()),
+            Self::Index(IndexError::TimedOut(_)) => {
+                Some("The search took too long. Try again later, or use fewer words.".to_owned())
+            }
             Self::Index(_) => None,
         }
     }
@@ -94,11 +103,13 @@ impl SearchTool {
         are no longer shown. Use it if the user refers to something that you cannot see.";
     /// The most bytes of a page by default.
     pub const PAGE_BYTES: usize = 16 << 10;
+    /// The longest time of a call by default.
+    pub const TIME_LIMIT: Duration = Duration::from_secs(2);
 
     /// Creates the tool for the conversations of an index.
     #[must_use]
     pub const fn new(index: StoredIndex) -> Self {
-        Self { index, page_bytes: Self::PAGE_BYTES }
+        Self { index, page_bytes: Self::PAGE_BYTES, time_limit: Self::TIME_LIMIT }
     }
 
     /// Sets the size of a page in bytes. A page also has at most 10 results. The default is
@@ -107,6 +118,14 @@ impl SearchTool {
     #[must_use]
     pub const fn page_bytes(mut self, bytes: usize) -> Self {
         self.page_bytes = bytes;
+        self
+    }
+
+    /// Sets the longest time of a call. It is checked at each pause, without a timer. A call that waits for the store
+    /// does not end before the store does. The default is [`TIME_LIMIT`](Self::TIME_LIMIT).
+    #[must_use]
+    pub const fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
         self
     }
 
@@ -168,6 +187,7 @@ impl SearchTool {
         match self.answer(conversation, &arguments, &query).await {
             Ok(answer) => Ok(answer),
             Err(Stop::Gone) => Ok("There are no earlier messages.".to_owned()),
+            Err(Stop::TimedOut(limit)) => Err(IndexError::TimedOut(limit).into()),
             Err(Stop::Failed(error)) => Err(error.into()),
         }
     }
@@ -175,7 +195,8 @@ impl SearchTool {
     async fn answer(&self, id: &ConversationId, arguments: &Arguments, query: &Query) -> Result<String, Stop> {
         let limit = if arguments.has_times() { MAX_TIMED } else { Search::LIMIT };
         let scope = Scope { conversation: id, incarnation: None, before: None, limit };
-        let ranked = self.index.ranked(scope, query, &Gate::always_open(), None).await?;
+        let mut pace = Pace::new(Some(self.time_limit));
+        let ranked = self.index.ranked(scope, query, &Gate::always_open(), None, &mut pace).await?;
         let mut pager = Pager::new(arguments, self.page_bytes);
         let mut read: BTreeMap<Seq, Recorded> = BTreeMap::new();
         let mut more = false;
@@ -185,7 +206,7 @@ impl SearchTool {
             let needed: Vec<Seq> = needed.into_iter().filter(|seq| ranked.within.contains(seq)).collect();
             let exchanges = self.index.picked(id, ranked.incarnation, &needed, &ranked.exchanges).await?;
             for hit in hits {
-                pause().await;
+                pace.pause().await?;
                 let before = pager.page.number;
                 more = pager.add(hit, &exchanges);
                 if more {
@@ -200,7 +221,7 @@ impl SearchTool {
             }
         }
         let exchanges: Vec<Recorded> = read.into_values().collect();
-        Ok(text(arguments, &ranked, pager.page, &exchanges, more, limit))
+        Ok(text(arguments, &ranked, &pager.page, &exchanges, more, limit))
     }
 }
 
@@ -208,7 +229,7 @@ impl SearchTool {
 fn text(
     arguments: &Arguments,
     ranked: &Ranked,
-    page: Page,
+    page: &Page,
     exchanges: &[Recorded],
     more: bool,
     limit: usize,
@@ -219,9 +240,9 @@ fn text(
     } else if page.number < arguments.page {
         lines.push(format!("There is no page {}. The last page is {}.", arguments.page, page.number));
     } else {
-        let cited: Vec<Citation> = citations(page.messages);
+        let cited: Vec<Citation> = citations(page.messages.iter().copied());
         lines.extend(render(exchanges, &cited).map(|recalled| recalled.message.text().into_owned()));
-        for seq in page.too_long {
+        for seq in &page.too_long {
             lines.push(format!("A message at position {seq} is too long to be shown."));
         }
         let next = page.number.saturating_add(1);
@@ -229,14 +250,30 @@ fn text(
             true => {
                 format!("This is page {}. For more results, use the same arguments with \"page\": {next}.", page.number)
             }
-            false => "There are no more results.".to_owned(),
+            false => end(ranked, limit),
         });
     }
-    if !more && ranked.ranking.hits.len() >= limit {
+    let is_end = !page.is_empty() && page.number >= arguments.page;
+    if !more && !is_end && ranked.ranking.hits.len() >= limit {
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));
     }
     if ranked.unsearched > 0 {
         lines.push(format!("{} exchanges are not indexed yet and were not searched.", ranked.unsearched));
     }
     lines.join("\n")
+}
+
+/// Returns the line after the last result. It says that there are no more only if all messages were searched.
+fn end(ranked: &Ranked, limit: usize) -> String {
+    if ranked.ranking.hits.len() >= limit {
+        return format!("There are no more results among the best {limit} messages. Other words may find others.");
+    }
+    match ranked.longest {
+        Some(seq) => format!(
+            "There are no more results in what was searched. Only the first {} passages of a long exchange are, such \
+             as the one at position {seq}.",
+            Passage::MAX_OF_EXCHANGE
+        ),
+        None => "There are no more results.".to_owned(),
+    }
 }

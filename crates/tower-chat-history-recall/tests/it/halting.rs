@@ -25,6 +25,8 @@ struct State {
     blind: AtomicBool,
     calls: AtomicUsize,
     writes: AtomicUsize,
+    /// The number of exchanges that were read.
+    read: AtomicUsize,
     /// The most bytes of attachments that a call returns.
     most: AtomicUsize,
 }
@@ -40,6 +42,7 @@ impl Halting {
             blind: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             writes: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
             most: AtomicUsize::new(usize::MAX),
         };
         Self { store, state: Arc::new(state) }
@@ -68,6 +71,11 @@ impl Halting {
 
     pub(crate) fn writes(&self) -> usize {
         self.state.writes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of exchanges that were read in pages.
+    pub(crate) fn read(&self) -> usize {
+        self.state.read.load(Ordering::Relaxed)
     }
 
     fn call(&self) -> Result<(), StoreError> {
@@ -107,7 +115,9 @@ impl HistoryStore for Halting {
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
         self.call()?;
         // Pages are smaller than asked for.
-        self.store.read(id, from, limit.min(40)).await
+        let page = self.store.read(id, from, limit.min(40)).await?;
+        self.state.read.fetch_add(page.exchanges.len(), Ordering::Relaxed);
+        Ok(page)
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {

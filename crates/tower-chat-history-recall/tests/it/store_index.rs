@@ -346,19 +346,27 @@ async fn records_of_former_analyzers_are_removed() {
 }
 
 #[tokio::test]
-async fn a_block_that_is_too_large_is_stored_empty() {
+async fn a_block_of_exchanges_with_too_many_words_is_stored_and_searched() {
     let chat = Chat::new();
-    // 64 exchanges of 10,000 different words.
+    // 63 exchanges of 10,000 different words, and an honest one.
     let text = |exchange: u32| -> String {
         (0..10_000).map(|word| format!("{:x} ", u64::from(exchange * 10_000 + word) * 0x9e37_79b9)).collect()
     };
-    chat.say((0..64).map(text)).await;
-    chat.say(["a dog", "another"]).await;
-    let index = chat.index();
-    chat.index_all(&index, Seq::new(65)).await;
+    chat.say((0..40).map(text)).await;
+    chat.say(["a dog"]).await;
+    chat.say((41..64).map(text)).await;
+    chat.say(["a cat", "another"]).await;
+    let (index, before) = (chat.index(), Seq::new(65));
+    let fresh = chat.found(&index, "Which dog?", before).await;
+    assert!(fresh.recalled.as_ref().unwrap().message.text().contains("a dog"));
+    let done = chat.step(&index, before).await;
+    assert_eq!((done.blocks, done.cut), (1, 63));
     let stored = chat.stored(&record("all")).await;
-    assert!(stored.len() == 1 && stored[0].body.len() < 200, "{stored:?}");
-    assert_eq!(chat.found(&index, "Which dog?", Seq::new(65)).await.documents, 1);
+    assert!(stored[0].body.len() > Attachment::MAX_BYTES - (400 << 10), "{}", stored[0].body.len());
+    let found = chat.found(&index, "Which dog?", before).await;
+    assert_eq!((found.recalled, fresh.unsearched > 0, found.unsearched), (fresh.recalled, true, 0));
+    let done = chat.step(&index, Seq::new(66)).await;
+    assert_eq!((done.blocks, done.cut), (0, 0));
 }
 
 #[tokio::test]

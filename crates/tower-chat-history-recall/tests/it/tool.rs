@@ -154,3 +154,31 @@ proptest! {
         })?;
     }
 }
+
+#[tokio::test]
+async fn the_last_page_says_if_a_limit_ended_the_results() {
+    let last = async |chat: &Chat| {
+        let tool = SearchTool::new(chat.index());
+        for page in 1.. {
+            let (positions, after) = call(&tool, chat, &json!({"query": "dogs", "page": page})).await;
+            if !after.contains("\"page\"") {
+                assert!(!positions.is_empty());
+                return after;
+            }
+        }
+        panic!("there is a last page");
+    };
+    let chat = Chat::new();
+    chat.append((0..128).map(|number| Message::user(format!("dog {number}"))).collect()).await;
+    chat.append((0..127).map(|number| Message::user(format!("dog {number}"))).collect()).await;
+    let expected = "There are no more results in what was searched. Only the first 128 passages of a long exchange are, \
+        such as the one at position 0.";
+    assert_eq!(last(&chat).await, expected);
+    let chat = Chat::new();
+    chat.append((0..127).map(|number| Message::user(format!("dog {number}"))).collect()).await;
+    assert_eq!(last(&chat).await, "There are no more results.");
+    let chat = Chat::new();
+    chat.say((0..300).map(|number| format!("dog {number}"))).await;
+    let expected = "There are no more results among the best 256 messages. Other words may find others.";
+    assert_eq!(last(&chat).await, expected);
+}

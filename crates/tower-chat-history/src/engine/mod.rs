@@ -26,6 +26,7 @@
 mod begin;
 mod commit;
 mod count;
+mod fair;
 mod idle;
 mod in_flight;
 mod last_seen;
@@ -254,17 +255,18 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes all pending saves, running summaries and preparations of [recall](crate::recall), and waits for detached
-    /// streams. Call it before the runtime
-    /// shuts down. With the default options, each of these has a timeout, so the wait ends even with a long `timeout`
-    /// (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
+    /// Finishes all pending saves, running summaries and preparations of [recall](crate::recall), and waits for
+    /// detached streams. Call it before the runtime shuts down. With the default options, each of these has a timeout,
+    /// so the wait ends even with a long `timeout` (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
     ///
-    /// Outside of a tokio runtime there is no timer, so `timeout` has no effect.
+    /// Outside of a tokio runtime there is no timer, so `timeout` has no effect. If tasks are always ready, tokio looks
+    /// at its timers only after 61 polls of tasks, so `timeout` may end late. A preparation by `LogRecall` computes for
+    /// about a millisecond in each poll.
     ///
     /// # Errors
     ///
-    /// Returns an error with the numbers of pending saves, streams and summaries if some are still pending after
-    /// `timeout`. The spawner continues to run its tasks.
+    /// Returns an error with the numbers of pending saves, streams, summaries and preparations if some are still
+    /// pending after `timeout`. The spawner continues to run its tasks.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let Shared { in_flight, summaries, recall, .. } = &*self.shared;
         let (summaries, recall) = (summaries.as_ref(), recall.as_ref());

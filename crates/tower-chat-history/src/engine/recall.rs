@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use tokio::sync::Semaphore;
 use tower_chat_history_context::{
     plan::{Plan, Recallable},
     tokens::TokenCounter as _,
@@ -15,7 +16,7 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Role, Seq, Window};
 use tracing::{Instrument as _, Span};
 
-use super::{running::RunningWork, store::BoundedStore, timer, turn::Call};
+use super::{fair::fairly, running::RunningWork, store::BoundedStore, timer, turn::Call};
 use crate::{
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
@@ -30,6 +31,8 @@ pub(super) struct RecallWorker {
     options: RecallOptions,
     store: BoundedStore,
     running: Arc<RunningWork<()>>,
+    /// One permit for each preparation that may run.
+    permits: Arc<Semaphore>,
     unfinished: Arc<Unfinished>,
 }
 
@@ -69,7 +72,8 @@ pub(super) struct RecalledForCall {
 
 impl RecallWorker {
     pub(super) fn new(options: RecallOptions, store: BoundedStore) -> Self {
-        Self { options, store, running: Arc::default(), unfinished: Arc::default() }
+        let permits = Arc::new(Semaphore::new(options.max_preparations.min(Semaphore::MAX_PERMITS)));
+        Self { options, store, running: Arc::default(), permits, unfinished: Arc::default() }
     }
 
     /// Returns the number of conversations for which a preparation is running.
@@ -106,7 +110,8 @@ impl RecallWorker {
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
         let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
         let mut search = Box::pin(search);
-        let found = timer::timeout(Some(self.options.timeout), &mut search).instrument(step.span().clone()).await;
+        let found = timer::timeout(Some(self.options.timeout), fairly(&mut search));
+        let found = found.instrument(step.span().clone()).await;
         // A search that took too long is dropped here, and may panic.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(search)));
         let found = match found {
@@ -125,20 +130,26 @@ impl RecallWorker {
         self.unfinished.has(conversation)
     }
 
-    /// Prepares later searches in the background. If a preparation is already running, a later turn continues its work.
+    /// Prepares later searches in the background. If a preparation is already running, or too many of other
+    /// conversations are, a later turn continues its work.
     pub(super) fn prepare(&self, conversation: &ConversationId, revision: Revision, before: Seq, span: &Span) {
         if before <= revision.first() {
             return;
         }
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            self.unfinished.set(conversation, true);
+            return;
+        };
         let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
         let (timeout, unfinished) = (self.options.prepare_timeout, Arc::clone(&self.unfinished));
         // The work does not enter the turn's span, which would otherwise end with the work.
         let turn = span.clone();
         let work = async move {
+            let _permit = permit;
             let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, revision, before };
             let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
-            let error = match timer::timeout(Some(timeout), prepared).instrument(span.clone()).await {
+            let error = match timer::timeout(Some(timeout), fairly(prepared)).instrument(span.clone()).await {
                 Ok(Ok(Ok(has_work_left))) => {
                     unfinished.set(&id, has_work_left);
                     return Some(());

@@ -18,6 +18,9 @@ use tokio::{
 /// A save that begins in one runtime may finish in another one, or on a thread without a runtime. Tokio's own timers
 /// panic if their runtime has shut down. This timer moves to the runtime that polls it. Outside of any runtime it
 /// uses no tokio timer and never ends: a save without a time limit is better than a lost one.
+///
+/// Tokio looks at its timers only between tasks, and rarely if a task is always ready. So each poll also reads the
+/// clock: work that pauses often ends at its deadline, even if tokio has not looked at its timers yet.
 #[derive(Debug)]
 pub(super) struct Timer {
     deadline: Option<Instant>,
@@ -43,7 +46,10 @@ impl Future for Timer {
                 Some(armed) if armed.0 == here.id() => armed,
                 moved => moved.insert((here.id(), Box::pin(sleep_until(deadline)))),
             };
-            sleep.as_mut().poll(context)
+            match sleep.as_mut().poll(context) {
+                Poll::Pending if Instant::now() >= deadline => Poll::Ready(()),
+                polled => polled,
+            }
         };
         // The current runtime may have no timers, or may have shut them down. Only a panic reveals that.
         catch_unwind(AssertUnwindSafe(poll)).unwrap_or(Poll::Pending)
@@ -64,5 +70,21 @@ pub(super) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Re
     match future::select(pin!(future), Timer::after(limit)).await {
         Either::Left((output, _)) => Ok(output),
         Either::Right(_) => Err(limit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deadline_holds_although_the_runtime_does_not_look_at_its_timers() {
+        let mut work = pin!(timeout(Some(Duration::from_millis(1)), future::pending::<()>()));
+        assert_eq!(work.as_mut().now_or_never(), None);
+        // The thread sleeps, so the runtime cannot look at its timers in between.
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(work.now_or_never(), Some(Err(Duration::from_millis(1))));
     }
 }

@@ -88,7 +88,8 @@ impl Recall for LogRecall {
                 return Err(RecallError::search(error));
             }
             if !indexed.more {
-                return Ok(false);
+                // Blocks that were refused are tried again some preparations later.
+                return Ok(indexed.refused > 0);
             }
         }
         Ok(true)

@@ -11,6 +11,7 @@ pub struct RecallOptions {
     pub(crate) recall: Arc<dyn Recall>,
     pub(crate) timeout: Duration,
     pub(crate) prepare_timeout: Duration,
+    pub(crate) max_preparations: usize,
     percent: u8,
     max_tokens: Option<u32>,
 }
@@ -28,6 +29,7 @@ impl RecallOptions {
             recall: Arc::new(recall),
             timeout: Duration::from_millis(250),
             prepare_timeout: Duration::from_secs(60),
+            max_preparations: 16,
             percent: 12,
             max_tokens: None,
         }
@@ -49,7 +51,8 @@ impl RecallOptions {
         self
     }
 
-    /// Sets the timeout of a search. After it, the model is called without recalled messages. The default is 250
+    /// Sets the timeout of a search. After it, the model is called without recalled messages. It is checked whenever
+    /// the search waits or pauses, so a search that computes without pauses ends later. The default is 250
     /// milliseconds. Set a longer one for a search [by meaning](super#by-meaning), which calls a model.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
@@ -62,6 +65,15 @@ impl RecallOptions {
     #[must_use]
     pub const fn prepare_timeout(mut self, timeout: Duration) -> Self {
         self.prepare_timeout = timeout;
+        self
+    }
+
+    /// Sets the largest number of [preparations](Recall::prepare) that an engine runs at the same time, over all
+    /// conversations. If so many are running, a later turn of the conversation makes the preparation. The default is
+    /// 16.
+    #[must_use]
+    pub const fn max_preparations(mut self, preparations: usize) -> Self {
+        self.max_preparations = preparations;
         self
     }
 

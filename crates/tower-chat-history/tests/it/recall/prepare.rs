@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tower_chat_history::{
-    Engine, HistoryOptions, Message, Reply, Retention, TurnInput,
+    ConversationId, Engine, HistoryOptions, Message, Reply, Retention, TurnInput,
+    recall::RecallOptions,
     store::Seq,
     summary::{Summaries, SummarizeWhen},
 };
@@ -191,7 +192,7 @@ async fn preparations_of_different_conversations_run_at_the_same_time() {
     let recall = nothing().preparing(Preparation::Waits(Arc::clone(&permits)));
     let engine = Engine::with_options(tower_chat_history::MemoryStore::new(), options(&recall));
     for name in ["a", "b", "c"] {
-        let id = tower_chat_history::ConversationId::new(["recall", name]).unwrap();
+        let id = ConversationId::new(["recall", name]).unwrap();
         for _ in 0..12 {
             let turn = engine.begin(TurnInput::new(id.clone(), [question("q")])).await.unwrap();
             turn.commit(Reply::new(answer())).await.unwrap();
@@ -234,4 +235,44 @@ async fn a_pruned_log_within_its_window_is_not_prepared() {
         engine.drain(Duration::from_secs(1)).await.unwrap();
     }
     assert!(recall.prepared().is_empty() && recall.searches().is_empty());
+}
+
+/// Runs turns of another conversation until its window moves.
+async fn moved_elsewhere(chat: &Chat, name: &str) {
+    let other = ConversationId::new(["tests", name]).unwrap();
+    for _ in 0..40 {
+        let turn = chat.engine.begin(TurnInput::new(other.clone(), [question("filler")])).await.unwrap();
+        if turn.commit(Reply::new(answer())).await.unwrap().tokens.unwrap().compacted {
+            return;
+        }
+    }
+    panic!("the window did not move");
+}
+
+fn prepared_of(chat: &Chat, id: &ConversationId) -> usize {
+    chat.recall.prepared_conversations().iter().filter(|prepared| *prepared == id).count()
+}
+
+#[tokio::test]
+async fn preparations_of_all_conversations_are_limited_and_later_turns_make_the_others() {
+    let permits = Arc::new(Semaphore::new(0));
+    let recall = nothing().preparing(Preparation::Waits(Arc::clone(&permits)));
+    let few = RecallOptions::new(recall.clone()).max_preparations(2);
+    let chat = Chat::with_options(recall, HistoryOptions::new().context(budget()).recall(few));
+    for name in ["a", "b", "c", "d"] {
+        moved_elsewhere(&chat, name).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((chat.recall.prepared().len(), chat.recall.most_preparing()), (2, 2));
+    permits.add_permits(100);
+    drain(&chat).await;
+    assert_eq!(chat.recall.prepared().len(), 2, "the others wait for a turn of their own");
+    for name in ["c", "d"] {
+        let other = ConversationId::new(["tests", name]).unwrap();
+        assert_eq!(prepared_of(&chat, &other), 0);
+        let turn = chat.engine.begin(TurnInput::new(other.clone(), [question("again")])).await.unwrap();
+        turn.commit(Reply::new(answer())).await.unwrap();
+        drain(&chat).await;
+        assert_eq!(prepared_of(&chat, &other), 1);
+    }
 }

@@ -111,6 +111,11 @@ impl ScriptedRecall {
         self.prepared.lock().unwrap().iter().map(|(_, revision, before)| (*revision, *before)).collect()
     }
 
+    /// Returns the conversation of each preparation.
+    pub fn prepared_conversations(&self) -> Vec<ConversationId> {
+        self.prepared.lock().unwrap().iter().map(|(id, ..)| id.clone()).collect()
+    }
+
     /// Returns the largest number of preparations that ran at the same time.
     pub fn most_preparing(&self) -> usize {
         self.most_preparing.load(Relaxed)

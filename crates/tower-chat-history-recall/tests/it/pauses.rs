@@ -1,0 +1,114 @@
+//! Searches and steps of the index pause after little work, whatever the messages say, and end at their time limit.
+
+use std::{future::poll_fn, time::Duration};
+
+use tower_chat_history_core::{Message, Seq};
+use tower_chat_history_recall::{Ask, IndexError, SearchTool, Searched, ToolError};
+
+use crate::store_index::{Chat, bytes};
+
+/// Returns the output of a future, and the number of its polls.
+async fn polls<F: Future>(future: F) -> (F::Output, usize) {
+    let (mut future, mut polls) = (Box::pin(future), 0);
+    let output = poll_fn(|context| {
+        polls += 1;
+        future.as_mut().poll(context)
+    });
+    let output = output.await;
+    (output, polls)
+}
+
+/// A text of a megabyte that repeats 1,000 words, so that all of its passages are analyzed.
+fn megabyte(number: usize) -> String {
+    let words: Vec<String> = (0..1000).map(|word| format!("word{word}")).collect();
+    format!("HOSTILE{number} {}", words.join(" ").repeat(130))
+}
+
+#[tokio::test]
+async fn a_search_pauses_within_a_long_message() {
+    let chat = Chat::new();
+    chat.say((0..3).map(megabyte)).await;
+    let (found, polls) = polls(chat.found(&chat.index(), "Which HOSTILE1?", Seq::new(3))).await;
+    assert_eq!((found.documents, found.unsearched), (3 * 128, 0));
+    // The 128 passages of a message have about 512 KiB.
+    assert!(polls > 3 * 16, "{polls}");
+}
+
+#[tokio::test]
+async fn a_step_of_the_index_pauses_within_long_messages_and_while_it_writes_a_block() {
+    let chat = Chat::new();
+    chat.say((0..64).map(|number| format!("{} {number}", &megabyte(number)[..100_000]))).await;
+    let index = chat.index();
+    let (done, polls) = polls(chat.step(&index, Seq::new(64))).await;
+    assert_eq!((done.blocks, done.cut), (1, 0));
+    // 6 MB of text, and more than 600,000 postings, of which 16,384 are written at once.
+    assert!(polls > 6 * 32 + 36, "{polls}");
+}
+
+#[tokio::test]
+async fn a_search_reads_and_analyzes_a_bounded_part_of_long_messages() {
+    let chat = Chat::new();
+    chat.say((0..70).map(megabyte)).await;
+    let index = chat.index();
+    let found = chat.found(&index, "Which HOSTILE69?", Seq::new(70)).await;
+    // 4 MiB are analyzed, and each exchange counts 256 KiB.
+    assert_eq!((found.documents, found.unsearched), (16 * 128, 54));
+    assert!(found.best > 0.0, "the newest ones are searched");
+    let found = chat.found(&index, "Which HOSTILE53?", Seq::new(70)).await;
+    assert_eq!((found.best, found.unsearched), (0.0, 54));
+}
+
+#[tokio::test]
+async fn a_page_of_the_log_is_short_if_its_exchanges_are_long() {
+    let chat = Chat::new();
+    chat.say((0..200).map(|number| if number < 180 { megabyte(number) } else { format!("dog {number}") })).await;
+    let index = chat.index();
+    let before = chat.store.read();
+    let found = chat.found(&index, "Which dog?", Seq::new(200)).await;
+    // 16 short exchanges, 64 more of which 60 are long, and none after these 16 MiB.
+    let read = chat.store.read() - before;
+    assert!((20..=80).contains(&read), "{read}");
+    assert_eq!(found.unsearched, 200 - 20 - 15, "the short ones leave less than 4 MiB for 15 long ones");
+
+    let chat = Chat::new();
+    chat.say((0..200).map(megabyte)).await;
+    let before = chat.store.read();
+    chat.found(&chat.index(), "Which dog?", Seq::new(200)).await;
+    assert_eq!(chat.store.read() - before, 16, "exchanges of 1 MiB");
+}
+
+#[tokio::test]
+async fn a_search_ends_at_its_time_limit() {
+    let chat = Chat::new();
+    chat.say((0..3).map(megabyte)).await;
+    let input = [Message::user("Which HOSTILE1?")];
+    let ask = Ask {
+        conversation: &chat.id,
+        revision: chat.revision().await.unwrap(),
+        before: Seq::new(3),
+        input: &input,
+        already: &[],
+        allowance: 900,
+        cost: &bytes,
+    };
+    // The time is over at the first pause.
+    let (failed, polls) = polls(chat.index().time_limit(Duration::ZERO).search(ask)).await;
+    assert!(matches!(failed, Err(IndexError::TimedOut(Duration::ZERO))), "{failed:?}");
+    assert_eq!((failed.unwrap_err().kind(), polls), ("timeout", 2));
+    let found = chat.index().time_limit(Duration::MAX).search(ask).await.unwrap();
+    assert!(matches!(found, Searched::Found(found) if found.best > 0.0));
+}
+
+#[tokio::test]
+async fn a_call_of_the_tool_ends_at_its_time_limit() {
+    let chat = Chat::new();
+    chat.say((0..3).map(megabyte)).await;
+    let tool = SearchTool::new(chat.index()).time_limit(Duration::ZERO);
+    let (failed, polls) = polls(tool.call(&chat.id, r#"{"query":"HOSTILE1"}"#)).await;
+    assert!(matches!(failed, Err(ToolError::Index(IndexError::TimedOut(Duration::ZERO)))), "{failed:?}");
+    assert_eq!(polls, 2);
+    assert_eq!(
+        failed.unwrap_err().answer().as_deref(),
+        Some("The search took too long. Try again later, or use fewer words.")
+    );
+}
