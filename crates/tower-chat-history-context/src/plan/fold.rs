@@ -200,7 +200,12 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
     let has_results = !message.answers().is_empty();
     let asks = is_of_round || !message.tool_calls().is_empty();
     // One more element of the reply that has the newest calls.
-    let joins = asks && substitutes.is_empty() && joins_newest(view, before, seq, origins, rounds);
+    let joins = asks
+        && substitutes.is_empty()
+        && origins.last().is_some_and(|last| {
+            let is_of_newest = last.round.is_some() && last.round == newest(rounds) && last.seq == seq;
+            is_of_newest && if is_of_round { last.is_reply } else { joins_reply(view, before) }
+        });
     if !message.is_tool_result()
         && !joins
         && let Some(round) = rounds.last_mut()
@@ -215,12 +220,9 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
     origins.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
 }
 
-/// Returns `true` if the message at index `at` of the view is one more element of the reply with the newest calls: the
-/// message before it is such an element of the same exchange.
-fn joins_newest(view: &View, at: usize, seq: Seq, origins: &[Origin], rounds: &[Round]) -> bool {
-    let (Some(before), Some(last)) = (at.checked_sub(1).and_then(|at| view.messages().get(at)), origins.last()) else {
-        return false;
-    };
-    let is_of_newest = last.round.is_some() && last.round == rounds.len().checked_sub(1) && last.seq == seq;
-    is_of_newest && before.is_reply() && view.messages()[at].index().closes == Closes::AfterResult
+/// Returns `true` if the message at index `at` of the view is one more element of the reply that the message before it
+/// belongs to.
+fn joins_reply(view: &View, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| view.messages().get(before));
+    before.is_some_and(Message::is_reply) && view.messages()[at].index().closes == Closes::AfterResult
 }

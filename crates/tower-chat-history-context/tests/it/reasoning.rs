@@ -8,7 +8,8 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
-    Origin, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window, testing::shorthand::cases,
+    Origin, Positions, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
+    testing::shorthand::cases,
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
@@ -83,8 +84,8 @@ struct World {
     second: bool,
     limit: u64,
     recalls: bool,
-    /// The last prompt with its reply, if nothing but questions and answers happened after it.
-    last: Option<Vec<Message>>,
+    /// The last prompt and its cut, if nothing but questions and answers happened after it.
+    last: Option<(Vec<Message>, Positions)>,
 }
 
 fn user(text: &str) -> Message {
@@ -140,11 +141,12 @@ impl World {
         let summary = summary.map(|summary| user(&summary.text));
         let cost = |message: &Message| message.bytes() as u64;
         let sum = |messages: &[Message]| messages.iter().map(cost).sum();
-        let parts = PromptTokens { input: sum(input), ..PromptTokens::default() };
+        let mut parts = PromptTokens::default();
+        parts.input = sum(input);
         let (context, ratio) = (self.limit, 1.0);
         let budget = FitBudget {
             limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio },
-            watermarks: Watermarks { high: Watermark::Percent(90), low: Watermark::Percent(50) },
+            watermarks: Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap(),
             clear: None,
             trimmer: None,
             stores: !is_pinned,
@@ -187,18 +189,19 @@ impl World {
         let mut sent = planned.fit.window.clone();
         sent.extend(recalled.iter().map(|recalled| recalled.message.clone()));
         sent.extend(input.iter().cloned());
-        if let Some(last) = self.last.take().filter(|_| planned.fit.cut.is_none() && !planned.fit.for_this_call) {
+        let under = planned.fit.sent_under;
+        if let Some((last, _)) = self.last.take().filter(|(_, last)| *last == under) {
             prop_assert!(sent.starts_with(&last), "the prompt begins with the one before");
         }
         let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
         let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
         let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
-        self.last = Some(sent.clone());
+        self.last = Some((sent.clone(), under));
         if overtaken {
             self.last = None;
             self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
         }
-        let provenance = provenance(&reply, &sent, self.conditions(), planned.fit.sent_under);
+        let provenance = provenance(&reply, &sent, self.conditions(), under);
         let messages = input.into_iter().chain(reply.iter().cloned());
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
         (exchange.continues, exchange.recalled, exchange.provenance) = (planned.continues, recalled, provenance);
