@@ -43,7 +43,7 @@ pub struct Compaction {
     pub cut: Cut,
     /// The cut that this one replaced, if it is known. A turn that began under it ends under it, so that its prompts
     /// stay prefixes of each other.
-    pub replaced: Option<Cut>,
+    pub replaced: Option<Box<Cut>>,
 }
 
 impl Compaction {
@@ -56,14 +56,16 @@ impl Compaction {
     /// Sets the cut that this compaction replaced. The default is `None`.
     #[must_use]
     pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
-        self.replaced = replaced;
+        self.replaced = replaced.map(Box::new);
         self
     }
 
     /// Returns an estimate of the memory that this compaction takes, in bytes: its summaries and a constant.
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.cut.memory() + self.replaced.as_ref().map_or(0, Cut::memory)
+        size_of::<Self>()
+            + self.cut.memory()
+            + self.replaced.as_ref().map_or(0, |cut| block(size_of::<Cut>()) + cut.memory())
     }
 
     /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
@@ -82,7 +84,7 @@ impl Compaction {
     /// within the prune.
     #[must_use]
     pub fn without_derived(&self) -> Option<Self> {
-        let replaced = self.replaced.clone().filter(|replaced| replaced.summary.is_none());
+        let replaced = self.replaced.as_deref().filter(|replaced| replaced.summary.is_none()).cloned();
         self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()).replacing(replaced))
     }
 }
@@ -366,11 +368,11 @@ mod tests {
     fn the_replaced_cut_follows_the_same_rules() {
         let compaction = |cut, replaced| Compaction::new(CompactionVersion::new(4), cut).replacing(Some(replaced));
         let both = compaction(cut(3, 6, Some(3)), cut(1, 5, Some(1)));
-        assert_eq!(both.truncated_to(4).unwrap().replaced, Some(cut(1, 4, Some(1))));
+        assert_eq!(both.truncated_to(4).unwrap().replaced.as_deref(), Some(&cut(1, 4, Some(1))));
         let late = compaction(cut(1, 6, Some(1)), cut(1, 5, Some(5)));
         assert_eq!(late.truncated_to(4).unwrap().replaced, None, "its summary covers removed exchanges");
         let both = compaction(cut(3, 6, None), cut(1, 5, None));
-        assert_eq!(both.without_derived().unwrap().replaced, Some(cut(1, 5, None)));
+        assert_eq!(both.without_derived().unwrap().replaced.as_deref(), Some(&cut(1, 5, None)));
         let summarized = compaction(cut(3, 6, None), cut(1, 5, Some(1)));
         assert_eq!(summarized.without_derived().unwrap().replaced, None);
     }

@@ -10,13 +10,16 @@ use tower_chat_history::{
     ContextBudget, ContextOptions, HistoryOptions, InConversation, Message, Policies, TurnInput,
     budget::{KeepTurn, TrimTurn, Trimmer},
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, QueueLimits},
-    store::Usage,
+    store::{Role, Usage},
     summary::{Summaries, SummarizeWhen, Summarizer},
     telemetry::Telemetry,
     tokens::TokenCounter,
 };
 use tower_chat_history_openai::summarizer;
-use tower_chat_history_test::{ApiFailure, Fault, MockLlm, Op, Replies, Reply};
+use tower_chat_history_test::{
+    ApiFailure, Fault, MockLlm, Op, Replies, Reply,
+    signing::{Say, SigningDialect, SigningProvider},
+};
 
 use crate::{
     chats::drain,
@@ -273,12 +276,27 @@ impl<'a> Paths<'a> {
         for _ in 0..2 {
             assert!(self.call(&chat, marked_call(&id, &question(1))).await);
         }
+        self.reasoning_under_another_head(&chat).await;
         let (_, mut request) = marked_call(&id, &question(300)).into_parts();
         (request.temperature, request.top_p, request.n) = (Some(0.7), Some(1.0), Some(2));
         request.max_completion_tokens = Some(900);
         request.stream_options =
             Some(ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None });
         assert!(self.call(&chat, InConversation::new(id, request)).await);
+    }
+
+    /// Signed reasoning that is left out, because the tools changed.
+    async fn reasoning_under_another_head(&self, chat: &Chat) {
+        let (id, mut provider) = (conversation(), SigningProvider::new("one"));
+        for tools in ["first", "second"] {
+            let question = Message::compose(&SigningDialect, &Role::User, "mark-user").unwrap();
+            let mut input = TurnInput::new(id.clone(), [question]);
+            input.request.tools = Some(tools.to_owned());
+            let head = input.request.digest();
+            let turn = chat.engine().begin(input).await.unwrap();
+            let reply = provider.reply(head, turn.context(), &[Say::ThoughtAndText("mark-reply".into(), "so".into())]);
+            turn.commit(tower_chat_history::Reply::of(reply.unwrap())).await.unwrap();
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use crate::budget::{PromptTokens, TrimReason};
 /// 6. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
 ///    could ever correct it.
 ///
+/// Within a turn whose reasoning is bound to its prompts, only the room for a future summary is given up.
+///
 /// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
     let Some(budget) = input.budget else { return plan_once(input) };
@@ -31,6 +33,12 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
     let reserved = plan_once(&with_room(budget.parts.summary));
     if !does_not_fit(&reserved) {
         return reserved;
+    }
+    if let Err(FitError::DoesNotFit(error)) = &reserved
+        && error.turn_is_bound
+    {
+        // Without anything that earlier prompts of the turn contained, its reasoning would not be valid.
+        return plan_once(&with_room(input.summary_tokens));
     }
     if input.recall_reserve.is_some() {
         return with_less_for_summaries(&PlanInput { recall_reserve: None, ..*input }, budget);

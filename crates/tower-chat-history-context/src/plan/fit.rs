@@ -77,7 +77,17 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
     let before = search.sizes.kept(log.base);
     let (recalled_from, reasoning_from, trimming) = (cut.recalled_from, cut.reasoning_from, Trimming::default());
-    let mut outcome = Outcome { cut, log: &log, before, cleared, recalled_from, reasoning_from, reasoning, trimming };
+    let mut outcome = Outcome {
+        cut,
+        log: &log,
+        before,
+        cleared,
+        recalled_from,
+        reasoning_from,
+        without_reasoning: false,
+        reasoning,
+        trimming,
+    };
     let binds_turn = reasoning::binds_turn(&items, &log);
     // A compaction that is due has to wait until a turn with bound reasoning ends.
     if !search.is_due() || binds_turn && search.total(log.base) <= search.limit() {
@@ -179,6 +189,8 @@ struct Outcome<'a> {
     /// The position before which bound reasoning is left out in the stored cut.
     reasoning_from: Seq,
     reasoning: Reasoning,
+    /// True if all bound reasoning is left out, because the prompt changes.
+    without_reasoning: bool,
     trimming: Trimming,
 }
 
@@ -202,6 +214,7 @@ impl Outcome<'_> {
     fn leave_out_reasoning(&mut self, items: &mut Vec<Item>, lasting: bool) -> bool {
         let left_out = reasoning::leave_out_bound_to_prefix(items);
         self.reasoning.left_out += left_out;
+        self.without_reasoning = true;
         if lasting && self.reasoning.left_out > 0 {
             self.reasoning_from = self.log.seq(self.log.len);
         }
@@ -210,7 +223,7 @@ impl Outcome<'_> {
 
     /// Builds the fit from the cutoffs that are stored, and the cutoffs of the prompt.
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
-        let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming } = *self;
+        let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let window = items.into_iter().filter_map(|item| item.kept(window, rounds));
         let window = window.map(|item| item.message).collect();
@@ -226,6 +239,9 @@ impl Outcome<'_> {
         }
         (next.recalled_from, next.reasoning_from) = (recalled_from, reasoning_from);
         let mut sent_under = next.positions();
+        if self.without_reasoning && self.reasoning.left_out > 0 {
+            sent_under.reasoning_from = log.seq(log.len);
+        }
         if sent != stored {
             sent_under.window_start = sent_under.window_start.max(log.seq(sent.window));
             sent_under.rounds_start = sent_under.rounds_start.max(log.seq(sent.rounds));

@@ -136,6 +136,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     if summary.is_none() {
         fit.sent_under.covers_to = Seq::FIRST;
     }
+    fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(recalled_from);
     if let Some(budget) = &budget {
         fit.keep_reply(budget);
     }

@@ -25,7 +25,7 @@ pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     if sent_under == stored.positions() || sent_under.window_start > turn.first()?.seq {
         return None;
     }
-    let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_ref());
+    let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_deref());
     let summaries = [Some(stored), replaced].into_iter().flatten().filter_map(|cut| cut.summary.as_ref());
     cut(sent_under, summaries)
 }

@@ -115,7 +115,7 @@ impl World {
     fn window(&self, cut: Cut) -> Window {
         let exchanges = self.log.iter().filter(|recorded| recorded.seq >= cut.window_start).cloned().collect();
         let (version, replaced) = match &self.compaction {
-            Some(compaction) => (compaction.version, compaction.replaced.clone()),
+            Some(compaction) => (compaction.version, compaction.replaced.as_deref().cloned()),
             None => (CompactionVersion::NONE, None),
         };
         let compaction = Compaction::new(version, cut).replacing(replaced);

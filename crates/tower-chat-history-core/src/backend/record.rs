@@ -236,7 +236,7 @@ impl Compaction {
     ///
     /// Never fails for a compaction of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        encoded(&StoredCuts { v: VERSION, cut: &self.cut, replaced: self.replaced.as_ref() })
+        encoded(&StoredCuts { v: VERSION, cut: &self.cut, replaced: self.replaced.as_deref() })
     }
 
     /// Reads the compaction of this version from the text that [`encode`](Self::encode) wrote.

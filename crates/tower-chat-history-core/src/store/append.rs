@@ -85,7 +85,7 @@ pub struct Compact {
     pub cut: Cut,
     /// The cut of the compaction that this one replaces, if the caller knows it. It is stored with this compaction, one
     /// level deep.
-    pub replaced: Option<Cut>,
+    pub replaced: Option<Box<Cut>>,
 }
 
 impl Compact {
@@ -98,14 +98,14 @@ impl Compact {
     /// Sets the cut of the compaction that this one replaces. The default is `None`.
     #[must_use]
     pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
-        self.replaced = replaced;
+        self.replaced = replaced.map(Box::new);
         self
     }
 
     /// Returns the compaction that is stored under this version.
     #[must_use]
     pub fn stored_as(&self, version: CompactionVersion) -> Compaction {
-        Compaction::new(version, self.cut.clone()).replacing(self.replaced.clone())
+        Compaction::new(version, self.cut.clone()).replacing(self.replaced.as_deref().cloned())
     }
 }
 

@@ -38,7 +38,8 @@ async fn replace(
     compaction: Compaction,
 ) -> Result<(), Failure> {
     let version = stored(compaction.version.get());
-    let compact = Compact::new(profile, compaction.version, compaction.cut).replacing(compaction.replaced);
+    let compact =
+        Compact::new(profile, compaction.version, compaction.cut).replacing(compaction.replaced.map(|cut| *cut));
     let cut = CutParameters::new(&compact)?;
     // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());

@@ -48,6 +48,8 @@ enum Fault {
     OtherName,
     /// Recalled messages are lost when an exchange is read back.
     ForgetsRecalled,
+    /// Exchanges come back without their provenance.
+    ForgetsProvenance,
     /// A stored attachment is replaced.
     ReplacesAttachments,
     /// Attachments are returned in the order in which they were stored.
@@ -116,13 +118,19 @@ impl Faulty {
         if self.fault == Fault::Reformatted {
             let mut exchange = (*recorded.exchange).clone();
             for message in &mut exchange.messages {
-                *message = Message::from_json(message.json().replace(' ', "")).unwrap();
+                let Some(dialect) = message.dialect() else { continue };
+                *message = Message::in_dialect(dialect, message.json().replace(' ', "")).unwrap();
             }
             recorded.exchange = Arc::new(exchange);
         }
         if self.fault == Fault::ForgetsRecalled {
             let mut exchange = (*recorded.exchange).clone();
             exchange.recalled = None;
+            recorded.exchange = Arc::new(exchange);
+        }
+        if self.fault == Fault::ForgetsProvenance {
+            let mut exchange = (*recorded.exchange).clone();
+            exchange.provenance = None;
             recorded.exchange = Arc::new(exchange);
         }
         if self.fault == Fault::CountsFromOne {
@@ -325,6 +333,7 @@ failures_are_readable! {
     a_store_that_counts_in_narrow_numbers_is_told_so_readably: NarrowCount
     a_store_that_changes_its_name_is_told_so_readably: OtherName
     a_store_that_forgets_recalled_messages_is_told_so_readably: ForgetsRecalled
+    a_store_that_forgets_provenances_is_told_so_readably: ForgetsProvenance
     a_store_that_replaces_attachments_is_told_so_readably: ReplacesAttachments
     a_store_that_does_not_order_attachments_is_told_so_readably: UnorderedAttachments
 }

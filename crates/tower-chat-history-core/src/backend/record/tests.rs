@@ -166,8 +166,9 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
 fn version_1_of_a_compaction_has_the_cut_that_it_replaced() {
     let mut compaction = Compaction::new(CompactionVersion::new(3), Cut::window_from(Seq::new(2)));
     compaction.cut.reasoning_from = Seq::new(4);
-    compaction.replaced = Some(Cut::window_from(Seq::new(1)));
-    compaction.replaced.as_mut().unwrap().summary = Some(Summary::new("s", Seq::new(1)));
+    let mut replaced = Cut::window_from(Seq::new(1));
+    replaced.summary = Some(Summary::new("s", Seq::new(1)));
+    let compaction = compaction.replacing(Some(replaced));
     let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"reasoning_from":4,"replaced":{"window_start":1,"rounds_start":1,"cleared_before":1,"summary":{"text":"s","covers_to":1}}}"#;
     assert_eq!(compaction.encode().unwrap(), text);
     assert_eq!(Compaction::decode(CompactionVersion::new(3), text).unwrap(), compaction);

@@ -108,7 +108,7 @@ impl SummaryWorker {
             if let Ok(mut replanned) = call.plan(&emptied).await {
                 replanned.plan.superseded = planned.plan.superseded;
                 replanned.plan.fit.cut = Some(cut.clone());
-                replanned.history.replaced = stored_cut(&job.window);
+                replanned.history.replaced = stored_cut(&job.window).map(Box::new);
                 replanned.pending = Some(cut);
                 (*loaded, *planned) = (emptied, replanned);
             }

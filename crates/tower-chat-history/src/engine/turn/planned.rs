@@ -63,7 +63,7 @@ pub(in crate::engine) struct HistoryFacts {
     /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
     /// The cut that a new one replaces, if there is a new one.
-    pub(in crate::engine) replaced: Option<Cut>,
+    pub(in crate::engine) replaced: Option<Box<Cut>>,
 }
 
 /// Returns the stored cut of a window.
@@ -137,7 +137,7 @@ impl Call {
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
-            replaced: plan.fit.cut.as_ref().and_then(|_| stored_cut(window?)),
+            replaced: plan.fit.cut.as_ref().and_then(|_| stored_cut(window?)).map(Box::new),
         };
         Ok(PlannedTurn {
             plan,

@@ -83,7 +83,8 @@ impl TurnState {
         let mut append = Append::new(self.planned.history.expect, exchange);
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
             let profile = self.call.engine.options().context.profile.clone();
-            Compact::new(profile, self.planned.history.compaction, cut).replacing(self.planned.history.replaced.take())
+            Compact::new(profile, self.planned.history.compaction, cut)
+                .replacing(self.planned.history.replaced.take().map(|cut| *cut))
         });
         Ok(append)
     }

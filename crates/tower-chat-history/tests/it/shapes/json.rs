@@ -144,7 +144,7 @@ async fn json_requests_without_messages_are_refused_with_the_callers_field_names
     assert_eq!(refused(json!([])).await, r#"the request has no "messages""#);
     assert_eq!(refused(json!({"messages": "Hi"})).await, r#"the request's "messages" is a string, not an array"#);
     let messages = json!([{"role": "user", "content": "a"}, {"content": "b"}]);
-    let text = "messages[1] of the request cannot be stored: invalid chat message: it has no role (line 1, column 1)";
+    let text = "messages[1] of the request cannot be stored: invalid message: it has no role (line 1, column 1)";
     assert_eq!(refused(json!({"messages": messages})).await, text);
 }
 
