@@ -54,8 +54,8 @@ impl ClearResults {
         self
     }
 
-    /// Returns the message with cleared results, or `None` if it has none, or if their tools are excluded. `tool` returns
-    /// the name of the tool of a call.
+    /// Returns the message with cleared results, or `None` if it has none, or if their tools are excluded. `tool`
+    /// returns the name of the tool of a call.
     pub(crate) fn clear<'n>(&self, message: &Message, tool: &dyn Fn(&CallId) -> Option<&'n str>) -> Option<Message> {
         let clears = |id: &CallId| !tool(id).is_some_and(|tool| self.exclude.iter().any(|name| name == tool));
         if message.answers().is_empty() { None } else { message.cleared(&clears, &self.placeholder) }

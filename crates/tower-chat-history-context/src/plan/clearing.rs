@@ -54,8 +54,8 @@ pub(super) fn position(
     position
 }
 
-/// Iterates over the messages with results between two positions, except those whose clearing frees no tokens. Yields the
-/// index of the item, the cleared message, and the number of freed tokens.
+/// Iterates over the messages with results between two positions, except those whose clearing frees no tokens. Yields
+/// the index of the item, the cleared message, and the number of freed tokens.
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,

@@ -209,8 +209,8 @@ impl Outcome<'_> {
         are_left_out
     }
 
-    /// Leaves out all reasoning that is bound to its prompt: any other cut changes the prompt. If the cut lasts, the next
-    /// prompts leave it out, too. Returns `false` if there is none.
+    /// Leaves out all reasoning that is bound to its prompt: any other cut changes the prompt. If the cut lasts, the
+    /// next prompts leave it out, too. Returns `false` if there is none.
     fn leave_out_reasoning(&mut self, items: &mut Vec<Item>, lasting: bool) -> bool {
         let left_out = reasoning::leave_out_bound_to_prefix(items);
         self.reasoning.left_out += left_out;

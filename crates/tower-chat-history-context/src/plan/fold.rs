@@ -10,8 +10,8 @@ pub(super) struct Item {
     pub(super) message: Message,
     /// The position of its exchange.
     pub(super) seq: Seq,
-    /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing results
-    /// belong to it too.
+    /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing
+    /// results belong to it too.
     pub(super) round: Option<Round>,
     /// The message that stays if the round is left out: what the message says besides its results.
     pub(super) rest: Option<Message>,
@@ -36,8 +36,8 @@ pub(super) struct Round {
 }
 
 impl Item {
-    /// Returns `true` if the message is kept whole in a window that starts at `window` and leaves out the rounds that are
-    /// followed by an exchange before `rounds`.
+    /// Returns `true` if the message is kept whole in a window that starts at `window` and leaves out the rounds that
+    /// are followed by an exchange before `rounds`.
     pub(super) fn is_kept(&self, window: Seq, rounds: Seq) -> bool {
         self.seq >= window && self.round.is_none_or(|round| round.asked >= window && round.followed >= rounds)
     }
@@ -180,8 +180,8 @@ fn rest_of(message: &Message) -> Option<Message> {
     if message.answers().is_empty() { None } else { message.answering(&[]) }
 }
 
-/// Notes the origins of the messages from index `before` on: a message, and before it the substitutes for the results of
-/// the calls that it closes.
+/// Notes the origins of the messages from index `before` on: a message, and before it the substitutes for the results
+/// of the calls that it closes.
 fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Origin>, rounds: &mut Vec<Round>) {
     let Added { seq, source, is_reply, is_of_round } = added;
     if origins.len() > before {

@@ -1,10 +1,10 @@
 //! The rule for reasoning: it is sent only where the prompt before it is the one that it was made under.
 //!
 //! Some providers sign reasoning together with everything before it, and refuse it in any other place. The prompt is
-//! therefore read from its beginning, and a digest of everything before each message is carried along. The reasoning of a
-//! reply is sent if the digest before the reply equals the one that was [stored](Provenance) with its exchange. Otherwise
-//! it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a cut, another
-//! head, an exchange that came between, an edited log all lead to another digest.
+//! therefore read from its beginning, and a digest of everything before each message is carried along. The reasoning
+//! of a reply is sent if the digest before the reply equals the one that was [stored](Provenance) with its exchange.
+//! Otherwise it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a
+//! cut, another head, an exchange that came between, an edited log all lead to another digest.
 //!
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
@@ -14,8 +14,8 @@ use tower_chat_history_core::{Cut, Digest, Message, Origin, Positions, Provenanc
 use super::{fold::Item, window_index::WindowIndex};
 use crate::request::RequestInfo;
 
-/// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because digests
-/// of different versions cannot be compared.
+/// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
+/// digests of different versions cannot be compared.
 pub const RENDERER: u32 = 1;
 
 /// The conditions of a call under which reasoning may be sent.
@@ -42,8 +42,8 @@ pub struct Reasoning {
     pub head_changed: bool,
 }
 
-/// Returns the provenance of a reply to this prompt: `sent` has all messages after the head. Returns `None` if no part of
-/// the reply is bound to its prompt or its origin.
+/// Returns the provenance of a reply to this prompt: `sent` has all messages after the head. Returns `None` if no
+/// part of the reply is bound to its prompt or its origin.
 #[must_use]
 pub fn provenance(reply: &[Message], sent: &[Message], call: Conditions<'_>, cut: Positions) -> Option<Provenance> {
     if !reply.iter().any(|message| message.bound().can_be_removed()) {
@@ -117,8 +117,8 @@ impl Rule<'_> {
         Validity { origin, prefix: origin && is_same && self.is_sent_whole(seq) }
     }
 
-    /// Returns `true` if the reply of an exchange is sent as the provider made it. Otherwise an earlier element of the reply
-    /// may be missing before its reasoning.
+    /// Returns `true` if the reply of an exchange is sent as the provider made it. Otherwise an earlier element of
+    /// the reply may be missing before its reasoning.
     fn is_sent_whole(&self, seq: Seq) -> bool {
         let reply = self.exchange(seq).map(|recorded| recorded.exchange.reply()).unwrap_or_default();
         reply.iter().all(|message| !message.is_blank_reply() && !message.index().is_rewritten)
@@ -133,9 +133,9 @@ impl Rule<'_> {
 /// The conditions that hold at a place of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Validity {
-    /// What is bound to the prompt is valid.
+    /// True if reasoning that is bound to its prompt is valid.
     prefix: bool,
-    /// What is bound to the origin is valid.
+    /// True if reasoning that is bound to its origin is valid.
     origin: bool,
 }
 
@@ -164,8 +164,8 @@ impl Item {
     }
 }
 
-/// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages that
-/// had some.
+/// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
+/// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
     let mut left_out = 0;
     items.retain_mut(|item| {

@@ -46,8 +46,8 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the digest of the head, the tools and the response format: the parts of a request that providers put before
-    /// its messages.
+    /// Returns the digest of the head, the tools and the response format: the parts of a request that providers put
+    /// before its messages.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let part = |json: &Option<String>| Digest::of(json.as_deref().unwrap_or_default().as_bytes());

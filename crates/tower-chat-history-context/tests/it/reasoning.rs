@@ -301,8 +301,8 @@ fn says(at: usize, reply: &Reply) -> Vec<Say> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(1_000), ..ProptestConfig::default() })]
 
-    /// Invariant: a provider that signs reasoning refuses no prompt. Between compactions, each prompt begins with the one
-    /// before.
+    /// Invariant: a provider that signs reasoning refuses no prompt. Between compactions, each prompt begins with the
+    /// one before.
     #[test]
     fn a_provider_that_signs_reasoning_refuses_nothing(
         steps in prop::collection::vec(any_step(), 1..40),

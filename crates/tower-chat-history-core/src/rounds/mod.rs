@@ -267,8 +267,8 @@ fn counts(message: &Message, rest: &[Message]) -> bool {
     !message.is_blank_reply() && (!message.bound().to_next || is_followed(rest))
 }
 
-/// The largest number of elements in a row that must each be followed by the next one. More are not examined, so that the
-/// work stays linear.
+/// The largest number of elements in a row that must each be followed by the next one. More are not examined, so that
+/// the work stays linear.
 const LONGEST_CHAIN: usize = 64;
 
 /// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say

@@ -55,8 +55,8 @@ pub struct TurnReport {
     pub streamed: bool,
     /// The number of loaded messages that the request's types could not represent without loss. The log is not changed.
     pub downgraded: usize,
-    /// The number of messages whose reasoning was left out, because the prompt before it is not the one that it was made
-    /// under, or because another provider made it. Providers would refuse it.
+    /// The number of messages whose reasoning was left out, because the prompt before it is not the one that it was
+    /// made under, or because another provider made it. Providers would refuse it.
     pub reasoning_left_out: usize,
     /// True if the newest reasoning of the window was made under another head: other instructions, tools or response
     /// format. A head that changes in every call makes all reasoning invalid.

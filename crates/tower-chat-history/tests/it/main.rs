@@ -19,6 +19,7 @@ mod open_calls;
 mod openings;
 mod own_adapter;
 mod queue;
+mod reasoning;
 mod recall;
 mod repeated;
 mod resent;

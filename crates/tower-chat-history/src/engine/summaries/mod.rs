@@ -62,8 +62,8 @@ impl SummaryWorker {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
-        // The compaction to replace is not known. With `None`, the store returns the current compaction if there is one,
-        // and the summary is merged into it.
+        // The compaction to replace is not known. With `None`, the store returns the current compaction if there is
+        // one, and the summary is merged into it.
         let incarnation = stored.revision.incarnation();
         let mut cut = pending;
         let mut result = self.store_summary(conversation, incarnation, None, cut.clone()).await;

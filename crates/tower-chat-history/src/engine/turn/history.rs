@@ -95,7 +95,8 @@ impl Call {
         Ok(())
     }
 
-    /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be read.
+    /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
+    /// read.
     async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
         let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
@@ -106,8 +107,8 @@ impl Call {
         Ok(Some(Window::new(window.revision, Some(compaction), exchanges, window.truncated)))
     }
 
-    /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime, or if
-    /// they are more than the load limit allows.
+    /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,
+    /// or if they are more than the load limit allows.
     async fn read_between(&self, window: &Window, from: Seq, to: Seq) -> Result<Option<Vec<Recorded>>, HistoryError> {
         let (store, limit) = (self.engine.bounded_store(), self.engine.options().context.load_limit);
         let (mut read, mut next) = (Vec::new(), from);

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Content;
+use super::{ChatCompletions, Content};
 use crate::{lossy::Lossy, message::Message};
 
 /// The message format of an API other than chat completions.
@@ -96,7 +96,8 @@ impl Message {
     /// Returns the other API whose shape the message has, or `None` if it is in the chat-completions format as far
     /// as this crate knows. Unknown fields and unknown content parts do not count as another shape.
     ///
-    /// The content is read on each call.
+    /// A message of another dialect than [chat completions](ChatCompletions) has no other shape. The content is read on
+    /// each call.
     ///
     /// ```
     /// use tower_chat_history_core::{ForeignShape, Message};
@@ -114,6 +115,7 @@ impl Message {
             #[serde(borrow)]
             parts: Option<&'a RawValue>,
         }
+        self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME)?;
         match self.content() {
             Content::Parts(parts) => {
                 parts.into_iter().find_map(|part| serde_json::from_str::<Part<'_>>(part).ok()?.foreign())

@@ -1,0 +1,148 @@
+//! Signed reasoning through the engine, with a provider that refuses a signature in another prompt.
+
+use std::sync::Arc;
+
+use tower_chat_history::{
+    ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore, Message, Reply,
+    TurnInput, TurnReport,
+    dialect::{CallId, DialectName, Space},
+    store::{Compact, Cut, Load, Loaded, Origin, Profile, Role, Seq, Summary, Window},
+};
+use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+
+/// A conversation with a provider that signs its reasoning.
+struct Talk {
+    store: Arc<MemoryStore>,
+    engine: Engine,
+    provider: SigningProvider,
+    id: ConversationId,
+    tools: &'static str,
+}
+
+impl Talk {
+    fn new(options: HistoryOptions) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::with_options(Arc::clone(&store), options);
+        let id = ConversationId::new(["acme", "reasoning"]).unwrap();
+        Self { store, engine, provider: SigningProvider::new("one"), id, tools: "" }
+    }
+
+    async fn try_call(&mut self, message: Message, says: &[Say]) -> Result<Arc<TurnReport>, HistoryError> {
+        let mut input = TurnInput::new(self.id.clone(), [message]);
+        input.request.tools = Some(self.tools.to_owned());
+        let head = input.request.digest();
+        let turn = self.engine.begin(input).await?;
+        let reply = self.provider.reply(head, turn.context(), says).expect("the provider accepts the prompt");
+        Ok(turn.commit(Reply::of(reply)).await.expect("the memory store is available"))
+    }
+
+    async fn call(&mut self, message: Message, says: &[Say]) -> Arc<TurnReport> {
+        self.try_call(message, says).await.unwrap()
+    }
+
+    async fn window(&self) -> Window {
+        match self.store.load(&self.id, Load::new()).await.unwrap() {
+            Loaded::Window(window) => window,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Stores a compaction as another process would: it summarizes everything before this position.
+    async fn cut_elsewhere(&self, start: u64) {
+        let window = self.window().await;
+        let mut cut = Cut::window_from(Seq::new(start));
+        cut.summary = Some(Summary::new("what was said", Seq::new(start)));
+        let replaced = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
+        let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(replaced);
+        self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
+    }
+}
+
+fn question() -> Message {
+    Message::compose(&SigningDialect, &Role::User, "and?").unwrap()
+}
+
+fn result() -> Message {
+    let id = CallId::new(Space::DEFAULT, "x");
+    Message::in_dialect(&SigningDialect, SigningDialect::results([(&id, "r")], None)).unwrap()
+}
+
+fn answers() -> [Say; 2] {
+    [Say::Thought("hm".into()), Say::Text("so".into())]
+}
+
+fn asks() -> [Say; 2] {
+    [Say::Thought("hm".into()), Say::Call { space: Space::DEFAULT, id: "x".into() }]
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_is_sent_and_stored_with_its_provenance() {
+    let mut talk = Talk::new(HistoryOptions::new().origin(Origin::unknown().provider("one")));
+    for _ in 0..5 {
+        talk.call(question(), &asks()).await;
+        let report = talk.call(result(), &answers()).await;
+        assert_eq!((report.reasoning_left_out, report.head_changed), (0, false));
+    }
+    assert_eq!(talk.provider.counts().missing, 0);
+    let window = talk.window().await;
+    let of = |at: usize| window.exchanges[at].exchange.provenance.clone().unwrap();
+    assert_eq!((of(0).origin.provider.as_deref(), window.exchanges[0].exchange.reply_len), (Some("one"), 2));
+    assert!(of(0).head == of(9).head && of(0).prompt != of(9).prompt);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_under_another_head_is_left_out_and_reported() {
+    let mut talk = Talk::new(HistoryOptions::new());
+    talk.call(question(), &answers()).await;
+    talk.tools = "one more tool";
+    let report = talk.call(question(), &answers()).await;
+    assert_eq!((report.reasoning_left_out, report.head_changed), (1, true));
+    let report = talk.call(question(), &answers()).await;
+    assert_eq!((report.reasoning_left_out, report.head_changed), (1, false), "only the oldest was made without it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_continues_under_the_cut_that_it_began_with() {
+    let mut talk = Talk::new(HistoryOptions::new());
+    for _ in 0..3 {
+        talk.call(question(), &answers()).await;
+    }
+    talk.call(question(), &asks()).await;
+    talk.cut_elsewhere(3).await;
+    let before = talk.provider.counts().missing;
+    let report = talk.call(result(), &answers()).await;
+    assert_eq!((report.reasoning_left_out, talk.provider.counts().missing - before), (0, 0));
+    assert_eq!(report.messages_sent, 3 * 3 + 3 + 1, "the whole log, and the result");
+    let report = talk.call(question(), &answers()).await;
+    assert_eq!(report.reasoning_left_out, 2, "the next turn has the new cut");
+    assert_eq!(report.messages_sent, 1 + 4 + 1, "the summary, the last turn without its reasoning, the question");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_with_bound_reasoning_that_does_not_fit_is_an_error_that_says_so() {
+    let budget = ContextBudget::tokens(260).reply_reserve(20).calibrate(false);
+    let mut talk = Talk::new(HistoryOptions::new().context(budget));
+    talk.call(question(), &asks()).await;
+    for _ in 0..30 {
+        match talk.try_call(result(), &asks()).await {
+            Ok(_) => {}
+            Err(HistoryError::DoesNotFit(error)) => {
+                assert!(error.turn_is_bound && error.to_string().contains("bound to the whole prompt"), "{error}");
+                // A new question ends the turn.
+                assert!(talk.call(question(), &answers()).await.reasoning_left_out > 0);
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the turn never became too large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_another_dialect_is_refused() {
+    let mut talk = Talk::new(HistoryOptions::new());
+    talk.call(question(), &answers()).await;
+    let error = talk.engine.begin(TurnInput::new(talk.id.clone(), [Message::user("u")])).await.unwrap_err();
+    let HistoryError::OtherDialect { seq, stored, called } = error else { panic!("{error}") };
+    assert_eq!((seq, stored.as_str(), called), (Seq::FIRST, "test/signing", DialectName::CHAT_COMPLETIONS));
+}
