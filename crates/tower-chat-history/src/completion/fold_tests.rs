@@ -28,12 +28,12 @@ fn stop(index: u64) -> Value {
     json!({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]})
 }
 
-fn json_of(reply: Reply) -> String {
+fn json_of(reply: &Reply) -> String {
     reply.message().map(|message| message.json().to_owned()).unwrap_or_default()
 }
 
 fn message(fold: &ChunkFold) -> Value {
-    serde_json::from_str(&json_of(fold.reply())).unwrap()
+    serde_json::from_str(&json_of(&fold.reply())).unwrap()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn text_is_complete_at_its_finish_reason_and_usage_still_comes() {
         (reply.model.as_deref(), reply.finish_reason.as_deref(), reply.usage),
         (Some("m"), Some("stop"), Some(Usage::new(5, 2)))
     );
-    assert_eq!(json_of(reply), r#"{"role":"assistant","content":"Hello"}"#);
+    assert_eq!(json_of(&reply), r#"{"role":"assistant","content":"Hello"}"#);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_choice_with_the_least_index_is_kept_in_any_order() {
     assert!(!folded(3, &chunks[..6]).is_complete());
     let fold = folded(3, &chunks);
     assert!(fold.is_complete());
-    assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"a"}"#);
+    assert_eq!(json_of(&fold.reply()), r#"{"role":"assistant","content":"a"}"#);
     assert!(folded(3, &chunks[5..]).is_whole(), "fewer choices came than were requested");
 }
 
@@ -88,7 +88,7 @@ fn a_choice_that_comes_after_the_end_does_not_replace_the_reply() {
 fn a_reply_always_gets_the_assistant_role() {
     for role in [json!("user"), json!("tool"), json!("system"), json!(1), json!(null), json!("")] {
         let fold = folded(1, &[delta(0, &json!({"role": role, "content": "Hi"})), stop(0)]);
-        assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{role}");
+        assert_eq!(json_of(&fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{role}");
     }
 }
 
@@ -138,7 +138,7 @@ fn a_list_without_calls_is_left_out() {
     for nothing in [json!(null), json!([]), json!([null]), json!({})] {
         let fold = folded(1, &[delta(0, &json!({"content": "Hi", "tool_calls": nothing})), stop(0)]);
         assert!(fold.is_complete());
-        assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{nothing}");
+        assert_eq!(json_of(&fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{nothing}");
     }
 }
 
@@ -158,7 +158,7 @@ fn chunks_that_clients_tolerate_are_read() {
         fold.push_json(r#"{"choices":null}"#);
         fold.push_json(end);
         assert!(fold.is_complete(), "{end}");
-        assert_eq!(json_of(fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{end}");
+        assert_eq!(json_of(&fold.reply()), r#"{"role":"assistant","content":"Hi"}"#, "{end}");
     }
 }
 
@@ -192,10 +192,10 @@ fn a_partial_reply_has_only_text() {
     let pieces = json!({"content": "Let me", "reasoning_content": "Hm", "details": [{}], "audio": {"id": "a"}, "n": 1,
         "refusal": null, "tool_calls": [{"id": "x"}], "function_call": {"name": "f"}});
     let partial = folded(1, &[delta(0, &pieces)]).partial().unwrap();
-    assert_eq!(json_of(partial), r#"{"role":"assistant","content":"Let me","reasoning_content":"Hm"}"#);
+    assert_eq!(json_of(&partial), r#"{"role":"assistant","content":"Let me","reasoning_content":"Hm"}"#);
     let parts = json!([{"type": "thinking", "thinking": "a"}]);
     let partial = folded(1, &[delta(0, &json!({"content": parts}))]).partial().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&json_of(partial)).unwrap()["content"], parts);
+    assert_eq!(serde_json::from_str::<Value>(&json_of(&partial)).unwrap()["content"], parts);
     for nothing in [json!({"content": ""}), json!({"content": []}), json!({"reasoning_content": "Hm"})] {
         assert_eq!(folded(1, &[delta(0, &nothing)]).partial(), None, "{nothing}");
     }

@@ -227,7 +227,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     let Recollection { mut recalled, best_score, unprepared } = found;
     report.best_score = best_score;
     if let Some(recalled) = &mut recalled {
-        if !recalled.message.dialect().is_some_and(|dialect| dialect.name() == call.dialect.name())
+        if recalled.message.dialect().is_none_or(|dialect| dialect.name() != call.dialect.name())
             && let Ok(message) = Message::compose(call.dialect, &Role::User, recalled.message.text())
         {
             recalled.message = message;

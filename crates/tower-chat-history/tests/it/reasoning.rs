@@ -32,8 +32,8 @@ impl Talk {
         input.request.tools = Some(self.tools.to_owned());
         let head = input.request.digest();
         let turn = self.engine.begin(input).await?;
-        let reply = self.provider.reply(head, turn.context(), says).expect("the provider accepts the prompt");
-        Ok(turn.commit(Reply::of(reply)).await.expect("the memory store is available"))
+        let reply = self.provider.reply(head, turn.context(), says).unwrap();
+        Ok(turn.commit(Reply::of(reply)).await.unwrap())
     }
 
     async fn call(&mut self, message: Message, says: &[Say]) -> Arc<TurnReport> {
