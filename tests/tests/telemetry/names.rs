@@ -19,6 +19,7 @@ const FLOATS: &[&str] = &[
 
 const BOOLEANS: &[&str] = &[
     attributes::CONVERSATION_COMPACTED,
+    attributes::HEAD_CHANGED,
     attributes::LOAD_TRUNCATED,
     attributes::REQUEST_STREAM,
     attributes::STREAMED,

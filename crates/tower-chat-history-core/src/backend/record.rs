@@ -58,7 +58,7 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<&'a DialectName>,
     messages: &'a [Message],
-    /// Absent if it is 1 for an exchange that ends with a reply, and 0 for any other.
+    /// Absent for chat completions if it is 1 for an exchange that ends with a reply, and 0 for any other.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_len: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,9 +97,9 @@ struct Versioned {
 }
 
 impl Exchange {
-    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages and
-    /// the [provenance](Self::provenance) are not in it: store them in places of their own, as [`Recalled::encode`] and
-    /// [`Provenance::encode`] return them.
+    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages
+    /// and the [provenance](Self::provenance) are not in it: store them in places of their own, as
+    /// [`Recalled::encode`] and [`Provenance::encode`] return them.
     ///
     /// # Errors
     ///
@@ -113,13 +113,20 @@ impl Exchange {
             continues: self.continues,
             dialect: Some(&self.dialect).filter(|dialect| !dialect.is_chat_completions()),
             messages: &self.messages,
-            reply_len: Some(self.reply_len).filter(|len| *len != default_reply_len(&self.messages)),
+            reply_len: self.written_reply_len(),
             tokens: &self.tokens,
             model: &self.model,
             finish_reason: &self.finish_reason,
             usage: &self.usage,
             incomplete: self.incomplete,
         })
+    }
+
+    /// Returns the length of the reply, unless a reader finds it in the messages. A reader may not know other
+    /// dialects than chat completions.
+    fn written_reply_len(&self) -> Option<usize> {
+        let is_usual = self.dialect.is_chat_completions() && self.reply_len == default_reply_len(&self.messages);
+        (!is_usual).then_some(self.reply_len)
     }
 
     /// Reads the exchange that [`encode`](Self::encode) wrote. It has no recalled messages and no provenance.
