@@ -104,8 +104,8 @@ pub struct Cut {
     /// The [recalled messages](crate::Exchange::recalled) of an exchange before this position are left out of prompts.
     #[serde(default, skip_serializing_if = "is_first")]
     pub recalled_from: Seq,
-    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to a
-    /// prompt or an origin.
+    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to its
+    /// prompt.
     #[serde(default, skip_serializing_if = "is_first")]
     pub reasoning_from: Seq,
     /// The text that is sent in place of the exchanges before the window.

@@ -85,6 +85,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         recalled_from,
         reasoning_from,
         without_reasoning: false,
+        cleared_for_this_call: None,
         reasoning,
         trimming,
     };
@@ -94,7 +95,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         return Ok(outcome.fit(items, &search, log.base, log.base));
     }
     outcome.trimming.reason = Some(search.reason());
-    if let Some(reply) = search.shrunk_reply(log.base).filter(|_| !search.has_too_many(log.base)) {
+    if let Some(reply) = search.shrunk_reply(log.base).filter(|_| binds_turn || !search.has_too_many(log.base)) {
         outcome.trimming.shrunk_reply = true;
         return Ok(Fit { reply: Some(reply), ..outcome.fit(items, &search, log.base, log.base) });
     }
@@ -125,6 +126,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
             outcome.cleared = log.index(position);
         } else {
             cleared_for_this_call = outcome.trimming.cleared_results;
+            outcome.cleared_for_this_call = Some(position);
         }
     }
     let trimmer = budget.trimmer.filter(|_| !search.has_too_many(log.base));
@@ -189,6 +191,8 @@ struct Outcome<'a> {
     /// The position before which bound reasoning is left out in the stored cut.
     reasoning_from: Seq,
     reasoning: Reasoning,
+    /// The position before which results are cleared in this prompt only.
+    cleared_for_this_call: Option<Seq>,
     /// True if all bound reasoning is left out, because the prompt changes.
     without_reasoning: bool,
     trimming: Trimming,
@@ -241,6 +245,9 @@ impl Outcome<'_> {
         let mut sent_under = next.positions();
         if self.without_reasoning && self.reasoning.left_out > 0 {
             sent_under.reasoning_from = log.seq(log.len);
+        }
+        if let Some(position) = self.cleared_for_this_call {
+            sent_under.cleared_before = sent_under.cleared_before.max(position);
         }
         if sent != stored {
             sent_under.window_start = sent_under.window_start.max(log.seq(sent.window));

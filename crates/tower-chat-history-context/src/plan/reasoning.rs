@@ -148,10 +148,11 @@ enum Left {
 }
 
 impl Item {
-    /// Leaves out the reasoning of a reply unless it is valid.
+    /// Leaves out the reasoning of the message unless it is valid. Outside of a reply it never is, because only the prompt
+    /// of a reply is known.
     fn left_with(&mut self, valid: Validity) -> Left {
-        let bound = self.message.bound();
-        if !self.is_reply || (!bound.to_prefix || valid.prefix) && (!bound.to_origin || valid.origin) {
+        let (bound, valid) = (self.message.bound(), if self.is_reply { valid } else { Validity::default() });
+        if (!bound.to_prefix || valid.prefix) && (!bound.to_origin || valid.origin) {
             return Left::All;
         }
         match self.message.unbound().cloned() {

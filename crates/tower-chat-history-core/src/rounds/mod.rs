@@ -114,6 +114,8 @@ impl Rounds {
             && asked.calls.len() == self.open.len()
         {
             // It is a part of the reply with the calls.
+            // Released first, so that the calls are not copied for each element.
+            asked.calls = OpenCalls::default();
             self.open.add(message);
             *asked = Asked { len: self.len, calls: self.open.clone() };
         }

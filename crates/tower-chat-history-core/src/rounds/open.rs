@@ -22,6 +22,8 @@ struct Calls {
     in_order: Vec<Call>,
     /// The position of the first open call with each id.
     first_open: HashMap<CallId, usize>,
+    /// The position of the last call with each id.
+    last: HashMap<CallId, usize>,
 }
 
 #[derive(Clone)]
@@ -47,21 +49,15 @@ impl OpenCalls {
         if added.is_empty() {
             return;
         }
-        let Calls { in_order, first_open } = Arc::make_mut(self.calls.get_or_insert_default());
-        // The earlier calls stay first.
-        let earlier = std::mem::take(first_open);
-        let start = in_order.len();
-        first_open.reserve(earlier.len() + added.len());
-        in_order.extend(added.iter().map(|call| Call { id: call.call_id().clone(), is_open: true, next: None }));
-        for position in (start..in_order.len()).rev() {
-            in_order[position].next = first_open.insert(in_order[position].id.clone(), position);
-        }
-        for (id, first) in earlier {
-            let mut last = first;
-            while let Some(next) = in_order[last].next {
-                last = next;
+        let Calls { in_order, first_open, last } = Arc::make_mut(self.calls.get_or_insert_default());
+        in_order.reserve(added.len());
+        for call in added {
+            let (id, position) = (call.call_id(), in_order.len());
+            in_order.push(Call { id: id.clone(), is_open: true, next: None });
+            match last.insert(id.clone(), position) {
+                Some(earlier) => in_order[earlier].next = Some(position),
+                None => drop(first_open.insert(id.clone(), position)),
             }
-            in_order[last].next = first_open.insert(id, first);
         }
         self.len += added.len();
         self.dialect = message.dialect();
@@ -72,7 +68,7 @@ impl OpenCalls {
     pub(super) fn answer(&mut self, id: &CallId) -> bool {
         let Some(calls) = &mut self.calls else { return false };
         let Some(&position) = calls.first_open.get(id) else { return false };
-        let Calls { in_order, first_open } = Arc::make_mut(calls);
+        let Calls { in_order, first_open, .. } = Arc::make_mut(calls);
         in_order[position].is_open = false;
         match (in_order[position].next, first_open.get_mut(id)) {
             (Some(next), Some(first)) => *first = next,

@@ -18,6 +18,7 @@ use super::{
     queue::Entered,
     retention::Added,
     store::{BoundedStore, OwnExchange},
+    turn::read_in,
     wait::Ahead,
 };
 use crate::{
@@ -104,6 +105,9 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
             }
             Found::Window(window) => window,
         };
+        if let (Some(window), Some(dialect)) = (&window, results.first().and_then(Message::dialect)) {
+            read_in(dialect, &conversation, &window.exchanges)?;
+        }
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
         let (mut open, asked) = (newest.open().clone(), newest.asked());
         let unexpected =

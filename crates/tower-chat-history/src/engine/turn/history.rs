@@ -1,7 +1,9 @@
 //! Loading a call's conversation.
 
 use tower_chat_history_context::plan::{self, History, TranscriptError, transcript};
-use tower_chat_history_core::{Compaction, Cut, DialectName, Loaded, Recorded, Seq, StoreError, Window};
+use tower_chat_history_core::{
+    Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
+};
 
 use super::Call;
 use crate::{
@@ -53,7 +55,7 @@ impl Call {
         };
         let (window, is_pinned) = match window {
             Some(window) => {
-                self.check_dialect(&window.exchanges)?;
+                read_in(self.dialect, &self.conversation, &window.exchanges)?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
                 let pinned = match plan::pinned(&window, &self.input).filter(|_| !window.truncated) {
                     Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
@@ -80,28 +82,13 @@ impl Call {
 }
 
 impl Call {
-    /// Checks that the exchanges are in the call's dialect, and reads them in it.
-    fn check_dialect(&self, exchanges: &[Recorded]) -> Result<(), HistoryError> {
-        for Recorded { seq, exchange, .. } in exchanges {
-            if exchange.dialect.as_str() != self.dialect.name() {
-                let (stored, called) = (exchange.dialect.clone(), DialectName::of(self.dialect));
-                return Err(HistoryError::OtherDialect { seq: *seq, stored, called });
-            }
-            exchange.read_in(self.dialect).map_err(|source| {
-                let conversation = self.conversation.clone();
-                HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
-            })?;
-        }
-        Ok(())
-    }
-
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
     /// read.
     async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
         let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
         let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
-        self.check_dialect(&exchanges)?;
+        read_in(self.dialect, &self.conversation, &exchanges)?;
         exchanges.extend_from_slice(&window.exchanges);
         let compaction = Compaction::new(window.compaction_version(), cut);
         Ok(Some(Window::new(window.revision, Some(compaction), exchanges, window.truncated)))
@@ -127,6 +114,27 @@ impl Call {
         let bytes: usize = read.iter().map(|recorded: &Recorded| recorded.exchange.bytes()).sum();
         Ok(Some(read).filter(|read| bytes <= limit.bytes() && read.first().is_none_or(|first| first.seq == from)))
     }
+}
+
+/// Reads the exchanges in this dialect.
+///
+/// Returns an error if they are in another dialect, or cannot be read in this one.
+pub(in crate::engine) fn read_in(
+    dialect: &'static dyn Dialect,
+    conversation: &ConversationId,
+    exchanges: &[Recorded],
+) -> Result<(), HistoryError> {
+    for Recorded { seq, exchange, .. } in exchanges {
+        if exchange.dialect.as_str() != dialect.name() {
+            let (stored, called) = (exchange.dialect.clone(), DialectName::of(dialect));
+            return Err(HistoryError::OtherDialect { seq: *seq, stored, called });
+        }
+        exchange.read_in(dialect).map_err(|source| {
+            let conversation = conversation.clone();
+            HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
+        })?;
+    }
+    Ok(())
 }
 
 impl LoadedHistory {

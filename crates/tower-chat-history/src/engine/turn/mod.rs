@@ -24,7 +24,7 @@ use crate::{
 
 pub(super) use self::{
     call::Call,
-    history::LoadedHistory,
+    history::{LoadedHistory, read_in},
     planned::{PlannedTurn, fit_budget, stored_cut},
 };
 
