@@ -5,8 +5,8 @@
 
 use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq, Summary, Window};
 
-/// Returns the cut under which the turn that the input continues got its first bound reasoning. Returns `None` if it is the stored cut, if
-/// nothing of the turn is bound to its prompt, or if its summary is not stored any more.
+/// Returns the cut under which the turn that the input continues got its first bound reasoning. Returns `None` if it
+/// is the stored cut, if nothing of the turn is bound to its prompt, or if its summary is not stored any more.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     let continues = input.first().is_none_or(|first| !first.answers().is_empty());

@@ -148,8 +148,8 @@ enum Left {
 }
 
 impl Item {
-    /// Leaves out the reasoning of the message unless it is valid. Outside of a reply it never is, because only the prompt
-    /// of a reply is known.
+    /// Leaves out the reasoning of the message unless it is valid. Outside of a reply it never is, because only the
+    /// prompt of a reply is known.
     fn left_with(&mut self, valid: Validity) -> Left {
         let (bound, valid) = (self.message.bound(), if self.is_reply { valid } else { Validity::default() });
         if (!bound.to_prefix || valid.prefix) && (!bound.to_origin || valid.origin) {

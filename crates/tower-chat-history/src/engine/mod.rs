@@ -210,7 +210,7 @@ impl Engine {
     /// // One result is available immediately. The process may exit after storing it.
     /// let found = Message::tool("search", "2 offers");
     /// let stored = engine.store_results(ToolResults::new(id.clone(), [found])).await?;
-    /// assert_eq!(stored.open.ids().collect::<Vec<_>>(), ["buy"]);
+    /// assert_eq!(stored.open.ids().map(AsRef::as_ref).collect::<Vec<&str>>(), ["buy"]);
     ///
     /// // The next day, somebody approves the other call.
     /// let bought = Message::tool("buy", "done");
