@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Message {
-    /// Returns the content. It is decoded on each call.
+    /// Returns the content of a message of chat completions. It is decoded on each call. For messages of other
+    /// dialects, it is [`Content::None`]: read them with [`parts`](Self::parts).
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.index().chat.content {
@@ -21,7 +22,7 @@ impl Message {
     }
 
     /// Returns the text: the content itself, or its text parts joined without a separator. It is empty if there is
-    /// none.
+    /// none, and for messages of other dialects than chat completions.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.content() {
