@@ -22,6 +22,7 @@ pub struct ApiFailure {
     param: Option<String>,
     code: Option<String>,
     retry_after: Option<Duration>,
+    body: Option<Value>,
 }
 
 impl ApiFailure {
@@ -30,7 +31,15 @@ impl ApiFailure {
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-        Self { status, message: message.into(), kind: Some(kind.into()), param: None, code: None, retry_after: None }
+        Self {
+            status,
+            message: message.into(),
+            kind: Some(kind.into()),
+            param: None,
+            code: None,
+            retry_after: None,
+            body: None,
+        }
     }
 
     /// Creates an error with status 429 and a `Retry-After` header. OpenAI's clients wait for this time and retry.
@@ -92,6 +101,13 @@ impl ApiFailure {
         self
     }
 
+    /// Sets the whole body, for a provider whose errors have another shape. The default is OpenAI's error object.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Value>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
     /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
@@ -104,10 +120,13 @@ impl ApiFailure {
         &self.message
     }
 
-    /// Returns the body: OpenAI's error object in its envelope.
+    /// Returns the body: OpenAI's error object in its envelope, unless another [`body`](Self::body) is set.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Self { message, kind, param, code, .. } = self;
+        let Self { message, kind, param, code, body, .. } = self;
+        if let Some(body) = body {
+            return body.clone();
+        }
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
 
