@@ -44,57 +44,76 @@ pub(super) fn check(
     prompt: &Prompt<'_>,
     recorded: Option<&Recorded>,
 ) -> Result<(), ProviderRefusal> {
-    let refused = |reason, message| Err(ProviderRefusal::new(provider, reason, message));
     let places = places(field, prompt.messages);
+    let refused = |(reason, message): (Refused, String)| ProviderRefusal::new(provider, reason, message);
+    check_signatures(field, prompt, &places).map_err(refused)?;
+    let Some(position) = open_round(prompt.messages) else { return Ok(()) };
+    check_round(field, position, &prompt.messages[position], places[position], recorded).map_err(refused)
+}
+
+fn check_signatures(field: &Field, prompt: &Prompt<'_>, places: &[Place]) -> Result<(), (Refused, String)> {
     let mut before = Before { prompt: tools_digest(prompt.tools), seal: None };
-    for (position, (message, place)) in prompt.messages.iter().zip(&places).enumerate() {
+    for (position, (message, place)) in prompt.messages.iter().zip(places).enumerate() {
         let message = value(message);
         for (block, entry) in entries(field, &message).into_iter().enumerate() {
-            let at = format!("messages.{}.content.{}", place.message, place.block + block);
             let checked = match &entry {
                 Entry::Signed(thought, signature) => signature::check(signature, &before, thought),
                 Entry::Unseen | Entry::Unsigned => Err(Fault::Invalid),
             };
+            let wording = || {
+                let (message, block) = (place.message, place.block + block);
+                format!("messages.{message}.content.{block}: Invalid `signature` in `thinking` block")
+            };
             match checked {
                 Ok(seal) => before.seal = Some(seal.to_owned()),
-                Err(Fault::Invalid) => {
-                    let wording = format!("{at}: Invalid `signature` in `thinking` block");
-                    return refused(Refused::InvalidThinking { position, block }, wording);
-                }
+                Err(Fault::Invalid) => return Err((Refused::InvalidThinking { position, block }, wording())),
                 Err(Fault::OtherPrompt) => {
                     let wording = format!(
-                        "{at}: Invalid `signature` in `thinking` block. The block is bound to a different \
-                         conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \
-                         \"drop_block\"."
+                        "{}. The block is bound to a different conversation. Remove the block, or set \
+                         `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".",
+                        wording()
                     );
-                    return refused(Refused::OtherConversation { position, block }, wording);
+                    return Err((Refused::OtherConversation { position, block }, wording));
                 }
             }
         }
         before.prompt = before.prompt.then(digest(&message));
     }
-    let Some(position) = open_round(prompt.messages) else { return Ok(()) };
-    let message = value(&prompt.messages[position]);
+    Ok(())
+}
+
+/// Checks the last assistant message of a prompt that ends with the results of its calls.
+fn check_round(
+    field: &Field,
+    position: usize,
+    message: &Message,
+    place: Place,
+    recorded: Option<&Recorded>,
+) -> Result<(), (Refused, String)> {
+    let message = value(message);
     let kept = signatures(field, &message);
     let made = recorded.map(|recorded| recorded.signatures(&message).unwrap_or_default());
-    let at = format!("messages.{}.content.{}", places[position].message, places[position].block);
+    let at = format!("messages.{}.content.{}", place.message, place.block);
     if kept.is_empty() && made.as_ref().is_none_or(|made| !made.is_empty()) {
         let found = if blocks(&message).is_empty() { "tool_use" } else { "text" };
+        // One word is misspelled by the provider.
         let wording = format!(
             "{at}.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a \
-             final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and \
-             `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this \
-             requirement, disable `thinking`. Please consult our documentation at \
+             final `assistant` message must start with a thinking block (prece\
+             eding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks \
+             from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at \
              https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
         );
-        return refused(Refused::MissingThinking { position }, wording);
+        return Err((Refused::MissingThinking { position }, wording));
     }
+    // The same text and calls can have been made more than once. The signatures are then those of the last time, so
+    // only their number is compared: each of them fits the prompt.
     if made.is_some_and(|made| kept.len() < made.len()) {
         let wording = format!(
             "{at}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These \
              blocks must remain as they were in the original response."
         );
-        return refused(Refused::ChangedThinking { position }, wording);
+        return Err((Refused::ChangedThinking { position }, wording));
     }
     Ok(())
 }

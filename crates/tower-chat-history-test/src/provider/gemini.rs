@@ -59,7 +59,8 @@ fn contents(prompt: &Prompt<'_>) -> Vec<usize> {
     let mut in_results = false;
     let number = |message: &Message| {
         let is_head = matches!(message.role(), Role::System | Role::Developer);
-        if !is_head && !(in_results && message.is_tool_result()) {
+        let is_next_result = in_results && message.is_tool_result();
+        if !is_head && !is_next_result {
             count += 1;
         }
         in_results = message.is_tool_result();

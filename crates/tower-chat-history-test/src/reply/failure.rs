@@ -19,10 +19,11 @@ pub struct ApiFailure {
     status: u16,
     message: String,
     kind: Option<String>,
-    param: Option<String>,
-    code: Option<String>,
+    // Boxed, so that results with this error stay small.
+    param: Option<Box<str>>,
+    code: Option<Box<str>>,
     retry_after: Option<Duration>,
-    body: Option<Value>,
+    body: Option<Box<Value>>,
 }
 
 impl ApiFailure {
@@ -83,14 +84,14 @@ impl ApiFailure {
     /// Sets the error's `param`. The default is null.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+        self.param = Some(param.into().into());
         self
     }
 
     /// Sets the error's `code`. The default is null.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
-        self.code = Some(code.into());
+        self.code = Some(code.into().into());
         self
     }
 
@@ -104,7 +105,7 @@ impl ApiFailure {
     /// Sets the whole body, for a provider whose errors have another shape. The default is OpenAI's error object.
     #[must_use]
     pub fn body(mut self, body: impl Into<Value>) -> Self {
-        self.body = Some(body.into());
+        self.body = Some(Box::new(body.into()));
         self
     }
 
@@ -125,7 +126,7 @@ impl ApiFailure {
     pub fn to_json(&self) -> Value {
         let Self { message, kind, param, code, body, .. } = self;
         if let Some(body) = body {
-            return body.clone();
+            return (**body).clone();
         }
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
