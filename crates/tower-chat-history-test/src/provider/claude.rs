@@ -91,10 +91,11 @@ fn check_round(
     recorded: Option<&Recorded>,
 ) -> Result<(), (Refused, String)> {
     let message = value(message);
-    let kept = signatures(field, &message);
-    let made = recorded.map(|recorded| recorded.signatures(&message).unwrap_or_default());
+    let kept = signatures(field, &message).len();
+    // Without a record, at least one piece of thinking is expected.
+    let made = recorded.map_or(1, |recorded| recorded.signatures(&message).unwrap_or_default());
     let at = format!("messages.{}.content.{}", place.message, place.block);
-    if kept.is_empty() && made.as_ref().is_none_or(|made| !made.is_empty()) {
+    if kept == 0 && made > 0 {
         let found = if blocks(&message).is_empty() { "tool_use" } else { "text" };
         // One word is misspelled by the provider.
         let wording = format!(
@@ -106,9 +107,7 @@ fn check_round(
         );
         return Err((Refused::MissingThinking { position }, wording));
     }
-    // The same text and calls can have been made more than once. The signatures are then those of the last time, so
-    // only their number is compared: each of them fits the prompt.
-    if made.is_some_and(|made| kept.len() < made.len()) {
+    if kept < made {
         let wording = format!(
             "{at}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These \
              blocks must remain as they were in the original response."

@@ -60,7 +60,7 @@ impl Making {
         if !self.thinks {
             return Said::default();
         }
-        self.recorded.add(message, Vec::new());
+        self.recorded.add(message, 0);
         let text: String = thoughts.iter().map(Thought::text).collect();
         let delta = |text: &str| json!({ deepseek::FIELD: text });
         let deltas = match pieces(&text, chars) {
@@ -72,7 +72,7 @@ impl Making {
 
     fn claude(&self, thoughts: &[Thought], message: &Value, said: impl Fn(&[(&Thought, String)]) -> Said) -> Said {
         let signed = claude::signed(&self.before, thoughts);
-        self.recorded.add(message, signed.iter().map(|(_, signature)| signature.clone()).collect());
+        self.recorded.add(message, signed.len());
         said(&signed)
     }
 }

@@ -15,17 +15,17 @@ use crate::lock::lock;
 ///
 /// A reply is known by its text and its calls, because these are what a client sends back at least.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorded(Arc<Mutex<HashMap<Digest, Vec<String>>>>);
+pub(crate) struct Recorded(Arc<Mutex<HashMap<Digest, usize>>>);
 
 impl Recorded {
-    /// Records a reply and the signatures of its reasoning.
+    /// Records a reply and the number of its signatures.
     #[cfg(any(feature = "openai", feature = "server"))]
-    pub(super) fn add(&self, message: &Value, signatures: Vec<String>) {
+    pub(super) fn add(&self, message: &Value, signatures: usize) {
         lock(&self.0).insert(normal::digest(message), signatures);
     }
 
-    /// Returns the signatures of a reply's reasoning, or `None` if the reply was not made with reasoning.
-    pub(super) fn signatures(&self, message: &Value) -> Option<Vec<String>> {
-        lock(&self.0).get(&normal::digest(message)).cloned()
+    /// Returns the number of a reply's signatures, or `None` if the reply was not made with reasoning.
+    pub(super) fn signatures(&self, message: &Value) -> Option<usize> {
+        lock(&self.0).get(&normal::digest(message)).copied()
     }
 }

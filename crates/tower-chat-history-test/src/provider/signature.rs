@@ -25,8 +25,8 @@ pub(super) enum Fault {
     OtherPrompt,
 }
 
-/// Returns the signature of a thought: the prompt's digest, the earlier seal and its own seal. The parts tell the reason
-/// of a mismatch.
+/// Returns the signature of a thought: the prompt's digest, the earlier seal and its own seal. The parts tell the
+/// reason of a mismatch.
 #[cfg(any(feature = "openai", feature = "server"))]
 pub(super) fn sign(before: &Before, thought: &Thought) -> String {
     let earlier = before.seal.clone().unwrap_or_else(|| Digest::default().to_string());
