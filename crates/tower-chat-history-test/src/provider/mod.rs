@@ -96,8 +96,8 @@ pub enum ChatProvider {
     /// the error, because its code is a number.
     ///
     /// Sources: Anthropic's pages on preserved thinking (November 2026: models since Claude Fable 5.1, accounts since
-    /// August 31, 2026) and on thinking in tool workflows, and OpenRouter's errors in issues of March and June 2026. The
-    /// wording for a round without its thinking is that of issues until January 2026. It is an assumption that
+    /// August 31, 2026) and on thinking in tool workflows, and OpenRouter's errors in issues of March and June 2026.
+    /// The wording for a round without its thinking is that of issues until January 2026. It is an assumption that
     /// OpenRouter passes on Anthropic's wording for another prompt as it does for other errors.
     OpenRouter,
     /// LiteLLM's proxy, with a model of Anthropic that thinks.
