@@ -86,12 +86,18 @@ impl BoundedStore {
         loop {
             let asked = load.clone();
             let mut loaded = self.bounded(async { self.store.load(conversation, asked).await }).await?;
+            let exchanges = match &loaded {
+                Loaded::Window(window) => window.exchanges.as_slice(),
+                Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
+                Loaded::Absent | Loaded::Unchanged => &[],
+            };
+            for Recorded { exchange, .. } in
+                exchanges.iter().filter(|found| found.exchange.dialect.as_str() == dialect.name())
+            {
+                // The caller's check returns the error.
+                let _ = exchange.read_in(dialect);
+            }
             if let Loaded::Window(window) = &mut loaded {
-                let is_of_dialect = |recorded: &&Recorded| recorded.exchange.dialect.as_str() == dialect.name();
-                for recorded in window.exchanges.iter().filter(is_of_dialect) {
-                    // The caller's check returns the error.
-                    let _ = recorded.exchange.read_in(dialect);
-                }
                 let begins = window.exchanges.first();
                 let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
                 if cuts_round && widened < MAX_WIDENED_LOADS {
