@@ -8,6 +8,7 @@
 mod budget;
 mod call_options;
 mod cases;
+mod dialects;
 mod invariants;
 mod random;
 mod recall;

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use tower_chat_history_core::{Message, Recorded, Role, Usage};
+use tower_chat_history_core::{Message, Recorded, Usage};
 
 use crate::call::Reply;
 
 /// Makes a response in the chat-completions format from a recorded exchange, for a call that was answered
 /// before ([`AlreadyRecorded`](crate::HistoryError::AlreadyRecorded)). Returns `None` if the exchange has no
-/// reply: it was imported without one, or contains only tool results.
+/// reply (it was imported without one, or contains only tool results), or is in another dialect.
 ///
 /// The response has one choice, whose message is the stored one with all its fields. `id` is the id of the exchange,
 /// and `created` is the time of the exchange, in seconds since 1970. `model` (empty if unknown), `finish_reason` and
@@ -68,13 +68,15 @@ pub fn to_json_body(recorded: &Recorded) -> Option<String> {
 }
 
 impl Reply {
-    /// Returns the reply of a recorded exchange, as an adapter found it in the response. Programs can make a
-    /// response of their own type from it. Returns `None` if the exchange has no reply.
+    /// Returns the reply of a recorded exchange, with all its messages, as an adapter found it in the response. Programs
+    /// can make a response of their own type from it. Returns `None` if the exchange has no reply.
     #[must_use]
     pub fn recorded(recorded: &Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;
-        let message = exchange.messages.last().filter(|message| *message.role() == Role::Assistant)?;
-        let mut reply = Self::new(message.clone());
+        if exchange.reply().is_empty() {
+            return None;
+        }
+        let mut reply = Self::of(exchange.reply().iter().cloned());
         reply.model.clone_from(&exchange.model);
         reply.finish_reason.clone_from(&exchange.finish_reason);
         reply.usage = exchange.usage;
@@ -119,7 +121,8 @@ struct Details {
 impl<'a> Response<'a> {
     fn of(recorded: &'a Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;
-        let message = exchange.messages.last().filter(|message| *message.role() == Role::Assistant)?;
+        let is_reply = |message: &&Message| exchange.dialect.is_chat_completions() && message.is_reply();
+        let message = exchange.messages.last().filter(is_reply)?;
         Some(Self {
             id: exchange.id.as_str(),
             object: "chat.completion",
