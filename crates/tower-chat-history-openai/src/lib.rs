@@ -81,6 +81,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod adapter;
+mod carry;
 #[cfg(feature = "client")]
 pub mod client;
 mod convert;
@@ -110,6 +111,7 @@ mod readme {}
 pub use self::embeddings::{EmbeddingError, EmbeddingFuture, EmbeddingService, embedder};
 pub use self::{
     adapter::{OpenAi, TypedDraft},
+    carry::CannotCarry,
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
     deep::RequestTooDeep,
     recorded::to_response,
