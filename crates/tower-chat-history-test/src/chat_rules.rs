@@ -4,9 +4,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower_chat_history_core::{Message, Role};
 
-#[cfg(any(feature = "openai", feature = "server"))]
-use crate::reply::ApiFailure;
-
 /// Checks a prompt against the rules of the chat format, as the strictest providers do.
 ///
 /// - There is at least one message.
@@ -157,35 +154,6 @@ pub enum RuleViolation {
         /// The position of the message.
         position: usize,
     },
-}
-
-#[cfg(any(feature = "openai", feature = "server"))]
-impl From<RuleViolation> for ApiFailure {
-    /// Returns the error that OpenAI sends, with status 400.
-    fn from(violation: RuleViolation) -> Self {
-        let failure = Self::new(400, violation.to_string());
-        match violation {
-            RuleViolation::Empty => failure.param("messages").code("empty_array"),
-            RuleViolation::OrphanResult { position, .. } => {
-                failure.param(format!("messages.[{position}].tool_call_id"))
-            }
-            RuleViolation::UnansweredCalls { position, .. } => failure.param(format!("messages.[{position}].role")),
-            RuleViolation::EmptyToolCalls { position } => {
-                failure.param(format!("messages[{position}].tool_calls")).code("empty_array")
-            }
-            RuleViolation::CallsNotArray { position } => {
-                failure.param(format!("messages[{position}].tool_calls")).code("invalid_type")
-            }
-            RuleViolation::MissingCallId { position, call } => {
-                let param = format!("messages[{position}].tool_calls[{call}].id");
-                failure.param(param).code("missing_required_parameter")
-            }
-            RuleViolation::MissingResultId { position } => {
-                failure.param(format!("messages[{position}].tool_call_id")).code("missing_required_parameter")
-            }
-            RuleViolation::BlankReply { position } => failure.param(format!("messages.[{position}].content")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ mod fault;
 #[cfg(feature = "openai")]
 mod llm;
 mod lock;
+mod provider;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod replies;
 #[cfg(any(feature = "openai", feature = "server"))]
@@ -78,6 +79,7 @@ pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},
+    provider::{ChatProvider, ProviderRefusal, Refused},
 };
 #[cfg(any(feature = "openai", feature = "server"))]
 pub use self::{

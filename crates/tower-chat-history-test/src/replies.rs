@@ -9,8 +9,8 @@ use std::{
 use tower_chat_history_core::Message;
 
 use crate::{
-    chat_rules::check_chat_rules,
     lock::lock,
+    provider::{ChatProvider, Making, Prompt, Recorded},
     reply::{ApiFailure, Reply},
 };
 
@@ -31,11 +31,15 @@ use crate::{
 ///
 /// A request that breaks the [chat rules](crate::check_chat_rules) is answered with OpenAI's error (status 400) and
 /// uses no reply of the script. A test that examines only replies therefore also detects an invalid prompt.
+/// With a [`provider`](Self::provider), the provider's own rules are checked as well, and the error is the provider's.
 /// [`check_prompts`](Self::check_prompts) switches the check off.
 #[derive(Clone)]
 pub struct Replies {
     source: Arc<Source>,
     check_prompts: bool,
+    provider: ChatProvider,
+    /// The replies with reasoning.
+    recorded: Recorded,
 }
 
 enum Source {
@@ -64,10 +68,23 @@ impl Replies {
     }
 
     fn new(source: Source) -> Self {
-        Self { source: Arc::new(source), check_prompts: true }
+        Self {
+            source: Arc::new(source),
+            check_prompts: true,
+            provider: ChatProvider::default(),
+            recorded: Recorded::default(),
+        }
     }
 
-    /// Sets whether prompts are checked against the [chat rules](crate::check_chat_rules). The default is true.
+    /// Sets the provider whose rules apply. The default is [`ChatProvider::OpenAi`]. Replies with
+    /// [`thinking`](Reply::thinking) have the provider's fields.
+    #[must_use]
+    pub fn provider(mut self, provider: ChatProvider) -> Self {
+        self.provider = provider;
+        self
+    }
+
+    /// Sets whether prompts are checked against the rules. The default is true.
     #[must_use]
     pub fn check_prompts(mut self, check: bool) -> Self {
         self.check_prompts = check;
@@ -92,20 +109,21 @@ impl Replies {
         }
     }
 
-    /// Returns the reply to a request with these messages.
-    pub(crate) fn next(&self, prompt: &[Message]) -> Reply {
+    /// Returns the reply to a request, and the provider's part in it.
+    pub(crate) fn next(&self, prompt: &Prompt<'_>) -> (Reply, Making) {
         if self.check_prompts
-            && let Err(violation) = check_chat_rules(prompt)
+            && let Err(refusal) = self.provider.check_prompt(prompt, Some(&self.recorded))
         {
-            return Reply::error(violation.into());
+            return (Reply::error(refusal.into()), Making::default());
         }
-        match &*self.source {
-            Source::Rule(rule) => rule(prompt),
+        let reply = match &*self.source {
+            Source::Rule(rule) => rule(prompt.messages),
             Source::Script(script) => {
                 let mut script = lock(script);
                 script.left.pop_front().unwrap_or_else(|| used_up(script.scripted))
             }
-        }
+        };
+        (reply, Making::new(self.provider, &self.recorded, prompt))
     }
 }
 
@@ -129,7 +147,7 @@ impl<const N: usize> From<[Reply; N]> for Replies {
 impl fmt::Debug for Replies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Replies");
-        out.field("check_prompts", &self.check_prompts);
+        out.field("check_prompts", &self.check_prompts).field("provider", &self.provider);
         if let Some(left) = self.left() {
             out.field("left", &left);
         }

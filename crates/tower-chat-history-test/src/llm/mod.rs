@@ -17,6 +17,7 @@ use tower_chat_history_core::Message;
 pub use self::{chat::MockChat, chat_stream::MockChatStream, future::ReplyFuture};
 use crate::{
     lock::lock,
+    provider::{ChatProvider, Prompt},
     replies::Replies,
     reply::{Reply, RequestParams},
 };
@@ -74,7 +75,16 @@ impl MockLlm {
         Self::new(Replies::rules(rule))
     }
 
-    /// Sets whether prompts are checked against the chat rules. It applies to this handle and to services created
+    /// Sets the provider whose rules apply, see [`Replies::provider`]. It applies to this handle and to services
+    /// created from it later. async-openai's types do not have the providers' fields, so the fields are missing in
+    /// replies and in requests. Requests with results of calls are therefore refused, as by the provider.
+    #[must_use]
+    pub fn provider(mut self, provider: ChatProvider) -> Self {
+        self.replies = self.replies.provider(provider);
+        self
+    }
+
+    /// Sets whether prompts are checked against the rules. It applies to this handle and to services created
     /// from it later. The default is true.
     #[must_use]
     pub fn check_prompts(mut self, check: bool) -> Self {
@@ -129,6 +139,7 @@ impl MockLlm {
         let n = request.n.map_or(1, usize::from);
         let include_usage = request.stream_options.and_then(|options| options.include_usage).unwrap_or_default();
         let (model, stream_field) = (request.model.clone(), request.stream);
+        let tools = request.tools.as_ref().map(|tools| serde_json::json!(tools).to_string());
         let number = {
             let mut requests = lock(&self.requests);
             requests.push(request);
@@ -146,7 +157,9 @@ impl MockLlm {
         }
         let prompt = prompt?;
         let prompt_bytes = RequestParams::prompt_bytes(&prompt);
-        Ok((self.replies.next(&prompt), RequestParams { number, model, n, include_usage, prompt_bytes }))
+        // The types have no field that disables thinking.
+        let (reply, making) = self.replies.next(&Prompt { messages: &prompt, tools: tools.as_deref(), thinks: true });
+        Ok((reply, RequestParams { number, model, n, include_usage, prompt_bytes, making }))
     }
 }
 

@@ -1,6 +1,10 @@
 //! One choice of a reply.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
+
+use crate::provider::{Making, Said, Thought};
 
 /// One choice of a reply, for replies with several choices (a request's `n`).
 ///
@@ -16,6 +20,9 @@ pub struct Choice {
     pub(super) calls: Vec<Call>,
     pub(super) finish: Option<String>,
     pub(super) fields: Map<String, Value>,
+    thoughts: Vec<Thought>,
+    /// The provider's fields, after [`made_by`](Self::made_by).
+    pub(super) said: Arc<Said>,
 }
 
 impl Choice {
@@ -64,6 +71,33 @@ impl Choice {
         self
     }
 
+    /// Adds a piece of reasoning. The mock's [provider](crate::ChatProvider) determines the field and its signature.
+    /// [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) does not send it.
+    #[must_use]
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.thoughts.push(Thought::Text(text.into()));
+        self
+    }
+
+    /// Adds a piece of reasoning that the provider encrypts. OpenRouter and LiteLLM send it without a text, DeepSeek
+    /// with an empty one.
+    #[must_use]
+    pub fn redacted_thinking(mut self) -> Self {
+        self.thoughts.push(Thought::Redacted);
+        self
+    }
+
+    /// Adds the provider's fields. `chars` is the length of the text in a delta.
+    pub(super) fn made_by(mut self, making: &Making, chars: usize) -> Self {
+        self.said = Arc::new(making.say(&self.thoughts, &self.message(), chars));
+        self
+    }
+
+    /// Returns the finish reason in a stream.
+    pub(super) fn finish_reason_of_stream(&self) -> &str {
+        if self.said.whole_calls && self.finish.is_none() { "stop" } else { self.finish_reason() }
+    }
+
     pub(super) fn finish_reason(&self) -> &str {
         match &self.finish {
             Some(reason) => reason,
@@ -76,11 +110,25 @@ impl Choice {
         let mut message = json!({ "role": "assistant", "content": self.text, "refusal": self.refusal });
         if let Some(message) = message.as_object_mut() {
             if !self.calls.is_empty() {
-                message.insert("tool_calls".into(), self.calls.iter().map(Call::whole).collect());
+                message.insert("tool_calls".into(), self.whole_calls().collect());
             }
+            message.extend(self.said.fields.clone());
             message.extend(self.fields.clone());
         }
         message
+    }
+
+    /// Returns each call as a whole, with the provider's fields.
+    pub(super) fn whole_calls(&self) -> impl Iterator<Item = Value> {
+        self.calls.iter().enumerate().map(|(at, call)| self.with_fields(at, call.whole()))
+    }
+
+    /// Returns the JSON of a call with the provider's fields.
+    pub(super) fn with_fields(&self, at: usize, mut call: Value) -> Value {
+        if let (Some(call), Some(fields)) = (call.as_object_mut(), self.said.calls.get(at)) {
+            call.extend(fields.clone());
+        }
+        call
     }
 
     /// Returns the bytes of text and calls, for the derived usage.

@@ -19,9 +19,11 @@ pub struct ApiFailure {
     status: u16,
     message: String,
     kind: Option<String>,
-    param: Option<String>,
-    code: Option<String>,
+    // Boxed, so that results with this error stay small.
+    param: Option<Box<str>>,
+    code: Option<Box<str>>,
     retry_after: Option<Duration>,
+    body: Option<Box<Value>>,
 }
 
 impl ApiFailure {
@@ -30,7 +32,15 @@ impl ApiFailure {
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-        Self { status, message: message.into(), kind: Some(kind.into()), param: None, code: None, retry_after: None }
+        Self {
+            status,
+            message: message.into(),
+            kind: Some(kind.into()),
+            param: None,
+            code: None,
+            retry_after: None,
+            body: None,
+        }
     }
 
     /// Creates an error with status 429 and a `Retry-After` header. OpenAI's clients wait for this time and retry.
@@ -74,14 +84,14 @@ impl ApiFailure {
     /// Sets the error's `param`. The default is null.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+        self.param = Some(param.into().into());
         self
     }
 
     /// Sets the error's `code`. The default is null.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
-        self.code = Some(code.into());
+        self.code = Some(code.into().into());
         self
     }
 
@@ -89,6 +99,13 @@ impl ApiFailure {
     #[must_use]
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
+        self
+    }
+
+    /// Sets the whole body, for a provider whose errors have another shape. The default is OpenAI's error object.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Value>) -> Self {
+        self.body = Some(Box::new(body.into()));
         self
     }
 
@@ -104,10 +121,13 @@ impl ApiFailure {
         &self.message
     }
 
-    /// Returns the body: OpenAI's error object in its envelope.
+    /// Returns the body: OpenAI's error object in its envelope, unless another [`body`](Self::body) is set.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Self { message, kind, param, code, .. } = self;
+        let Self { message, kind, param, code, body, .. } = self;
+        if let Some(body) = body {
+            return (**body).clone();
+        }
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
 

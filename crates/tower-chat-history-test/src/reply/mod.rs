@@ -3,6 +3,7 @@
 mod choice;
 mod failure;
 mod play;
+mod refused;
 mod transcript;
 mod wire;
 
@@ -167,6 +168,26 @@ impl Reply {
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.map_choices(|choice| choice.field(name.clone(), value.clone()))
+    }
+
+    /// Adds a piece of reasoning to every choice. The mock's [provider](crate::ChatProvider) determines the field and
+    /// its signature. [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) does not send it.
+    ///
+    /// ```
+    /// use tower_chat_history_test::{ChatProvider, Replies, Reply};
+    ///
+    /// let reply = Reply::calls([("call_1", "weather", "{}")]).thinking("The user asks about the weather.");
+    /// let replies = Replies::script([reply]).provider(ChatProvider::OpenRouter);
+    /// ```
+    pub fn thinking(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.map_choices(|choice| choice.thinking(text.clone()))
+    }
+
+    /// Adds a piece of reasoning that the provider encrypts to every choice. OpenRouter and LiteLLM send it without a
+    /// text, DeepSeek with an empty one.
+    pub fn redacted_thinking(self) -> Self {
+        self.map_choices(Choice::redacted_thinking)
     }
 
     fn map_choices(mut self, change: impl Fn(Choice) -> Choice) -> Self {

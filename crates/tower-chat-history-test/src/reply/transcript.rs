@@ -85,17 +85,26 @@ impl Reply {
         opening.extend(choice.fields.clone());
 
         let mut deltas = VecDeque::from([Value::from(opening)]);
+        deltas.extend(choice.said.deltas.iter().cloned());
         deltas.extend(self.pieces(choice.text.as_deref()).map(|piece| json!({ "content": piece })));
         deltas.extend(self.pieces(choice.refusal.as_deref()).map(|piece| json!({ "refusal": piece })));
-        let calls = || choice.calls.iter().enumerate();
-        let openings = calls().map(|(at, call)| call.opening(at)).collect::<Vec<_>>();
-        let later =
-            calls().map(|(at, call)| self.pieces(Some(&call.arguments)).map(|piece| call.piece(at, &piece)).collect());
-        deltas.extend(openings.into_iter().chain(alternating(later)).map(|call| json!({ "tool_calls": [call] })));
+        deltas.extend(self.call_deltas(choice).into_iter().map(|call| json!({ "tool_calls": [call] })));
 
         let mut parts: VecDeque<_> = deltas.into_iter().map(|delta| part(delta, Value::Null)).collect();
-        parts.push_back(part(json!({}), choice.finish_reason().into()));
+        parts.push_back(part(json!({}), choice.finish_reason_of_stream().into()));
         parts
+    }
+
+    /// Returns the deltas of a choice's calls.
+    fn call_deltas(&self, choice: &Choice) -> Vec<Value> {
+        if choice.said.whole_calls {
+            return choice.whole_calls().collect();
+        }
+        let calls = || choice.calls.iter().enumerate();
+        let openings = calls().map(|(at, call)| choice.with_fields(at, call.opening(at)));
+        let later =
+            calls().map(|(at, call)| self.pieces(Some(&call.arguments)).map(|piece| call.piece(at, &piece)).collect());
+        openings.chain(alternating(later)).collect()
     }
 
     /// Splits the text into pieces of the configured length.
@@ -119,10 +128,10 @@ fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::ApiFailure;
+    use crate::{provider::Making, reply::ApiFailure};
 
     fn params(n: usize, include_usage: bool) -> RequestParams {
-        RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8 }
+        RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8, making: Making::default() }
     }
 
     /// Returns the choices of every event, `null` for error events.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tower_chat_history_core::{Message, Usage};
 
 use super::{ApiFailure, BreakOff, Choice, Outcome, Reply, ReportedUsage};
+use crate::provider::Making;
 
 /// The creation time of every reply: constant, so that replies are the same on every run.
 pub(crate) const CREATED: u32 = 1_700_000_000;
@@ -17,6 +18,8 @@ pub(crate) struct RequestParams {
     pub(crate) n: usize,
     pub(crate) include_usage: bool,
     pub(crate) prompt_bytes: usize,
+    /// The provider, with the prompt.
+    pub(crate) making: Making,
 }
 
 impl RequestParams {
@@ -78,9 +81,10 @@ impl Reply {
 
     /// Returns the choices to send.
     pub(super) fn choices_for(&self, params: &RequestParams) -> Result<Vec<Choice>, NoReply> {
+        let made = |choice: &Choice| choice.clone().made_by(&params.making, self.chunk_chars);
         match &self.outcome {
-            Outcome::Each(choice) => Ok(vec![choice.clone(); params.n]),
-            Outcome::Exactly(choices) => Ok(choices.clone()),
+            Outcome::Each(choice) => Ok(vec![made(choice); params.n]),
+            Outcome::Exactly(choices) => Ok(choices.iter().map(made).collect()),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }

@@ -57,10 +57,20 @@ impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::{Reply, RequestParams};
+    use crate::{
+        provider::Making,
+        reply::{Reply, RequestParams},
+    };
 
     async fn writes(reply: Reply) -> Vec<Option<Bytes>> {
-        let params = RequestParams { number: 1, model: "mock".into(), n: 1, include_usage: false, prompt_bytes: 0 };
+        let params = RequestParams {
+            number: 1,
+            model: "mock".into(),
+            n: 1,
+            include_usage: false,
+            prompt_bytes: 0,
+            making: Making::default(),
+        };
         server_sent_events(reply.transcript(&params).unwrap()).map(Result::ok).collect().await
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::http::{HeaderMap, Uri};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tower_chat_history_core::Message;
 
 /// A request for a chat completion or for embeddings, as a [`MockServer`](crate::MockServer) received it.
@@ -86,6 +86,8 @@ pub(super) struct ChatBody {
     pub(super) n: Option<usize>,
     pub(super) stream: Option<bool>,
     pub(super) stream_options: Option<StreamOptions>,
+    pub(super) tools: Option<Box<RawValue>>,
+    pub(super) thinking: Option<Value>,
 }
 
 #[derive(Deserialize)]

@@ -10,11 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use super::{Shared, body, recorded::RecordedRequest};
 use crate::{
     lock::lock,
+    provider::{Prompt, thinks},
     reply::{ApiFailure, CREATED, NoReply, Reply, RequestParams},
 };
 
@@ -56,14 +57,19 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
     if !(1..=128).contains(&n) {
         return failure(&ApiFailure::new(400, "Invalid 'n': expected an integer from 1 to 128.").param("n"));
     }
+    let (reply, making) = shared.replies.next(&Prompt {
+        messages: &parsed.messages,
+        tools: parsed.tools.as_deref().map(RawValue::get),
+        thinks: thinks(parsed.thinking.as_ref()),
+    });
     let params = RequestParams {
         number,
         model,
         n,
         include_usage: parsed.stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
         prompt_bytes: RequestParams::prompt_bytes(&parsed.messages),
+        making,
     };
-    let reply = shared.replies.next(&parsed.messages);
     reply.wait().await;
     let answer = if parsed.stream == Some(true) { streamed(&reply, &params) } else { whole(&reply, &params) };
     answer.unwrap_or_else(|reason| match reason {

@@ -6,6 +6,8 @@ mod embeddings;
 mod fault_store;
 #[cfg(feature = "openai")]
 mod llm;
+#[cfg(feature = "server")]
+mod provider;
 #[cfg(all(feature = "openai", feature = "server"))]
 mod server;
 mod signing;

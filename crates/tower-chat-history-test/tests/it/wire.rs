@@ -8,7 +8,7 @@ use tokio::{
 use tower_chat_history_test::{ApiFailure, Call, MockServer, Reply};
 
 /// Sends one request and reads until the connection closes. Returns the head, and the body as received.
-pub(super) async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
+pub(crate) async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let request =
         format!("{head} HTTP/1.1\r\nhost: mock\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());

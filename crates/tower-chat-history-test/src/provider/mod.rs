@@ -1,0 +1,143 @@
+//! Providers whose chat completions have rules of their own.
+
+mod claude;
+mod deepseek;
+mod gemini;
+mod litellm;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod making;
+mod normal;
+mod openrouter;
+mod prompt;
+mod recorded;
+mod refusal;
+mod signature;
+mod thought;
+mod wording;
+
+use self::prompt::Body;
+#[cfg(feature = "server")]
+pub(crate) use self::prompt::thinks;
+pub use self::refusal::{ProviderRefusal, Refused};
+#[cfg(any(feature = "openai", feature = "server"))]
+pub(crate) use self::{
+    making::{Making, Said},
+    thought::Thought,
+};
+pub(crate) use self::{prompt::Prompt, recorded::Recorded};
+use crate::chat_rules::check_chat_rules;
+
+/// A provider of chat completions, by the rules that it adds to the [chat rules](check_chat_rules).
+///
+/// A mock with a provider ([`Replies::provider`](crate::Replies::provider)) refuses a request that the provider
+/// refuses, with the provider's status, body and wording. It also adds the provider's fields to its replies, with
+/// signatures that it accepts later. [`check`](Self::check) checks a request without a mock.
+///
+/// | provider | field of a reply | refused, as of November 2026 |
+/// |---|---|---|
+/// | [`OpenAi`](Self::OpenAi) | none | a violation of the chat rules |
+/// | [`DeepSeek`](Self::DeepSeek) | `reasoning_content` | tool calls without the field |
+/// | [`Gemini`](Self::Gemini) | `extra_content` of a call | calls of the current turn without their signature |
+/// | [`OpenRouter`](Self::OpenRouter) | `reasoning_details` | signed thinking after another prompt; a tool round without its thinking |
+/// | [`LiteLlm`](Self::LiteLlm) | `thinking_blocks` | as with OpenRouter |
+///
+/// All of them also refuse violations of the chat rules, with their own wording and status 400.
+///
+/// # Example
+///
+/// ```
+/// use tower_chat_history_test::{ChatProvider, Refused};
+///
+/// let body = r#"{"model":"deepseek-v4-pro","messages":[
+///     {"role":"user","content":"Is it warm?"},
+///     {"role":"assistant","tool_calls":[
+///         {"id":"call_1","type":"function","function":{"name":"weather","arguments":"{}"}}]},
+///     {"role":"tool","tool_call_id":"call_1","content":"12 degrees"}]}"#;
+///
+/// let refusal = ChatProvider::DeepSeek.check(body).unwrap_err();
+/// assert_eq!(refusal.reason(), &Refused::MissingReasoning { position: 1 });
+/// assert!(refusal.to_string().starts_with("The `reasoning_content` in the thinking mode must be passed back"));
+/// assert_eq!(ChatProvider::OpenAi.check(body), Ok(()));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChatProvider {
+    /// OpenAI, and every provider that only has the [chat rules](check_chat_rules). Its replies have no reasoning.
+    #[default]
+    OpenAi,
+    /// DeepSeek's V4 models.
+    ///
+    /// In thinking mode, each reply has `reasoning_content`, which can be empty. Each assistant message with tool calls
+    /// must have this field in all later requests. A request with `"thinking":{"type":"disabled"}` is not in thinking
+    /// mode. Reasoning of replies without calls may be left out.
+    ///
+    /// Sources: DeepSeek's guide to the thinking mode (November 2026), and the wording in issues from April to
+    /// September 2026. Some of these issues report that replies without calls need the field as well. The guide says
+    /// that they do not.
+    DeepSeek,
+    /// Gemini's endpoint for clients of OpenAI, with models since Gemini 3.
+    ///
+    /// The first call of each reply has a signature in `extra_content.google.thought_signature`. In the current turn,
+    /// which begins with the last user message, this signature must be sent back with its call. Signatures in earlier
+    /// turns are not checked. `skip_thought_signature_validator` is accepted in place of a signature.
+    ///
+    /// In a stream, each call is whole and has no `index`, and the finish reason is `stop`. async-openai returns an
+    /// error for such a call.
+    ///
+    /// Sources: Google's page on thought signatures (November 2026), the wording in issues until August 2026. Vertex AI
+    /// has other wordings.
+    Gemini,
+    /// OpenRouter, with a model of Anthropic that thinks.
+    ///
+    /// Thinking is in `reasoning_details`. In a stream, it comes in fragments with one `index`, and the last fragment
+    /// has the signature and no text.
+    ///
+    /// A signature is bound to the tools and to all messages before it (`cache_control` does not count), and to the
+    /// thinking before it. After another prompt, it is refused. Thinking may be left out, except:
+    ///
+    /// - between other thinking, because the later signatures then do not fit;
+    /// - in the last assistant message, if the request ends with the results of its calls.
+    ///
+    /// Sources: Anthropic's pages on preserved thinking (November 2026: models since Claude Fable 5.1, accounts since
+    /// August 31, 2026), and OpenRouter's errors in issues from June 2026. The second exception is a rule of the manual
+    /// thinking mode.
+    OpenRouter,
+    /// LiteLLM's proxy, with a model of Anthropic that thinks.
+    ///
+    /// Thinking is in `thinking_blocks`, and its text also in `reasoning_content`. In a stream, each fragment is an
+    /// element without `index`. Its signature is empty, except that of the last fragment, which has no text. A client
+    /// has to join the fragments. The rules are those of [`OpenRouter`](Self::OpenRouter).
+    ///
+    /// Sources: LiteLLM's pages on reasoning and preserved thinking (October 2026), and its issues.
+    LiteLlm,
+}
+
+impl ChatProvider {
+    /// Checks the body of a request, such as [`RecordedRequest::body`](crate::RecordedRequest::body).
+    ///
+    /// A mock knows which of its replies had reasoning. This function does not, so every reply with tool calls counts
+    /// as one that had reasoning. Only signatures of this crate's mocks are accepted.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first reason why the provider refuses the request. A violation of the chat rules comes first.
+    pub fn check(self, body: &str) -> Result<(), ProviderRefusal> {
+        let body = Body::read(body).ok_or_else(|| ProviderRefusal::unreadable(self))?;
+        self.check_prompt(&body.prompt(), None)
+    }
+
+    /// Checks a prompt. `recorded` has the replies that had reasoning, or is `None` if all of them had.
+    pub(crate) fn check_prompt(self, prompt: &Prompt<'_>, recorded: Option<&Recorded>) -> Result<(), ProviderRefusal> {
+        check_chat_rules(prompt.messages).map_err(|violation| {
+            let message = wording::of_rule(self, &violation, prompt.messages);
+            ProviderRefusal::new(self, Refused::ChatRules(violation), message)
+        })?;
+        match self {
+            Self::OpenAi => Ok(()),
+            Self::DeepSeek => deepseek::check(prompt, recorded),
+            Self::Gemini => gemini::check(prompt),
+            Self::OpenRouter => claude::check(self, &openrouter::FIELD, prompt, recorded),
+            Self::LiteLlm => claude::check(self, &litellm::FIELD, prompt, recorded),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The reasoning of a reply.
+
+/// A piece of reasoning in a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Thought {
+    /// Reasoning with a text.
+    Text(String),
+    /// Reasoning that the provider encrypts.
+    Redacted,
+}
+
+impl Thought {
+    /// Returns the text; for redacted reasoning, it is empty.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Redacted => "",
+        }
+    }
+}
+
+/// Returns the text in pieces of this many characters.
+#[cfg(any(feature = "openai", feature = "server"))]
+pub(super) fn pieces(text: &str, chars: usize) -> Vec<String> {
+    let all: Vec<char> = text.chars().collect();
+    all.chunks(chars.max(1)).map(|piece| piece.iter().collect()).collect()
+}
