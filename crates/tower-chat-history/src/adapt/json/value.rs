@@ -29,13 +29,13 @@ fn parsed(message: &Message, name: &str, json: &RawValue) -> Option<Value> {
 
 /// Returns the calls. Those that can be read stay as they are.
 fn calls(message: &Message, json: &RawValue) -> Value {
-    let (entries, calls) = (serde_json::from_str::<Vec<&RawValue>>(json.get()).unwrap_or_default(), message.tool_calls());
+    let (entries, calls) =
+        (serde_json::from_str::<Vec<&RawValue>>(json.get()).unwrap_or_default(), message.tool_calls());
     if entries.len() != calls.len() {
         return calls.iter().map(call).collect();
     }
-    let readable = |(entry, parsed): (&&RawValue, &ToolCall)| {
-        serde_json::from_str(entry.get()).unwrap_or_else(|_| call(parsed))
-    };
+    let readable =
+        |(entry, parsed): (&&RawValue, &ToolCall)| serde_json::from_str(entry.get()).unwrap_or_else(|_| call(parsed));
     entries.iter().zip(calls).map(readable).collect()
 }
 
@@ -86,11 +86,10 @@ mod tests {
             );
             from_readable_fields(&Message::from_json(json).unwrap())
         };
-        let other = json!({"id": "y", "type": "function", "function": {"name": "g", "arguments": "\u{fffd}"}});
-        let expected = |reasoning: &str| {
-            json!({"role": "assistant", "content": null, "tool_calls": [signed, other], "reasoning_content": reasoning})
-        };
+        let other =
+            json!({"id": "y", "type": "function", "function": {"name": "g", "arguments": "\u{fffd}\u{fffd}\u{fffd}"}});
+        let expected = |reasoning: &str| json!({"role": "assistant", "content": null, "tool_calls": [signed, other], "reasoning_content": reasoning});
         assert_eq!(message("\"\""), expected(""));
-        assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}"));
+        assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}\u{fffd}\u{fffd}"));
     }
 }
