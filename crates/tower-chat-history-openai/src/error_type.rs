@@ -6,7 +6,7 @@ use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
 use tower_chat_history::{HistoryError, SaveError, error, store::MessageError};
 
-use crate::CannotCarry;
+use crate::carry::CannotCarry;
 
 /// The name for a response that is not a chat completion.
 const INVALID_RESPONSE: &str = "invalid_response";

@@ -137,3 +137,27 @@ async fn replies_without_these_fields_are_carried() {
         }
     }
 }
+
+#[tokio::test]
+async fn reasoning_of_replies_without_tools_may_be_missing() {
+    for (provider, name, _) in FIELDS {
+        let replies = Replies::script([Reply::text("a").thinking("hm"), Reply::text("b"), Reply::text("c")]);
+        let chat = Chat::start(provider, Some(name), replies, HistoryOptions::new()).await;
+        chat.say_in_client(question()).await;
+        for _ in 0..2 {
+            let said = chat.say_typed(OpenAi::new().provider(name), question()).await;
+            assert!(said.is_ok(), "{provider:?}: {said:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_signature_in_the_id_of_a_call_is_carried() {
+    let id = "call_1__thought__CtQBAR==";
+    let replies = Replies::script([Reply::calls([(id, "f", "{}")]), Reply::text("a")]);
+    let chat = Chat::start(ChatProvider::OpenAi, None, replies, HistoryOptions::new()).await;
+    chat.say_typed(OpenAi::new().provider("litellm"), question()).await.unwrap();
+    let result = ChatCompletionRequestToolMessage { content: "r".into(), tool_call_id: id.into() };
+    chat.say_typed(OpenAi::new().provider("litellm"), result.into()).await.unwrap();
+    assert_eq!(chat.server.prompts_json()[1][2]["tool_calls"][0]["id"], id);
+}

@@ -64,9 +64,10 @@ use crate::{
 /// # Messages that a `Value` cannot represent
 ///
 /// `serde_json` cannot read some stored messages as a `Value`, for example one with a lone surrogate or a number out
-/// of range. Of such a message, the fields that can be read are sent. If text, tool calls or `reasoning_content` cannot,
-/// they are sent with U+FFFD in place of the surrogates. All other fields are left out, and the message is counted as
-/// downgraded. In all messages that are sent, `serde_json` determines the order of keys and the format of numbers.
+/// of range. Of such a message, the fields that can be read are sent. If text, tool calls or `reasoning_content`
+/// cannot, they are sent with U+FFFD in place of the surrogates. All other fields are left out, and the message is
+/// counted as downgraded. In all messages that are sent, `serde_json` determines the order of keys and the format of
+/// numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Json<X = Envelope> {
     extract: X,

@@ -124,8 +124,8 @@ fn continues(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
     Ok(before.text("type") == kind && before.names().all(|name| name == "type" || name == kind))
 }
 
-/// Returns `true` if a block of thinking is the next piece of the previous block, which is not signed yet: more text, or
-/// the signature. A block with both is whole. LiteLLM streams blocks in either form, without an index.
+/// Returns `true` if a block of thinking is the next piece of the previous block, which is not signed yet: more text,
+/// or the signature. A block with both is whole. LiteLLM streams blocks in either form, without an index.
 fn continues_block(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
     let mut piece = Node::new(piece);
     last.expand()?;
