@@ -51,7 +51,8 @@ fn without_signatures(json: &RawValue, depth: usize) -> Option<Cow<'_, RawValue>
 /// has no fields is removed, too.
 fn remove_signed(fields: &mut Fields<'_>, depth: usize) -> Option<()> {
     fields.retain(|name, value| {
-        !SIGNATURES.contains(&&**name) && !(BLOCKS.contains(&&**name) && bound_of_list(value).can_be_removed())
+        let is_signed_list = BLOCKS.contains(&&**name) && bound_of_list(value).can_be_removed();
+        !(is_signed_list || SIGNATURES.contains(&&**name))
     });
     if depth >= MAX_DEPTH {
         return Some(());
