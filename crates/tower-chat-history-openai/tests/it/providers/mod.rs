@@ -3,6 +3,7 @@
 
 mod carried;
 mod cuts;
+mod random;
 mod typed;
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
