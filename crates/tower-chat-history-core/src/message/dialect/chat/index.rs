@@ -27,7 +27,8 @@ pub(super) struct Fields<'a> {
     tool_call_id: Option<&'a RawValue>,
     pub(super) tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
-    pub(super) reasoning: ReasoningFields<'a>,
+    /// Boxed, because few messages have any.
+    pub(super) reasoning: Option<Box<ReasoningFields<'a>>>,
     unknown: bool,
     /// `true` if the object has a `type`, as items of OpenAI's Responses API do, or `parts`, as Gemini's contents do.
     item: bool,
@@ -63,9 +64,11 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 key => {
                     fields.item |= matches!(key, "type" | "parts");
                     fields.unknown = true;
-                    match fields.reasoning.field(key) {
-                        Some(field) => *field = map.next_value()?,
-                        None => drop(map.next_value::<IgnoredAny>()?),
+                    if ReasoningFields::NAMES.contains(&key) {
+                        let value = map.next_value()?;
+                        fields.reasoning.get_or_insert_default().set(key, value);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
                     }
                 }
             }
@@ -115,7 +118,8 @@ pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
     let unknown_calls = calls_json.filter(|calls| has_unknown_call_fields(calls));
     let (bound, has_reasoning) = if role == Role::Assistant {
         let of_calls = unknown_calls.map(bound_of_calls).unwrap_or_default();
-        (fields.reasoning.bound().or(of_calls), fields.reasoning.is_some() || of_calls.can_be_removed())
+        let bound = fields.reasoning.as_ref().map(|reasoning| reasoning.bound()).unwrap_or_default();
+        (bound.or(of_calls), fields.reasoning.is_some() || of_calls.can_be_removed())
     } else {
         (Bound::NONE, false)
     };

@@ -19,7 +19,7 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
     }
     let has_reasoning = message.index().chat.has_reasoning;
     let fields = has_reasoning.then(|| serde_json::from_str::<Fields<'m>>(message.json()).ok()).flatten();
-    fields.iter().for_each(|fields| fields.reasoning.visit(visit));
+    fields.iter().filter_map(|fields| fields.reasoning.as_ref()).for_each(|reasoning| reasoning.visit(visit));
     let answers = message.answers().first();
     match message.content() {
         Content::None => {}

@@ -13,41 +13,41 @@ use crate::message::dialect::{Bound, Part};
 #[derive(Default)]
 pub(super) struct ReasoningFields<'a> {
     /// DeepSeek, Moonshot, vLLM and LiteLLM: a text.
-    pub(super) reasoning_content: Option<&'a RawValue>,
+    reasoning_content: Option<&'a RawValue>,
     /// OpenRouter, Groq and vLLM: a text.
-    pub(super) reasoning: Option<&'a RawValue>,
+    reasoning: Option<&'a RawValue>,
     /// OpenRouter: a list of texts, summaries and encrypted data.
-    pub(super) reasoning_details: Option<&'a RawValue>,
+    reasoning_details: Option<&'a RawValue>,
     /// LiteLLM: a list of Anthropic's blocks.
-    pub(super) thinking_blocks: Option<&'a RawValue>,
+    thinking_blocks: Option<&'a RawValue>,
     /// Google: an object with a signature.
-    pub(super) extra_content: Option<&'a RawValue>,
+    extra_content: Option<&'a RawValue>,
     /// LiteLLM: an object with signatures, and with copies of other fields.
-    pub(super) provider_specific_fields: Option<&'a RawValue>,
+    provider_specific_fields: Option<&'a RawValue>,
 }
 
 impl<'a> ReasoningFields<'a> {
-    /// Returns the field with this name, if it is one of them.
-    pub(super) fn field(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
-        Some(match name {
-            "reasoning_content" => &mut self.reasoning_content,
-            "reasoning" => &mut self.reasoning,
-            "reasoning_details" => &mut self.reasoning_details,
-            "thinking_blocks" => &mut self.thinking_blocks,
-            "extra_content" => &mut self.extra_content,
-            "provider_specific_fields" => &mut self.provider_specific_fields,
-            _ => return None,
-        })
-    }
+    /// The names of the fields.
+    pub(super) const NAMES: [&'static str; 6] = [
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "thinking_blocks",
+        "extra_content",
+        "provider_specific_fields",
+    ];
 
-    /// Returns `true` if there is one of the fields.
-    pub(super) const fn is_some(&self) -> bool {
-        self.reasoning_content.is_some()
-            || self.reasoning.is_some()
-            || self.reasoning_details.is_some()
-            || self.thinking_blocks.is_some()
-            || self.extra_content.is_some()
-            || self.provider_specific_fields.is_some()
+    /// Sets the field with this name. Other names change nothing.
+    pub(super) fn set(&mut self, name: &str, value: Option<&'a RawValue>) {
+        match name {
+            "reasoning_content" => self.reasoning_content = value,
+            "reasoning" => self.reasoning = value,
+            "reasoning_details" => self.reasoning_details = value,
+            "thinking_blocks" => self.thinking_blocks = value,
+            "extra_content" => self.extra_content = value,
+            "provider_specific_fields" => self.provider_specific_fields = value,
+            _ => {}
+        }
     }
 
     /// Returns the conditions under which the fields may be sent again.
@@ -125,7 +125,12 @@ pub(super) fn bound_of_list(list: &RawValue) -> Bound {
     elements(list).iter().map(Element::bound).fold(Bound::NONE, Bound::or)
 }
 
+/// Returns the elements of a list that are objects.
 fn elements(list: &RawValue) -> Vec<Element<'_>> {
+    // Nearly all lists have nothing but objects. Such a list is read in one pass.
+    if let Ok(elements) = serde_json::from_str(list.get()) {
+        return elements;
+    }
     let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
     elements.into_iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect()
 }
