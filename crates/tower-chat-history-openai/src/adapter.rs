@@ -4,7 +4,10 @@ use std::{borrow::Cow, error::Error, fmt, ops::Range};
 
 use async_openai::{
     error::{OpenAIError, StreamError},
-    types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
+    types::chat::{
+        ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
+        CreateChatCompletionResponse,
+    },
 };
 use futures_util::StreamExt as _;
 use tower_chat_history::{
@@ -17,7 +20,7 @@ use tower_chat_history::{
     error::StreamStalled,
 };
 
-use crate::{counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
+use crate::{carry::Window, counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
 
 /// The default provider of adapters.
 pub(crate) const PROVIDER: &str = "openai";
@@ -113,7 +116,12 @@ impl<X> OpenAi<X> {
     }
 
     /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`:
-    /// `azure.ai.openai`, `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `openai`.
+    /// `azure.ai.openai`, `groq`, `mistral_ai`, `deepseek`, `gcp.gemini`, `openrouter`. Spans have it. It is also the
+    /// provider of the [origin](tower_chat_history::HistoryOptions::origin) if the options name none.
+    ///
+    /// If the provider is known to refuse tool calls without a field that async-openai's types cannot carry, calls with
+    /// such a history fail with [`CannotCarry`](crate::CannotCarry). By default, the origin's provider is unknown, and
+    /// spans have `openai`.
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -140,6 +148,7 @@ where
         turn.counter = counter::for_model(&draft.request.model);
         turn.request = info(&draft.request, split.head)?;
         turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
+        turn.request.origin.provider = self.provider.map(str::to_owned);
         Ok(Opened::Turn(turn, draft))
     }
 }
@@ -187,6 +196,9 @@ impl Draft for TypedDraft {
     type Request = CreateChatCompletionRequest;
 
     fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<CreateChatCompletionRequest>, BoxError> {
+        let input = self.request.messages.get(self.resent.end);
+        let continues = matches!(input, Some(ChatCompletionRequestMessage::Tool(_)));
+        Window { messages: prompt.window, model: &self.request.model, continues }.check(prompt.provider)?;
         let mut downgraded = 0;
         let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);

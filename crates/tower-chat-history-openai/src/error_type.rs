@@ -6,6 +6,8 @@ use async_openai::error::OpenAIError;
 use tower::timeout::error::Elapsed;
 use tower_chat_history::{HistoryError, SaveError, error, store::MessageError};
 
+use crate::carry::CannotCarry;
+
 /// The name for a response that is not a chat completion.
 const INVALID_RESPONSE: &str = "invalid_response";
 
@@ -16,6 +18,9 @@ pub(crate) fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
     while let Some(error) = next {
         if error.is::<HistoryError>() || error.is::<SaveError>() {
             return error::error_type(error);
+        }
+        if error.is::<CannotCarry>() {
+            return "cannot_carry".into();
         }
         // In adapters, only reading a response fails with this error.
         if error.is::<MessageError>() {

@@ -55,7 +55,7 @@
 //! | count tokens exactly | `tokens::Tiktoken`, `tokens::BpeOpenai` (features) |
 //! | convert messages | [`to_request_messages`], [`from_request_messages`] |
 //! | answer a repeated call from the log | [`to_response`] |
-//! | use DeepSeek, Gemini, OpenRouter or vLLM | `client`, because [async-openai's types lose their reasoning](guide::types) |
+//! | use DeepSeek, Gemini, OpenRouter, LiteLLM or vLLM | `client`, because [async-openai's types lose their reasoning](guide::providers) |
 //!
 //! # Features
 //!
@@ -74,6 +74,7 @@
 //!
 //! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
 //!   summaries.
+//! - [`guide::providers`] lists the providers whose conversations are replayed correctly, by integration.
 //! - [`guide::types`] lists the parts of messages that the types cannot carry.
 //! - [`Engine::drain`](tower_chat_history::Engine::drain) waits for pending saves, summaries and detached streams. Call
 //!   it before the runtime ends.
@@ -81,6 +82,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod adapter;
+mod carry;
 #[cfg(feature = "client")]
 pub mod client;
 mod convert;
@@ -110,6 +112,7 @@ mod readme {}
 pub use self::embeddings::{EmbeddingError, EmbeddingFuture, EmbeddingService, embedder};
 pub use self::{
     adapter::{OpenAi, TypedDraft},
+    carry::CannotCarry,
     convert::{Converted, from_request_messages, from_response_message, to_request_messages},
     deep::RequestTooDeep,
     recorded::to_response,

@@ -109,7 +109,8 @@ pub(crate) fn request_message(message: &Message) -> Converted {
 }
 
 /// Fields that some providers require in later requests, together with the tool calls that they came with.
-const REASONING: [&str; 3] = ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\""];
+const REASONING: [&str; 4] =
+    ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\"", "\"thinking_blocks\""];
 
 /// Warns once per process that tool calls are sent without the provider's reasoning, which some providers refuse.
 pub(crate) fn warn_of_lost_reasoning(message: &Message) {
@@ -117,7 +118,7 @@ pub(crate) fn warn_of_lost_reasoning(message: &Message) {
     if loses_reasoning(message) && !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             "tool calls are sent without the reasoning or signature that came with them, because async-openai's types \
-             cannot carry it; DeepSeek and Gemini refuse such requests: use the client integration (feature `client`)"
+             cannot carry it; some providers refuse such requests: use the client integration (feature `client`)"
         );
     }
 }

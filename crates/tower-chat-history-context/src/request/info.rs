@@ -1,6 +1,6 @@
 //! The parts of a request other than its new messages.
 
-use tower_chat_history_core::{Digest, Message};
+use tower_chat_history_core::{ChatCompletions, Dialect as _, Digest, Message, Origin};
 
 /// The parts of a request, other than its new messages, that count for the [budget](crate::budget) or that spans
 /// report. Adapters set the fields. By default, all of them are unknown or empty.
@@ -10,8 +10,11 @@ pub struct RequestInfo {
     /// The name of the model.
     pub model: Option<String>,
     /// The provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`, such as
-    /// `openai`.
+    /// `openai`. It is used in spans only.
     pub provider: Option<&'static str>,
+    /// The provider that is called, as far as the caller has told the adapter. It decides which
+    /// [reasoning](tower_chat_history_core::Origin) is sent. An adapter's own guess does not belong here.
+    pub origin: Origin,
     /// The head: the leading system and developer messages, and the few-shot messages after them.
     pub head: Vec<Message>,
     /// The JSON of the request's tools.
@@ -36,6 +39,7 @@ impl RequestInfo {
         Self {
             model: None,
             provider: None,
+            origin: Origin::UNKNOWN,
             head: Vec::new(),
             tools: None,
             response_format: None,
@@ -47,10 +51,10 @@ impl RequestInfo {
     }
 
     /// Returns the digest of the head, the tools and the response format: the parts of a request that providers put
-    /// before its messages.
+    /// before its messages. Providers do not compare `cache_control`, so it does not count.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let part = |json: &Option<String>| Digest::of(json.as_deref().unwrap_or_default().as_bytes());
+        let part = |json: &Option<String>| ChatCompletions.digest(json.as_deref().unwrap_or_default());
         let head = self.head.iter().fold(Digest::default(), |digest, message| digest.then(message.digest()));
         head.then(part(&self.tools)).then(part(&self.response_format))
     }
@@ -61,6 +65,7 @@ impl std::fmt::Debug for RequestInfo {
         f.debug_struct("RequestInfo")
             .field("model", &self.model)
             .field("provider", &self.provider)
+            .field("origin", &self.origin)
             .field("head", &self.head.len())
             .field("tools", &self.tools.as_deref().map(str::len))
             .field("response_format", &self.response_format.as_deref().map(str::len))

@@ -50,8 +50,11 @@ impl OpenAiHttp {
     }
 
     /// Sets the provider that serves the model, as a value of OpenTelemetry's attribute `gen_ai.provider.name`:
-    /// `groq`, `mistral_ai`, `deepseek`, `x_ai`. It is used in spans only. The default is `azure.ai.openai` for
-    /// Azure's addresses and `openai` for all others.
+    /// `groq`, `mistral_ai`, `deepseek`, `gcp.gemini`, `openrouter`. Spans have it. It is also the provider of the
+    /// [origin](tower_chat_history::HistoryOptions::origin) if the options name none.
+    ///
+    /// By default, the origin's provider is unknown, and spans have `azure.ai.openai` for Azure's addresses and
+    /// `openai` for all others.
     #[must_use]
     pub const fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -90,6 +93,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         turn.request = info;
         turn.request.head = messages.head;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| request::provider(first.url())));
+        turn.request.origin.provider = self.provider.map(str::to_owned);
         Ok(Opened::Turn(turn, HttpDraft { factory, first, body }))
     }
 }

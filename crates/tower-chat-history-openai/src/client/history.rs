@@ -54,7 +54,7 @@ impl OpenAiHistory {
         self
     }
 
-    /// Sets the name of the model's provider in spans. The default depends on the address. See
+    /// Sets the name of the model's provider, for spans and for the origin of its reasoning. See
     /// [`OpenAiHttp::provider`].
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {

@@ -9,6 +9,8 @@
 mod client;
 #[cfg(feature = "recall")]
 mod embeddings;
+#[cfg(feature = "client")]
+mod providers;
 #[cfg(feature = "recall")]
 mod recall;
 #[cfg(feature = "client")]

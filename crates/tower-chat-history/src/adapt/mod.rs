@@ -91,7 +91,8 @@ pub trait Draft {
     ///
     /// Returns any error. The call then fails with this error before the model is called. If the request's types
     /// cannot represent a message completely, do not return an error: insert the parts that they can represent, and
-    /// count the message in [`Completed::downgraded`].
+    /// count the message in [`Completed::downgraded`]. The exception is a part without which
+    /// [`Prompt::provider`] refuses the request.
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
 }
 
@@ -105,19 +106,29 @@ pub struct Prompt<'a> {
     /// The value, in tokens, to which the request's own reply limit must be lowered. Otherwise prompt and reply would
     /// not fit the context window together. `None` leaves the request's limit unchanged.
     pub reply_limit: Option<u32>,
+    /// The provider that is [called](crate::HistoryOptions::origin), or, if it is not known, the one that made the newest
+    /// reply of which the provider is recorded.
+    pub provider: Option<&'a str>,
 }
 
 impl<'a> Prompt<'a> {
-    /// Returns a prompt with this window and without a reply limit.
+    /// Returns a prompt with this window, without a reply limit, for an unknown provider.
     #[must_use]
     pub const fn new(window: &'a [Message]) -> Self {
-        Self { window, reply_limit: None }
+        Self { window, reply_limit: None, provider: None }
+    }
+
+    /// Returns this prompt for a provider with this name.
+    #[must_use]
+    pub const fn for_provider(mut self, name: &'a str) -> Self {
+        self.provider = Some(name);
+        self
     }
 
     /// Returns the prompt that a turn sends.
     #[must_use]
     pub fn of(turn: &'a Turn) -> Self {
-        Self { window: turn.window(), reply_limit: turn.reply_limit() }
+        Self { window: turn.window(), reply_limit: turn.reply_limit(), provider: turn.provider() }
     }
 }
 

@@ -28,7 +28,9 @@
 //!   for values nested deeper than 16 levels, the last value applies.
 //! - The elements of a list are appended to the earlier list. If an element has an `index`, it is joined to the
 //!   earlier element with the same index, type and id; a type or id that one of them lacks is not compared. In
-//!   content, a part of type `text` or `thinking` is joined to the previous part if both have the same type.
+//!   content, a part of type `text` or `thinking` is joined to the previous part if both have the same type. In
+//!   `thinking_blocks`, a block of thinking without text or without a signature is joined to the previous block if
+//!   that one has no signature yet.
 //! - A piece of a tool call belongs to the call with the same index, and with the same id if both have one. A piece
 //!   without an index belongs to the last call. If both the piece and that call have a name, the piece begins another
 //!   call in three cases: the names differ; the call received its name in the same chunk; or the piece has arguments,

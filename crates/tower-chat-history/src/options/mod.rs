@@ -86,8 +86,9 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets the provider that is called. Sealed reasoning of another provider is left out of prompts. Where it names no
-    /// provider and no model, those of the request are used. The default is [`Origin::UNKNOWN`].
+    /// Sets the provider that is called. Sealed reasoning of another provider is left out of prompts. For each value
+    /// that is not set here, that of the [request](crate::engine::RequestInfo::origin) is used: the adapter's provider
+    /// if the caller has set one, and the request's model. The default is [`Origin::UNKNOWN`].
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;

@@ -74,6 +74,16 @@ impl Bound {
         self.to_prefix || self.to_origin
     }
 
+    /// Returns the conditions of both.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            to_prefix: self.to_prefix || other.to_prefix,
+            to_origin: self.to_origin || other.to_origin,
+            to_next: self.to_next || other.to_next,
+        }
+    }
+
     /// Makes this bound to the next element of the reply, too.
     #[must_use]
     pub const fn and_next(mut self) -> Self {
@@ -125,4 +135,6 @@ pub(crate) struct ChatFields {
     pub(crate) content: Option<Range<usize>>,
     pub(crate) has_unknown_fields: bool,
     pub(crate) has_refusal_audio_or_function_call: bool,
+    /// True for a reply with reasoning or signatures.
+    pub(crate) has_reasoning: bool,
 }

@@ -12,6 +12,7 @@ use async_openai::{
     middleware::HttpRequestFactory,
     types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequest},
 };
+use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use reqwest::{Method, Request, Response};
 use serde_json::{Value, json};
@@ -83,6 +84,18 @@ recorded! {
     calls_without_index_and_id: only in answer [], Typed::Refused;
     choice_numbered_1: only in answer [], Typed::Without(&[]);
     role_of_a_user: only in answer [], Typed::Without(&[]);
+    deepseek_tool_with_reasoning: only in answer [], Typed::Without(&["/reasoning_content"]);
+    deepseek_tool_with_empty_reasoning: only in answer [], Typed::Without(&["/reasoning_content"]);
+    openrouter_signed_fragments: only in answer [], Typed::Without(&["/reasoning", "/reasoning_details"]);
+    openrouter_gemini_signature: only in answer [], Typed::Without(&["/reasoning", "/reasoning_details"]);
+    // LiteLLM up to June 2026, and since then.
+    litellm_thinking_in_pieces: only in answer [],
+        Typed::Without(&["/reasoning_content", "/thinking_blocks", "/provider_specific_fields"]);
+    litellm_whole_thinking: only in answer [],
+        Typed::Without(&["/reasoning_content", "/thinking_blocks", "/provider_specific_fields"]);
+    litellm_gemini_signature: only in answer [], Typed::Without(&["/tool_calls/0/provider_specific_fields"]);
+    gemini_calls_in_one_chunk: only in answer [], Typed::StreamRefused(&["/tool_calls/0/extra_content"]);
+    gemini_signed_text: only in answer [], Typed::Without(&["/extra_content"]);
 }
 
 impl Recorded {
@@ -153,11 +166,28 @@ fn response(kind: &'static str, body: &'static str) -> Response {
     http::Response::builder().header("content-type", kind).body(body).unwrap().into()
 }
 
+/// Returns a response whose body arrives byte by byte.
+fn response_in_bytes(kind: &'static str, body: &'static str) -> Response {
+    let bytes = body.as_bytes().iter().map(|byte| Ok::<_, OpenAIError>(Bytes::from_static(std::slice::from_ref(byte))));
+    let body = reqwest::Body::wrap_stream(futures_util::stream::iter(bytes));
+    http::Response::builder().header("content-type", kind).body(body).unwrap().into()
+}
+
 async fn stored_by_the_client(kind: &'static str, body: &'static str) -> Stored {
+    stored_by_the_client_from(body, move || response(kind, body)).await
+}
+
+async fn stored_by_the_client_from(
+    body: &str,
+    respond: impl Fn() -> Response + Clone + Send + Sync + 'static,
+) -> Stored {
     let turn = Turn::new();
-    let transport = service_fn(move |factory: HttpRequestFactory| async move {
-        factory.build().await?;
-        Ok::<_, OpenAIError>(response(kind, body))
+    let transport = service_fn(move |factory: HttpRequestFactory| {
+        let respond = respond.clone();
+        async move {
+            factory.build().await?;
+            Ok::<_, OpenAIError>(respond())
+        }
     });
     let factory = HttpRequestFactory::new(|| async {
         let mut request = Request::new(Method::POST, "http://llm.test/v1/chat/completions".parse().unwrap());
@@ -256,6 +286,21 @@ async fn a_stream_is_stored_as_the_same_message_as_the_whole_response() {
         let client = stored_by_the_client("text/event-stream", recorded.stream).await;
         compare("the client's stream", client, recorded.streamed());
         compare("a stream of values", stored_by_streaming_values(recorded).await, recorded.streamed());
+    }
+    differences.assert_none();
+}
+
+#[tokio::test]
+async fn a_body_that_arrives_byte_by_byte_is_stored_as_the_same_message() {
+    let mut differences = Differences::default();
+    for recorded in RECORDED {
+        let mut compare = |path, stored, expected| differences.compare(recorded, path, &stored, &Ok(expected));
+        let (kind, body) = ("text/event-stream", recorded.stream);
+        let stream = stored_by_the_client_from(body, move || response_in_bytes(kind, body)).await;
+        compare("the client's stream", stream, recorded.streamed());
+        let (kind, body) = ("application/json", recorded.answer);
+        let whole = stored_by_the_client_from(body, move || response_in_bytes(kind, body)).await;
+        compare("the client's whole response", whole, recorded.message());
     }
     differences.assert_none();
 }

@@ -64,8 +64,10 @@ use crate::{
 /// # Messages that a `Value` cannot represent
 ///
 /// `serde_json` cannot read some stored messages as a `Value`, for example one with a lone surrogate or a number out
-/// of range. Such a message is sent with only its text and tool calls, and is counted as downgraded. In all
-/// messages that are sent, `serde_json` determines the order of keys and the format of numbers.
+/// of range. Of such a message, the fields that can be read are sent. If text, tool calls or `reasoning_content`
+/// cannot, they are sent with U+FFFD in place of the surrogates. All other fields are left out, and the message is
+/// counted as downgraded. In all messages that are sent, `serde_json` determines the order of keys and the format of
+/// numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Json<X = Envelope> {
     extract: X,
@@ -112,8 +114,8 @@ impl<X> Json<X> {
     }
 
     /// Sets the provider of the model, by its OpenTelemetry name (`gen_ai.provider.name`): `openai`,
-    /// `azure.ai.openai`, `anthropic`, `groq`, `mistral_ai`, `deepseek`, `x_ai`. It appears in spans and has no
-    /// other effect. The default is none.
+    /// `azure.ai.openai`, `anthropic`, `groq`, `mistral_ai`, `deepseek`, `x_ai`. It appears in spans, and it is the
+    /// provider of the [origin](crate::HistoryOptions::origin) if the options name none. The default is none.
     #[must_use]
     pub fn provider(mut self, name: &'static str) -> Self {
         self.provider = Some(name);
@@ -174,6 +176,7 @@ where
         turn.choices = choices.map_or(1, |choices| usize::try_from(choices).unwrap_or(usize::MAX));
         turn.request = info(&request, split.head);
         turn.request.provider = self.provider;
+        turn.request.origin.provider = self.provider.map(str::to_owned);
         Ok(Opened::Turn(turn, JsonDraft { request, resent }))
     }
 }
@@ -223,7 +226,7 @@ impl Draft for JsonDraft {
         let window = prompt.window.iter().map(|message| {
             let verbatim = serde_json::from_str(message.json());
             downgraded += usize::from(verbatim.is_err());
-            verbatim.unwrap_or_else(|_| value::from_parsed_fields(message))
+            verbatim.unwrap_or_else(|_| value::from_readable_fields(message))
         });
         let Some(Value::Array(messages)) = self.request.get_mut("messages") else {
             return Err(JsonRequestError::NoMessages.into());

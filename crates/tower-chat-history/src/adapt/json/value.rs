@@ -1,25 +1,52 @@
 //! Messages that `serde_json` cannot read as a `Value`.
 
-use serde_json::{Map, Value, json};
-use tower_chat_history_core::{Message, ToolCall};
+use serde_json::{Map, Value, json, value::RawValue};
+use tower_chat_history_core::{Message, Part, ToolCall};
 
-/// Makes a message from the fields that [`Message`] has parsed: role, text, name, tool calls and tool call id. All
+/// Makes a message from the fields that can be read, each by itself, and from those that [`Message`] has parsed. All
 /// other fields are lost.
-pub(super) fn from_parsed_fields(message: &Message) -> Value {
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    set("role", message.role().as_str().into());
-    set("content", message.text().into());
-    if let Some(name) = message.name() {
-        set("name", name.into());
+pub(super) fn from_readable_fields(message: &Message) -> Value {
+    let fields = message.fields().unwrap_or_default();
+    let readable = |(name, json): (String, &RawValue)| {
+        let value = serde_json::from_str(json.get()).ok().or_else(|| parsed(message, &name, json))?;
+        Some((name, value))
+    };
+    Value::Object(fields.into_iter().filter_map(readable).collect::<Map<_, _>>())
+}
+
+/// Returns the value of a field that cannot be read, from those that the message has parsed.
+fn parsed(message: &Message, name: &str, json: &RawValue) -> Option<Value> {
+    match name {
+        "role" => Some(message.role().as_str().into()),
+        "content" => Some(message.text().into()),
+        "name" => message.name().map(Value::from),
+        "tool_call_id" => message.tool_call_id().map(Value::from),
+        "tool_calls" => Some(calls(message, json)),
+        "reasoning_content" => reasoning(message),
+        _ => None,
     }
-    if let Some(id) = message.tool_call_id() {
-        set("tool_call_id", id.into());
+}
+
+/// Returns the calls. Those that can be read stay as they are.
+fn calls(message: &Message, json: &RawValue) -> Value {
+    let (entries, calls) =
+        (serde_json::from_str::<Vec<&RawValue>>(json.get()).unwrap_or_default(), message.tool_calls());
+    if entries.len() != calls.len() {
+        return calls.iter().map(call).collect();
     }
-    if !message.tool_calls().is_empty() {
-        set("tool_calls", message.tool_calls().iter().map(call).collect());
-    }
-    Value::Object(fields)
+    let readable =
+        |(entry, parsed): (&&RawValue, &ToolCall)| serde_json::from_str(entry.get()).unwrap_or_else(|_| call(parsed));
+    entries.iter().zip(calls).map(readable).collect()
+}
+
+fn reasoning(message: &Message) -> Option<Value> {
+    let mut reasoning = None;
+    message.parts(&mut |part| {
+        if let Part::Reasoning(text) = part {
+            reasoning.get_or_insert_with(|| Value::from(text));
+        }
+    });
+    reasoning
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -40,11 +67,29 @@ mod tests {
         assert!(serde_json::from_str::<Value>(json).is_err());
         let message = Message::from_json(json).unwrap();
         assert_eq!(
-            from_parsed_fields(&message),
+            from_readable_fields(&message),
             json!({"role": "assistant", "content": message.text(), "tool_calls":
                 [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}]})
         );
-        let result = from_parsed_fields(&Message::tool("x", "1"));
+        let result = from_readable_fields(&Message::tool("x", "1"));
         assert_eq!(result, json!({"role": "tool", "content": "1", "tool_call_id": "x"}));
+    }
+
+    #[test]
+    fn an_unreadable_message_keeps_the_fields_that_can_be_read() {
+        let signed = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"},
+            "extra_content": {"google": {"thought_signature": "s"}}});
+        let message = |reasoning: &str| {
+            let other = r#"{"id":"y","function":{"name":"g","arguments":"\ud800"},"x":1}"#;
+            let json = format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{signed},{other}],"x":1e999,"reasoning_content":{reasoning}}}"#
+            );
+            from_readable_fields(&Message::from_json(json).unwrap())
+        };
+        let other =
+            json!({"id": "y", "type": "function", "function": {"name": "g", "arguments": "\u{fffd}\u{fffd}\u{fffd}"}});
+        let expected = |reasoning: &str| json!({"role": "assistant", "content": null, "tool_calls": [signed, other], "reasoning_content": reasoning});
+        assert_eq!(message("\"\""), expected(""));
+        assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}\u{fffd}\u{fffd}"));
     }
 }

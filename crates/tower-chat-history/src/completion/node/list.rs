@@ -1,6 +1,6 @@
 //! The elements of an array that is joined from pieces.
 
-use super::Node;
+use super::{Fields, Node};
 use crate::completion::{
     TooLarge,
     members::{MAX_PARTS, Members, elements, number},
@@ -85,12 +85,15 @@ impl List {
             return self.add(Some(key), json);
         }
         let last_has_key = self.keys.last().is_some_and(|(_, at)| at + 1 == self.elements.len());
-        if matches!(name, "content" | "thinking")
-            && !last_has_key
-            && let Some(last) = self.elements.last_mut()
-            && continues(last, json)?
-        {
-            return last.join("", json, depth);
+        if let Some(last) = self.elements.last_mut().filter(|_| !last_has_key) {
+            let is_next_piece = match name {
+                "content" | "thinking" => continues(last, json)?,
+                "thinking_blocks" => continues_block(last, json)?,
+                _ => false,
+            };
+            if is_next_piece {
+                return last.join("", json, depth);
+            }
         }
         self.add(None, json)
     }
@@ -119,4 +122,16 @@ fn continues(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
     last.expand()?;
     let Node::Object(before) = last else { return Ok(false) };
     Ok(before.text("type") == kind && before.names().all(|name| name == "type" || name == kind))
+}
+
+/// Returns `true` if a block of thinking is the next piece of the previous block, which is not signed yet: more text,
+/// or the signature. A block with both is whole. LiteLLM streams blocks in either form, without an index.
+fn continues_block(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
+    let mut piece = Node::new(piece);
+    last.expand()?;
+    piece.expand()?;
+    let (Node::Object(before), Node::Object(piece)) = (last, piece) else { return Ok(false) };
+    let is_thinking = |block: &Fields| block.text("type") == "thinking";
+    let is_whole = !piece.text("thinking").is_empty() && !piece.text("signature").is_empty();
+    Ok(is_thinking(before) && is_thinking(&piece) && before.text("signature").is_empty() && !is_whole)
 }

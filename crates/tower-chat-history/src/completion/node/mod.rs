@@ -210,6 +210,28 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_a_thinking_block_are_joined_until_it_is_signed() {
+        let pieces = |blocks: &[&str]| {
+            let piece = |block: &&str| format!(r#"{{"thinking_blocks":[{block}]}}"#);
+            let pieces: Vec<String> = blocks.iter().map(piece).collect();
+            let joined = joined(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
+            joined.strip_prefix(r#"{"thinking_blocks":["#).unwrap().strip_suffix("]}").unwrap().to_owned()
+        };
+        let block = |text: &str, signature: &str| {
+            format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#)
+        };
+        let redacted = r#"{"type":"redacted_thinking","data":"x"}"#;
+        let (a, b, signed) = (block("a", ""), block("b", ""), block("", "s"));
+        assert_eq!(pieces(&[&a, &b, &signed]), block("ab", "s"));
+        assert_eq!(pieces(&[&a, r#"{"type":"thinking","signature":"s"}"#]), block("a", "s"), "without a text");
+        assert_eq!(pieces(&[&a, &signed, &b]), [block("a", "s"), b.clone()].join(","), "a signed block is complete");
+        let whole = block("b", "t");
+        assert_eq!(pieces(&[&a, &whole]), [&*a, &whole].join(","), "a block with text and signature is whole");
+        assert_eq!(pieces(&[&signed, &signed]), [&*signed, &signed].join(","), "blocks without text");
+        assert_eq!(pieces(&[&a, redacted, &b]), [&*a, redacted, &b].join(","));
+    }
+
+    #[test]
     fn deep_values_are_joined_without_endless_recursion() {
         let deep = format!("{{\"a\":{}1{}}}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         assert!(joined(&[&deep, &deep]).len() >= deep.len());

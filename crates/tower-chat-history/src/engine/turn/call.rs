@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     plan::Conditions,
     tokens::{ByteEstimate, TokenCounter as _},
 };
-use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Origin};
+use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Origin, Window};
 use tracing::Span;
 
 use super::super::{Engine, count::Counting};
@@ -61,9 +61,11 @@ impl Call {
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
         let calibration =
             counting.name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
-        let mut origin = engine.options().origin.clone();
-        origin.provider = origin.provider.or_else(|| request.provider.map(str::to_owned));
-        origin.model = origin.model.or_else(|| request.model.clone());
+        let (mut origin, of_request) = (options.origin.clone(), &request.origin);
+        origin.provider = origin.provider.or_else(|| of_request.provider.clone());
+        origin.route = origin.route.or_else(|| of_request.route.clone());
+        origin.account = origin.account.or_else(|| of_request.account.clone());
+        origin.model = origin.model.or_else(|| of_request.model.clone()).or_else(|| request.model.clone());
         Ok(Self {
             conversation,
             exchange,
@@ -80,6 +82,16 @@ impl Call {
             span,
             engine,
         })
+    }
+
+    /// Returns the provider that is called, or, if it is not known, the one that made the newest reply of which the
+    /// provider is recorded.
+    pub(super) fn provider(&self, window: Option<&Window>) -> Option<String> {
+        let recorded = || {
+            let mut newest = window?.exchanges.iter().rev();
+            newest.find_map(|recorded| recorded.exchange.provenance.as_ref()?.origin.provider.clone())
+        };
+        self.origin.provider.clone().or_else(recorded)
     }
 
     /// Returns `true` if a span, a report handle, a hook or metrics observe the turn.

@@ -110,6 +110,13 @@ impl Turn {
         self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
     }
 
+    /// Returns the provider that is [called](crate::HistoryOptions::origin), or, if it is not known, the one that made
+    /// the newest reply of which the provider is recorded.
+    #[must_use]
+    pub fn provider(&self) -> Option<&str> {
+        self.0.planned.history.provider.as_deref()
+    }
+
     /// Returns the number of choices that the request specifies.
     #[must_use]
     pub fn choices(&self) -> usize {

@@ -53,6 +53,8 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) mismatch: Option<TranscriptError>,
     /// The changes of the conversation's compaction since its previous turn in this engine.
     pub(in crate::engine) since_last: Option<SinceLast>,
+    /// The provider that is called, or that made the newest reply.
+    pub(super) provider: Option<String>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
     /// The start of the window by the stored compaction.
@@ -136,6 +138,7 @@ impl Call {
             turns: history.turns(),
             mismatch: loaded.mismatch,
             since_last: None,
+            provider: self.provider(window),
             next: history.next(),
             window_start: Seq::FIRST,
             window_moved: false,

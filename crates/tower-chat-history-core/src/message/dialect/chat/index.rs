@@ -8,24 +8,27 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::reasoning::{ReasoningFields, bound_of_calls};
 use crate::{
     lossy::{self, Lossy},
     message::MessageError,
-    message::dialect::{CallId, Closes, Index, Space, ToolCall, index::ChatFields},
+    message::dialect::{Bound, CallId, Closes, Index, Space, ToolCall, index::ChatFields},
     role::Role,
 };
 
 /// The indexed fields. If a field occurs twice, the last one counts.
 #[derive(Default)]
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     role: Option<Lossy<'a>>,
     name: Option<&'a RawValue>,
     content: Option<&'a RawValue>,
     refusal: Option<&'a RawValue>,
     audio: Option<&'a RawValue>,
     tool_call_id: Option<&'a RawValue>,
-    tool_calls: Option<&'a RawValue>,
+    pub(super) tool_calls: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
+    /// Boxed, because few messages have any.
+    pub(super) reasoning: Option<Box<ReasoningFields<'a>>>,
     unknown: bool,
     /// `true` if the object has a `type`, as items of OpenAI's Responses API do, or `parts`, as Gemini's contents do.
     item: bool,
@@ -61,7 +64,12 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 key => {
                     fields.item |= matches!(key, "type" | "parts");
                     fields.unknown = true;
-                    map.next_value::<IgnoredAny>()?;
+                    if ReasoningFields::NAMES.contains(&key) {
+                        let value = map.next_value()?;
+                        fields.reasoning.get_or_insert_default().set(key, value);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
                 }
             }
         }
@@ -107,17 +115,27 @@ pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
         [fields.refusal, fields.audio, fields.function_call].into_iter().any(has_content);
     let has_any_content = has_refusal_audio_or_function_call || has_content(fields.content);
     let says_nothing = role == Role::Assistant && !has_any_content && opens.is_empty();
+    let unknown_calls = calls_json.filter(|calls| has_unknown_call_fields(calls));
+    let (bound, has_reasoning) = if role == Role::Assistant {
+        let of_calls = unknown_calls.map(bound_of_calls).unwrap_or_default();
+        let bound = fields.reasoning.as_ref().map(|reasoning| reasoning.bound()).unwrap_or_default();
+        (bound.or(of_calls), fields.reasoning.is_some() || of_calls.can_be_removed())
+    } else {
+        (Bound::NONE, false)
+    };
     let answers = fields.tool_call_id.filter(|id| role == Role::Tool && is_string(id));
     Ok(Index {
         closes: closes(&role, says_nothing),
         says_nothing,
+        bound,
         is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
         answers: answers.map(call_id).into_iter().collect(),
         chat: ChatFields {
             name: fields.name.map(string),
             content: fields.content.map(|content| range_in(json, content.get())),
-            has_unknown_fields: fields.unknown || calls_json.is_some_and(has_unknown_call_fields),
+            has_unknown_fields: fields.unknown || unknown_calls.is_some(),
             has_refusal_audio_or_function_call,
+            has_reasoning,
         },
         opens,
         ..Index::new(role)
@@ -184,7 +202,7 @@ fn call_id(json: &RawValue) -> CallId {
     CallId::new(Space::DEFAULT, &*decoded(json))
 }
 
-fn is_string(json: &RawValue) -> bool {
+pub(super) fn is_string(json: &RawValue) -> bool {
     json.get().starts_with('"')
 }
 
@@ -213,7 +231,7 @@ fn has_unknown_call_fields(calls: &RawValue) -> bool {
 }
 
 /// Returns a string's text, or the JSON of any other value.
-fn decoded(json: &RawValue) -> Cow<'_, str> {
+pub(super) fn decoded(json: &RawValue) -> Cow<'_, str> {
     lossy::text(json.get()).unwrap_or(Cow::Borrowed(json.get()))
 }
 

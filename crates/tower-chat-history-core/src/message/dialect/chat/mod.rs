@@ -1,9 +1,15 @@
 //! Chat completions, the format of OpenAI's first chat API, which most providers offer.
 
+mod cache_control;
 mod content;
 mod foreign;
 mod index;
+mod origin;
 mod parts;
+mod reasoning;
+#[cfg(test)]
+mod reasoning_tests;
+mod unbound;
 
 use serde_json::Value;
 
@@ -11,7 +17,9 @@ pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_ind
 pub use self::{content::Content, foreign::ForeignShape};
 use super::{CallId, Dialect, Index, Part};
 use crate::{
+    digest::Digest,
     message::{Message, MessageError},
+    provenance::Origin,
     role::Role,
 };
 
@@ -20,6 +28,18 @@ use crate::{
 const ABANDONED: &str = "[no result: this call was abandoned]";
 
 /// The chat-completions format: messages with a `role`, whose calls and results have ids in one space.
+///
+/// Some providers sign or encrypt reasoning and require it in later requests. A reply with such fields is
+/// [bound](Index::bound), as of November 2026:
+///
+/// | field | provider | bound to |
+/// |---|---|---|
+/// | `extra_content` of a call or a message, with a `thought_signature` | Google | its origin |
+/// | `reasoning_details` with a signature or encrypted data | OpenRouter | its origin; Anthropic's also to its prompt |
+/// | `thinking_blocks` with a signature or encrypted data | LiteLLM | its prompt and its origin |
+/// | `provider_specific_fields` with a signature, or with a copy of the blocks | LiteLLM | as what it contains |
+///
+/// `reasoning_content` is bound to nothing: DeepSeek and Moonshot require it, and it is never left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChatCompletions;
 
@@ -57,6 +77,23 @@ impl Dialect for ChatCompletions {
     /// Returns the message with only the valid entries of `tool_calls`, and without the field if no call is left.
     fn sendable(&self, message: &Message) -> String {
         message.with_sound_calls().unwrap_or_else(|_| message.clone()).json().to_owned()
+    }
+
+    /// Returns the message without signed and encrypted reasoning. Reasoning without a signature stays, except the
+    /// text that repeats the signed one.
+    fn unbound(&self, message: &Message) -> Option<String> {
+        unbound::unbound(message)
+    }
+
+    /// Returns the digest of the JSON without `cache_control`, because providers do not compare it.
+    fn digest(&self, json: &str) -> Digest {
+        Digest::of(cache_control::without(json).as_bytes())
+    }
+
+    /// Returns `true` if provider, route and account are the same, as far as they are known. If both models have a
+    /// vendor in their name, such as `anthropic/`, the vendors must be the same, too.
+    fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
+        origin::reads(made_by, reader)
     }
 }
 

@@ -5,18 +5,21 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Content;
+use super::{Content, index::Fields, reasoning::signatures_of_calls};
 use crate::{
     lossy::Lossy,
     message::Message,
     message::dialect::{CallId, Media, Part},
 };
 
-/// Visits the name, the content, the rare fields of a reply, and the calls.
+/// Visits the name, the reasoning, the content, the rare fields of a reply, the calls, and their signatures.
 pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
     if let Some(name) = message.name() {
         visit(Part::Name(name));
     }
+    let has_reasoning = message.index().chat.has_reasoning;
+    let fields = has_reasoning.then(|| serde_json::from_str::<Fields<'m>>(message.json()).ok()).flatten();
+    fields.iter().filter_map(|fields| fields.reasoning.as_ref()).for_each(|reasoning| reasoning.visit(visit));
     let answers = message.answers().first();
     match message.content() {
         Content::None => {}
@@ -28,6 +31,9 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
         visit_rare_fields(message, visit);
     }
     message.tool_calls().iter().for_each(|call| visit(Part::Call(call)));
+    let calls = fields.and_then(|fields| fields.tool_calls);
+    let signatures = calls.into_iter().flat_map(signatures_of_calls);
+    signatures.for_each(|signature| visit(Part::Sealed(signature.len())));
 }
 
 fn said<'m>(text: Cow<'m, str>, answers: Option<&'m CallId>) -> Part<'m> {

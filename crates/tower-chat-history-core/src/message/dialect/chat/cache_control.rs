@@ -1,0 +1,190 @@
+//! JSON without `cache_control`, by which callers mark the end of a cached prefix. They move the mark with each call.
+
+use std::borrow::Cow;
+
+/// The name, as a JSON string.
+const NAME: &str = "\"cache_control\"";
+
+/// The number of levels at which the field occurs: in a message, a content part, a call, a tool and a function. Deeper
+/// fields of this name are data, such as the parameters of a tool.
+const MAX_LEVEL: usize = 4;
+
+/// Returns the JSON without the members named `cache_control`. `json` must be valid JSON.
+pub(super) fn without(json: &str) -> Cow<'_, str> {
+    if !json.contains(NAME) {
+        return Cow::Borrowed(json);
+    }
+    let (mut kept, mut level, mut at) = (String::with_capacity(json.len()), 0usize, 0);
+    while let Some(byte) = json.as_bytes().get(at) {
+        let next = match byte {
+            b'"' => {
+                let end = string_end(json, at);
+                let value = member_value(json, end);
+                if let (true, NAME, Some(value)) = (level <= MAX_LEVEL, &json[at..end], value) {
+                    at = after_member(json, value_end(json, value), &mut kept);
+                    continue;
+                }
+                end
+            }
+            b'{' | b'[' => {
+                level += 1;
+                at + 1
+            }
+            b'}' | b']' => {
+                level = level.saturating_sub(1);
+                at + 1
+            }
+            _ => skip_plain(json, at),
+        };
+        kept.push_str(&json[at..next]);
+        at = next;
+    }
+    Cow::Owned(kept)
+}
+
+/// Returns the index of the next byte that is a quote, a brace or a bracket.
+fn skip_plain(json: &str, from: usize) -> usize {
+    let is_other = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
+    json.as_bytes()[from..].iter().position(is_other).map_or(json.len(), |len| from + len)
+}
+
+/// Returns the index after the string that starts at `from`.
+fn string_end(json: &str, from: usize) -> usize {
+    let mut escaped = false;
+    for (len, byte) in json.as_bytes()[from + 1..].iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return from + len + 2,
+            _ => {}
+        }
+    }
+    json.len()
+}
+
+/// Returns the index of the value if the string that ends at `end` is the name of a member.
+fn member_value(json: &str, end: usize) -> Option<usize> {
+    let colon = skip_space(json, end);
+    (json.as_bytes().get(colon) == Some(&b':')).then(|| skip_space(json, colon + 1))
+}
+
+fn skip_space(json: &str, from: usize) -> usize {
+    json.len() - json[from..].trim_start().len()
+}
+
+/// Returns the index after the value that starts at `from`.
+fn value_end(json: &str, from: usize) -> usize {
+    let (mut level, mut at) = (0usize, from);
+    while let Some(byte) = json.as_bytes().get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(json, at);
+                if level == 0 {
+                    return at;
+                }
+                continue;
+            }
+            b'{' | b'[' => level += 1,
+            b'}' | b']' if level <= 1 => return at + level,
+            b'}' | b']' => level -= 1,
+            b',' if level == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    json.len()
+}
+
+/// Returns the index of the text after a member that ends at `end` and is left out, without one of the commas around
+/// it.
+fn after_member(json: &str, end: usize, kept: &mut String) -> usize {
+    let next = skip_space(json, end);
+    if json.as_bytes().get(next) == Some(&b',') {
+        return skip_space(json, next + 1);
+    }
+    if let Some(before) = kept.trim_end().strip_suffix(',') {
+        kept.truncate(before.len());
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_member_goes_with_its_comma() {
+        for (json, expected) in [
+            (r#"{"cache_control":{"type":"ephemeral"}}"#, "{}"),
+            (r#"{"a":1,"cache_control":{"type":"ephemeral","x":[{}]}}"#, r#"{"a":1}"#),
+            (r#"{ "cache_control" : null , "a":1}"#, r#"{ "a":1}"#),
+            (r#"{"a":1, "cache_control":"}\"," ,"b":2}"#, r#"{"a":1, "b":2}"#),
+            (
+                r#"{"content":[{"text":"t","cache_control":{}},{"cache_control":1,"text":"u"}]}"#,
+                r#"{"content":[{"text":"t"},{"text":"u"}]}"#,
+            ),
+        ] {
+            assert_eq!(without(json), expected);
+        }
+    }
+
+    #[test]
+    fn strings_and_deep_data_stay() {
+        for json in [
+            r#"{"role":"user","content":"a"}"#,
+            r#"{"content":"cache_control"}"#,
+            r#"{"content":"{\"cache_control\":{}}"}"#,
+            r#"["cache_control"]"#,
+            r#"[{"function":{"parameters":{"properties":{"cache_control":{}}}}}]"#,
+        ] {
+            assert_eq!(without(json), json);
+        }
+    }
+
+    #[test]
+    fn deep_values_take_no_recursion_and_no_square_time() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let json = format!(r#"{{"cache_control":{deep},"a":{deep}}}"#);
+        assert_eq!(without(&json).len(), deep.len() + r#"{"a":}"#.len());
+    }
+
+    /// Removes the members from a parsed value.
+    fn remove(value: &mut Value, level: usize) {
+        match value {
+            Value::Object(fields) => {
+                if level < MAX_LEVEL {
+                    fields.remove("cache_control");
+                }
+                fields.values_mut().for_each(|value| remove(value, level + 1));
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(|value| remove(value, level + 1)),
+            _ => {}
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf =
+            prop_oneof![Just(json!("cache_control")), Just(json!("a\"{[,:]}\\")), Just(json!(1.5)), Just(json!(null)),];
+        leaf.prop_recursive(6, 40, 4, |inner| {
+            let name = prop::sample::select(vec!["a", "b", "cache_control"]).prop_map(str::to_owned);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                prop::collection::btree_map(name, inner, 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_rest_is_the_value_without_the_members(value in value(), pretty in any::<bool>()) {
+            let json = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+            let mut expected = value;
+            remove(&mut expected, 0);
+            prop_assert_eq!(serde_json::from_str::<Value>(&without(&json)).unwrap(), expected);
+        }
+    }
+}
