@@ -44,7 +44,11 @@ impl Item {
 
     /// Returns the message as it is sent in such a window: whole, only its rest, or `None` if nothing of it is kept.
     pub(super) fn message_in(&self, window: Seq, rounds: Seq) -> Option<&Message> {
-        if self.is_kept(window, rounds) { Some(&self.message) } else { self.rest.as_ref().filter(|_| self.seq >= window) }
+        if self.is_kept(window, rounds) {
+            Some(&self.message)
+        } else {
+            self.rest.as_ref().filter(|_| self.seq >= window)
+        }
     }
 
     /// Returns the item in such a window: whole, only its rest, or `None` if nothing of it is kept.

@@ -101,7 +101,7 @@ impl Rule<'_> {
         let dialect = exchange.messages.first().and_then(Message::dialect);
         let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
         let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
-        Validity { origin, prefix: origin && is_same && is_whole(group, exchange.reply()) }
+        Validity { origin, prefix: if origin && is_same { as_made(group, exchange.reply()) } else { 0 } }
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
@@ -113,8 +113,8 @@ impl Rule<'_> {
 /// The conditions that hold at a place of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Validity {
-    /// True if reasoning that is bound to its prompt is valid.
-    prefix: bool,
+    /// The number of items, from the first one, in which reasoning that is bound to its prompt is valid.
+    prefix: usize,
     /// True if reasoning that is bound to its origin is valid.
     origin: bool,
 }
@@ -128,10 +128,10 @@ enum Left {
 }
 
 impl Item {
-    /// Leaves out the reasoning of the message unless it is valid.
-    fn left_with(&mut self, valid: Validity) -> Left {
+    /// Leaves out the reasoning of the message, unless what it is bound to is the same: its prompt, and its origin.
+    fn left_with(&mut self, prefix: bool, origin: bool) -> Left {
         let bound = self.message.bound();
-        if (!bound.to_prefix || valid.prefix) && (!bound.to_origin || valid.origin) {
+        if (!bound.to_prefix || prefix) && (!bound.to_origin || origin) {
             return Left::All;
         }
         match self.message.unbound().cloned() {
@@ -154,11 +154,11 @@ fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option
     Some(start)
 }
 
-/// Returns `true` if these items are the whole reply, as the provider made it. Otherwise an element may be missing or
-/// changed before the reasoning of a later one.
-fn is_whole(items: &[Item], reply: &[Message]) -> bool {
-    let equals = |(item, made): (&Item, &Message)| item.message.digest() == made.digest();
-    items.len() == reply.len() && items.iter().zip(reply).all(equals)
+/// Returns the number of items, from the first one, that are sent as the provider made them. Reasoning after the first
+/// difference was made under another prompt.
+fn as_made(items: &[Item], reply: &[Message]) -> usize {
+    let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
+    items.iter().zip(reply).take_while(equals).count()
 }
 
 /// Leaves out the reasoning that is not valid in the group that begins at index `start`, and the elements that must be
@@ -171,7 +171,7 @@ fn leave_out(items: &mut Vec<Item>, start: usize, valid: Validity, kept: impl Fn
         if !kept(item) {
             continue;
         }
-        let left = item.left_with(valid);
+        let left = item.left_with(at - start < valid.prefix, valid.origin);
         let is_unfollowed = item.is_reply && item.message.bound().to_next && !is_followed;
         left_out += usize::from(left != Left::All || is_unfollowed);
         if left == Left::Nothing || is_unfollowed {
@@ -189,7 +189,7 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
     let mut left_out = 0;
     let mut all = std::mem::take(items).into_iter().peekable();
     while let Some(start) = move_group(&mut all, items) {
-        left_out += leave_out(items, start, Validity { prefix: false, origin: true }, |_| true);
+        left_out += leave_out(items, start, Validity { prefix: 0, origin: true }, |_| true);
     }
     left_out
 }
