@@ -91,8 +91,8 @@ impl Rule<'_> {
         reasoning
     }
 
-    /// Returns what is valid in a [group](move_group), if everything before it has this digest. Outside of a reply it is
-    /// nothing, because only the prompt of a reply is known.
+    /// Returns what is valid in a [group](move_group), if everything before it has this digest. Outside of a reply
+    /// nothing is valid, because only the prompt of a reply is known.
     fn validity(&self, group: &[Item], before: Digest) -> Validity {
         let recorded = group.first().filter(|item| item.is_reply).and_then(|item| self.exchange(item.seq));
         let Some(Recorded { seq, exchange, .. }) = recorded else { return Validity::default() };
@@ -144,8 +144,8 @@ impl Item {
     }
 }
 
-/// Moves the next group to the end of `to`: one item, or all items of one reply. Returns the index of its first item, or
-/// `None` if there is no group left.
+/// Moves the next group to the end of `to`: one item, or all items of one reply. Returns the index of its first item.
+/// Returns `None` if there is no group left.
 fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<usize> {
     let first = from.next()?;
     let (start, seq, is_reply) = (to.len(), first.seq, first.is_reply);

@@ -20,8 +20,8 @@ const RESERVE: u32 = 20;
 /// The configuration of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    /// The context window in tokens, if there is a budget.
-    window: Option<u32>,
+    /// The context window in tokens.
+    window: u32,
     watermarks: Watermarks,
     /// The number of results that are not cleared.
     clear: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Setup {
 }
 
 pub(super) fn any_setup() -> impl Strategy<Value = Setup> {
-    let window = prop_oneof![1 => Just(None), 4 => (150..2_500u32).prop_map(Some)];
+    let window = prop_oneof![1 => Just(1_000_000), 4 => 150..2_500u32];
     let watermarks = prop_oneof![
         3 => Just(Watermarks::default()),
         1 => (2..9usize).prop_map(Watermarks::last_messages),
@@ -77,9 +77,7 @@ impl Setup {
     }
 
     pub(super) fn engine(&self, store: Arc<dyn FullStore>, origin: Origin) -> Engine {
-        let budget = self.window.map_or_else(ContextBudget::unlimited, |window| {
-            ContextBudget::tokens(window).reply_reserve(RESERVE).calibrate(false)
-        });
+        let budget = ContextBudget::tokens(self.window).reply_reserve(RESERVE).calibrate(false);
         let mut context = ContextOptions::new().budget(budget).watermarks(self.watermarks);
         if let Some(load) = self.load {
             context = context.load_limit(LoadLimit::new(load, 1 << 20).unwrap());

@@ -316,9 +316,6 @@ impl World {
         script: &Script,
     ) -> Checked<Option<Sent>> {
         let log = self.log().await?;
-        // One replaced cut is stored. If there are more, a turn cannot continue under the one that it began with.
-        let (version, reasoning_from) = self.compaction().await?;
-        self.is_calm &= [self.opened_under, self.opened_under.next()].contains(&version);
         let continues = input.first().is_none_or(|first| !first.answers().is_empty());
         let mut input = TurnInput::new(self.id(), input).options(options);
         input.dialect = &SigningDialect;
@@ -333,6 +330,9 @@ impl World {
             }
             Err(error) => return Err(failed(error)),
         };
+        // One replaced cut is stored. If there are more, a turn cannot continue under the one that it began with.
+        let (version, reasoning_from) = self.compaction().await?;
+        self.is_calm &= [self.opened_under, self.opened_under.next()].contains(&version);
         let context = turn.context().to_vec();
         let mut provider = SigningProvider::new(origin.provider.clone().unwrap_or_default());
         let reply = provider.reply(head, &context, &script.says);
