@@ -46,7 +46,7 @@ pub(super) struct World {
     before: Option<Before>,
     /// True if nothing but calls and compactions happened since the last turn opened.
     is_calm: bool,
-    /// The number of the compaction after that opening.
+    /// The number of the compaction before that opening.
     opened_under: CompactionVersion,
     pub(super) figures: Figures,
 }
@@ -292,11 +292,7 @@ impl World {
             self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
         }
         self.is_calm &= !script.interrupted;
-        self.arrive(sent, true).await?;
-        if is_opening {
-            self.opened_under = self.compaction().await?.0;
-        }
-        Ok(())
+        self.arrive(sent, true).await
     }
 
     /// Returns the number of the stored compaction, and the position before which it leaves out reasoning.
@@ -317,6 +313,9 @@ impl World {
     ) -> Checked<Option<Sent>> {
         let log = self.log().await?;
         let continues = input.first().is_none_or(|first| !first.answers().is_empty());
+        if !continues {
+            self.opened_under = self.compaction().await?.0;
+        }
         let mut input = TurnInput::new(self.id(), input).options(options);
         input.dialect = &SigningDialect;
         input.request.tools = Some(self.head.to_string());
@@ -338,7 +337,9 @@ impl World {
         let reply = provider.reply(head, &context, &script.says);
         let reply = reply.map_err(|refusal| failed(format!("refused: {refusal}")))?;
         self.figures.count("prompts", 1);
-        let reasoning = Reasoning::of(&log, &context, head, &origin, continues, reasoning_from);
+        // A turn may continue under an earlier cut, which left out other reasoning.
+        let valid_from = if continues { Seq::new(u64::MAX) } else { reasoning_from };
+        let reasoning = Reasoning::of(&log, &context, head, &origin, continues, valid_from);
         prop_assert!(
             reasoning.left_out_in_turn == 0 || !self.is_calm || !continues,
             "a turn that continues keeps its reasoning"
