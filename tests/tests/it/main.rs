@@ -12,6 +12,7 @@ mod dialects;
 mod invariants;
 mod random;
 mod recall;
+mod signing;
 mod transcripts;
 mod typed_and_client;
 mod worked_log;
