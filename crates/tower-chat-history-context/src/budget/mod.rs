@@ -43,6 +43,7 @@ mod trimmer;
 mod trimming;
 mod watermarks;
 
+pub(crate) use self::models::normalized_names;
 #[doc(hidden)]
 pub use self::{
     calibration::{Calibration, CalibrationKey},

@@ -3,6 +3,7 @@
 mod content;
 mod foreign;
 mod index;
+mod inline;
 mod parts;
 
 use serde_json::Value;
