@@ -47,7 +47,7 @@ impl<'a> History<'a> {
     }
 
     /// Returns the stored cut.
-    pub(super) fn cut(self) -> Option<&'a Cut> {
+    pub fn cut(self) -> Option<&'a Cut> {
         Some(&self.window()?.compaction.as_ref()?.cut)
     }
 
