@@ -107,8 +107,8 @@ const LARGEST_RATIO_OF_ESTIMATE: f64 = 2.0;
 /// The ratio up to which counts are regarded as high enough.
 const NO_UNDERCOUNT: f64 = 1.01;
 
-/// The smallest plausible ratio. A smaller one means that the reported usage is not that of the whole prompt, for example
-/// because the provider reports tokens in its cache elsewhere.
+/// The smallest plausible ratio. A smaller one means that the reported usage is not that of the whole prompt, for
+/// example because the provider reports tokens in its cache elsewhere.
 const SMALLEST_RATIO: f64 = 0.5;
 
 /// The factor by which a report is raised before it lowers a count.

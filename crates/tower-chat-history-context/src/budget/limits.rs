@@ -65,8 +65,8 @@ pub struct Limits {
     pub least_reply: Option<u64>,
     /// The correction factor: tokens of the provider per counted token, at least 1.
     pub ratio: f64,
-    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt. They are valid only
-    /// for a prompt from which nothing is left out.
+    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt. They are valid
+    /// only for a prompt from which nothing is left out.
     pub spare: u64,
 }
 

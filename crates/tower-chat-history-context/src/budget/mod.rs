@@ -163,11 +163,11 @@ impl ContextBudget {
     }
 
     /// Sets whether token counts are corrected by the usage that the provider reports. If a counter counts too low, the
-    /// correction prevents prompts that are too large. If an [estimate](crate::tokens::TokenCounter::is_estimate) is too
-    /// high, the correction prevents that messages are left out too early. The default is `true`.
+    /// correction prevents prompts that are too large. If an [estimate](crate::tokens::TokenCounter::is_estimate) is
+    /// too high, the correction prevents that messages are left out too early. The default is `true`.
     ///
-    /// This process learns the correction for each conversation, model and counter from the conversation's own calls, so
-    /// one conversation never changes the prompts of another. There is no correction if this process has not learned
+    /// This process learns the correction for each conversation, model and counter from the conversation's own calls.
+    /// One conversation never changes the prompts of another. There is no correction if this process has not learned
     /// one: at the conversation's first call, after its deletion, and after 65,536 other conversations were used. Other
     /// processes do not have it. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and counters
     /// without a [name](crate::tokens::TokenCounter::name) are ignored.

@@ -47,6 +47,7 @@ impl<'a> History<'a> {
     }
 
     /// Returns the stored cut.
+    #[must_use]
     pub fn cut(self) -> Option<&'a Cut> {
         Some(&self.window()?.compaction.as_ref()?.cut)
     }

@@ -99,8 +99,8 @@ impl ModelTable {
 /// The largest number of parts of a name that are compared. The names in the table have far fewer.
 const MAX_PARTS: usize = 32;
 
-/// Returns the forms in which a model's name is looked up: the name itself, that of the model from which it was made, and
-/// the name without its provider.
+/// Returns the forms in which a model's name is looked up: the name itself, that of the model from which it was made,
+/// and the name without its provider.
 pub(crate) fn normalized_names(model: &str) -> [String; 3] {
     [model, base_model(model), without_provider(model)].map(normalized)
 }

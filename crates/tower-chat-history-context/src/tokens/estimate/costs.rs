@@ -67,14 +67,14 @@ pub struct MediaCost {
 pub enum DocumentCost {
     /// The same number for every document.
     Fixed(u32),
-    /// A number for each page, as text and as image together. If the message has the document itself, it has a page for
-    /// every 100 KiB, and at most 100 pages. Otherwise it has one page. The pages are a guess: their number is in a part
-    /// of a PDF that is usually compressed. A document of plain text has the tokens of its text.
+    /// A number for each page, as text and as image together. If the message has the document itself, a page is 100
+    /// KiB, and there are at most 100 pages. Otherwise there is one page. The pages are a guess: their number is in a
+    /// part of a PDF that is usually compressed. A document of plain text has the tokens of its text.
     Pages(u32),
 }
 
-/// The bytes of a page of a PDF, and the largest number of pages. The number of pages is a guess, which must not exclude
-/// calls that the provider would accept.
+/// The bytes of a page of a PDF, and the largest number of pages. The number of pages is a guess, which must not
+/// exclude calls that the provider would accept.
 const PAGE_BYTES: usize = 100 << 10;
 const MAX_PAGES: usize = 100;
 

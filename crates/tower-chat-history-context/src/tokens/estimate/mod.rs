@@ -19,8 +19,8 @@ use super::{TokenCounter, framing};
 /// An estimate of the tokens that a family of models counts: of texts, by their words, digits and characters, and of
 /// the other parts of a message, by a table of [costs](Costs).
 ///
-/// [`for_model`](Self::for_model) finds the preset of a model by its name. The engine of `tower-chat-history` uses it if
-/// neither the options nor the integration have a counter.
+/// [`for_model`](Self::for_model) finds the preset of a model by its name. The engine of `tower-chat-history` uses it
+/// if neither the options nor the integration have a counter.
 ///
 /// ```
 /// use tower_chat_history_context::tokens::{Estimate, TokenCounter};
@@ -34,59 +34,69 @@ use super::{TokenCounter, framing};
 ///
 /// # Presets
 ///
-/// The costs are from the providers' documentation as of November 2026, unless a column says otherwise. Texts have a
-/// count of their own in each preset. All reasoning counts as text, also that of earlier turns: newer Claude models keep
-/// it in the prompt. Older ones ignore it, and the count is then too high until a report
-/// [corrects](crate::ContextBudget::calibrate) it.
+/// The costs are as of November 2026. Texts have a count of their own in each preset. All reasoning counts as text,
+/// also that of earlier turns: newer Claude models keep it in the prompt. Older ones ignore it, so the count is too
+/// high for them, until reports [correct](crate::ContextBudget::calibrate) it.
 ///
 /// | preset | models | message | call, result | with tools | image | document | audio, video |
 /// |---|---|---|---|---|---|---|---|
-/// | [`anthropic`](Self::anthropic) | Claude Opus 4.7 and later, Sonnet, Haiku and Fable 5 and later | 4 | 12, 10 | 530 | 28 × 28 pixels, at most 4,784 | 4,500 a page | as OpenAI |
+/// | [`anthropic`](Self::anthropic) | Claude since Opus 4.7, Sonnet 5, Haiku 5 and Fable 5 | 4 | 12, 10 | 406 | 28 × 28 pixels, at most 4,784 | 4,500 a page | as OpenAI |
 /// | [`anthropic_older`](Self::anthropic_older) | earlier Claude models | 4 | 12, 10 | 346 | 28 × 28 pixels, at most 1,568 | 3,000 a page | as OpenAI |
-/// | [`gemini`](Self::gemini) | Gemini 3 and later | 4 | 8, 8 | 0 | 1,120 | 1,120 a page | 1,920 and 6,120 a minute |
-/// | [`gemini_older`](Self::gemini_older) | Gemini 2.5 and earlier, Gemma | 4 | 8, 8 | 0 | 258 for 768 × 768 pixels | 1,120 a page | 1,920 and 17,700 a minute |
-/// | [`openai`](Self::openai) | none by default | 4 | 3, 0 | 0 | 85 or 1,445 | 2,000 | 600, 2,000 |
-/// | [`deepseek`](Self::deepseek) | DeepSeek | 4 | 9, 5 | 0 | as OpenAI | as OpenAI | as OpenAI |
-/// | [`llama`](Self::llama) | Llama 3 and later | 4 | 9, 2 | 0 | as OpenAI | as OpenAI | as OpenAI |
-/// | [`mistral`](Self::mistral) | Mistral, Ministral, Magistral, Codestral, Devstral, Pixtral | 4 | 18, 16 | 0 | as OpenAI | as OpenAI | as OpenAI |
-/// | [`qwen`](Self::qwen) | Qwen, QwQ | 4 | 14, 10 | 0 | as OpenAI | as OpenAI | as OpenAI |
+/// | [`gemini`](Self::gemini) | Gemini 3 and later | 4 | 8, 8 | 0 | 1,120 | 1,120 a page | 1,920 and 6,120 |
+/// | [`gemini_older`](Self::gemini_older) | Gemini 2.5 and earlier, Gemma | 4 | 8, 8 | 0 | 258 for 768 × 768 pixels | 1,120 a page | 1,920 and 17,700 |
+/// | [`openai`](Self::openai) | none by default | 4 | 3, 0 | 0 | 85 or 1,445 | 2,000 | 600 and 2,000 |
+/// | [`deepseek`](Self::deepseek) | DeepSeek | 4 | 12, 4 | 0 | as OpenAI | as OpenAI | as OpenAI |
+/// | [`llama`](Self::llama) | Llama 3 and later | 5 | 9, 2 | 0 | as OpenAI | as OpenAI | as OpenAI |
+/// | [`mistral`](Self::mistral) | Mistral, Mixtral, Ministral, Magistral, Codestral, Devstral, Pixtral | 4 | 18, 16 | 0 | as OpenAI | as OpenAI | as OpenAI |
+/// | [`qwen`](Self::qwen) | Qwen, QwQ, QVQ | 5 | 13, 6 | 82 | as OpenAI | as OpenAI | as OpenAI |
 ///
-/// Sources, and what they do not say:
+/// Sources:
 ///
-/// - Anthropic's images: platform.claude.com, *Images and vision*: one token for each square of 28 pixels, and two limits
-///   of size. Documents: *PDF support*, 1,500 to 3,000 tokens of text for a page, and the image of the page. Tools:
-///   *Tool use*, a system prompt of 346 tokens for Claude 4. For later models the number is a guess, by the larger counts
-///   of their tokenizer. Anthropic publishes no costs of messages, calls and results: these are guesses.
-/// - Gemini's media: ai.google.dev, *Media resolution* (the defaults) and *Understand and count tokens* (tiles, 32 tokens
-///   a second of audio, 263 of video, and 70 for a frame of Gemini 3). Data that a message contains has a token for every
-///   500 bytes of audio and 1,000 bytes of video: these are guesses by usual bit rates.
-/// - Calls and results of open models: their chat templates. Images depend on the server, which no table can know.
+/// - **Anthropic, images:** the page *Images and vision* of platform.claude.com: one token for each square of 28
+///   pixels, after a reduction to 1,568 or 2,576 pixels and 1,568 or 4,784 tokens.
+/// - **Anthropic, tools:** the page *Tool use*: the system prompt for tools has 286 tokens for Opus 5, and 406 if a
+///   tool is required. The number for older models is from third parties, for Claude 4.
+/// - **Anthropic, documents:** the page *PDF support* says that each page counts as text and as image, without a
+///   number. A published measurement found 2,800 tokens a page with Sonnet 4.5. The number for newer models is a guess.
+/// - **Gemini, images and audio:** the pages *Media resolution* (Gemini 3: by default 1,120 for an image and 560 for a
+///   page) and *Understand and count tokens* of ai.google.dev (before: 258 for each tile; 32 for a second of audio).
+///   The text of a document is a guess, and so is video: one minute at 102 tokens a second, and before Gemini 3 at 295.
+/// - **DeepSeek, Llama, Qwen:** measured in the chat templates of DeepSeek V3 and Qwen 3, and in the prompt format of
+///   Llama 3.1.
+/// - **Guesses:** messages, calls and results of Claude and Gemini, which the providers do not publish, and all of
+///   Mistral. It is known that Opus 4.7 and Sonnet 5 have Anthropic's newer tokenizer, and assumed for the later models.
+///   Images of open models depend on the server.
+///
+/// If a message has the data itself, audio for Gemini has a token for every 500 bytes, and video one for every 1,000.
+/// These are guesses by usual bit rates.
 ///
 /// # Accuracy of texts
 ///
-/// The estimate divided by the real count, for the tokenizers that are published. For comparison, the second number is
-/// that of [`ByteEstimate`](super::ByteEstimate).
+/// The table shows the estimate divided by the real count, for published tokenizers. The second number is that of
+/// [`ByteEstimate`](super::ByteEstimate). Texts are chats (LoCoMo), tool results (tau-bench), this crate's sources,
+/// and messages of Linux programs. The rates were fitted to other parts of the same texts, except for Arabic, UUIDs and
+/// base64, where the same parts are shown.
 ///
 /// | text | o200k_base | Claude 2 | Gemma | DeepSeek V3 | Llama 3 | Qwen 3 |
 /// |---|---|---|---|---|---|---|
-/// | English prose | 1.10, 1.11 | 1.11, 1.02 | 1.04, 1.01 | 1.11, 1.07 | 1.10, 1.07 | 1.10, 1.07 |
-/// | JSON of tool results | 0.97, 0.70 | 1.03, 0.68 | 1.00, 0.59 | 0.99, 0.66 | 1.00, 0.70 | 1.01, 0.60 |
-/// | Rust | 1.10, 1.04 | 1.09, 0.91 | 1.07, 0.88 | 1.14, 0.96 | 1.13, 1.04 | 1.13, 1.03 |
-/// | German | 1.02, 1.12 | 0.90, 0.84 | 1.01, 1.10 | 1.01, 0.95 | 0.97, 0.96 | 0.98, 0.96 |
-/// | Russian | 1.55, 3.24 | 1.55, 1.72 | 1.54, 3.19 | 1.53, 2.87 | 1.35, 2.81 | 1.63, 2.64 |
-/// | Greek | 1.02, 2.01 | 0.71, 0.77 | 1.00, 1.86 | 0.94, 1.65 | 1.00, 1.97 | 0.63, 0.98 |
+/// | English chats | 1.10, 1.14 | 1.12, 1.05 | 1.05, 1.04 | 1.12, 1.10 | 1.10, 1.10 | 1.11, 1.10 |
+/// | JSON of tool results | 1.04, 0.71 | 1.07, 0.68 | 1.04, 0.56 | 1.08, 0.69 | 1.06, 0.71 | 1.05, 0.57 |
+/// | Rust | 1.11, 1.07 | 1.12, 0.96 | 1.08, 0.93 | 1.16, 1.00 | 1.15, 1.07 | 1.15, 1.07 |
+/// | German | 0.92, 1.01 | 0.92, 0.86 | 0.98, 1.00 | 0.98, 0.90 | 0.90, 0.90 | 0.91, 0.90 |
+/// | French | 0.96, 1.08 | 1.13, 0.95 | 0.98, 1.03 | 1.02, 0.97 | 0.91, 0.98 | 0.93, 0.99 |
+/// | Russian | 1.32, 2.51 | 1.49, 1.56 | 1.37, 2.52 | 1.35, 2.30 | 1.23, 2.32 | 1.47, 2.21 |
+/// | Greek | 1.06, 2.15 | 0.71, 0.78 | 1.01, 1.99 | 0.94, 1.71 | 1.02, 2.07 | 0.62, 0.99 |
 /// | Arabic | 1.13, 2.45 | 0.81, 0.92 | 1.04, 2.23 | 1.07, 2.09 | 0.96, 2.09 | 1.25, 2.08 |
-/// | Chinese | 1.15, 1.68 | 1.21, 1.59 | 1.13, 1.81 | 1.17, 1.93 | 1.13, 1.65 | 1.11, 1.75 |
-/// | Japanese | 1.20, 1.73 | 1.09, 1.42 | 1.33, 2.11 | 1.11, 1.81 | 1.25, 1.79 | 1.14, 1.77 |
-/// | Korean | 1.08, 1.78 | 1.06, 1.18 | 1.06, 1.55 | 1.06, 1.59 | 1.09, 1.70 | 1.08, 1.61 |
+/// | Chinese | 1.12, 1.51 | 1.21, 1.47 | 1.18, 1.62 | 1.17, 1.68 | 1.12, 1.50 | 1.07, 1.52 |
+/// | Japanese | 1.15, 1.59 | 1.09, 1.36 | 1.33, 1.91 | 1.12, 1.67 | 1.20, 1.66 | 1.11, 1.62 |
+/// | Korean | 1.07, 1.58 | 1.11, 1.16 | 1.14, 1.44 | 1.10, 1.45 | 1.09, 1.54 | 1.07, 1.45 |
 /// | UUIDs | 1.02, 0.39 | 0.93, 0.37 | 1.07, 0.27 | 1.02, 0.39 | 1.02, 0.39 | 1.08, 0.28 |
 /// | base64 | 0.66, 0.37 | 0.67, 0.35 | 0.81, 0.37 | 0.65, 0.36 | 0.64, 0.35 | 0.73, 0.34 |
 ///
-/// There is no public tokenizer for Claude since version 3. For the models since Opus 4.7, measurements with Anthropic's
-/// counting endpoint (published by several authors in April 2026) found 1.2 to 1.47 times the tokens of Opus 4.6 for
-/// prose and documents in English, 1.15 to 1.4 times for code, and the same for digits and for other scripts.
-///
-/// Base64 and other random text have up to 1.7 times as many tokens as estimated.
+/// No tokenizer of Claude is published since version 3, so these presets are not measured: the older one has the rates
+/// of Claude 2. For Opus 4.7, measurements with Anthropic's counting endpoint, published in April 2026, found 1.2 to
+/// 1.47 times the tokens of Opus 4.6 for English, German and French, 1.13 to 1.39 times for code, and 1 to 1.07 times
+/// for digits and other scripts. The rates of words and punctuation are raised accordingly.
 #[derive(Clone)]
 pub struct Estimate {
     name: Arc<str>,
