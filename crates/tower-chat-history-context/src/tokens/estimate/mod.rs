@@ -64,8 +64,8 @@ use super::{TokenCounter, framing};
 /// - **DeepSeek, Llama, Qwen:** measured in the chat templates of DeepSeek V3 and Qwen 3, and in the prompt format of
 ///   Llama 3.1.
 /// - **Guesses:** messages, calls and results of Claude and Gemini, which the providers do not publish, and all of
-///   Mistral. It is known that Opus 4.7 and Sonnet 5 have Anthropic's newer tokenizer, and assumed for the later models.
-///   Images of open models depend on the server.
+///   Mistral. It is known that Opus 4.7 and Sonnet 5 have Anthropic's newer tokenizer. For the later models, it is
+///   assumed. Images of open models depend on the server.
 ///
 /// If a message has the data itself, audio for Gemini has a token for every 500 bytes, and video one for every 1,000.
 /// These are guesses by usual bit rates.
