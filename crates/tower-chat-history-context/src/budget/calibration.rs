@@ -1,4 +1,8 @@
 //! Calibration: correcting token counts by the usage that the provider reports in the same conversation.
+//!
+//! Each conversation has its own correction. A correction that several conversations share would let one tenant, who
+//! chooses the texts of a conversation and sometimes also the provider that reports the usage, change the prompts of
+//! others. Its gain would be small: it would apply only to a conversation's first call, before the first report.
 
 use std::{
     fmt,
@@ -6,22 +10,68 @@ use std::{
 };
 
 use quick_cache::sync::Cache;
-use tower_chat_history_core::ConversationId;
+use tower_chat_history_core::{ConversationId, Positions};
 
 #[doc(hidden)]
-/// The correction factors: tokens of the provider per counted token, for each conversation, model and counter.
+/// The corrections, for each conversation, model and counter.
 ///
-/// A conversation's factor depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller can
-/// construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
+/// A conversation's correction depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller
+/// can construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
 pub struct Calibration {
-    ratios: Cache<CalibrationKey, Ratios>,
+    entries: Cache<CalibrationKey, Entry>,
     keys: [RandomState; 2],
 }
 
 #[doc(hidden)]
-/// The conversation, model and counter that a factor belongs to.
+/// The conversation, model and counter that a correction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CalibrationKey(u64, u64);
+
+#[doc(hidden)]
+/// The beginning of a prompt: while it stays the same, each prompt begins with the previous one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptStart {
+    /// The positions of the cut.
+    pub positions: Positions,
+    /// The tokens of head, tools and response format.
+    pub request: u64,
+}
+
+#[doc(hidden)]
+/// A provider's report about a prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct UsageReport {
+    /// The tokens of the prompt by the call's counter.
+    pub counted: u64,
+    /// The tokens of the prompt by the provider.
+    pub reported: u64,
+    /// True if the counter is an [estimate](crate::tokens::TokenCounter::is_estimate).
+    pub is_estimate: bool,
+    /// The beginning of the prompt, if the next prompt may begin with all of this one.
+    pub start: Option<PromptStart>,
+}
+
+#[doc(hidden)]
+/// The correction of a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction {
+    /// The tokens of the provider per counted token, from 1 to 2.
+    pub ratio: f64,
+    /// The tokens that the provider did not count in the conversation's previous prompt. It is 0 if the ratio is more
+    /// than 1.
+    pub spare: u64,
+}
+
+impl Correction {
+    /// No correction.
+    pub const NONE: Self = Self { ratio: 1.0, spare: 0 };
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    ratios: Ratios,
+    overcount: Option<Overcount>,
+}
 
 /// The weighted sum of the ratios of a conversation's calls. Newer calls have more weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +79,15 @@ struct Ratios {
     sum: f64,
     /// The sum of the weights.
     weights: f64,
+}
+
+/// The tokens that the provider did not count in the two newest prompts with this beginning.
+#[derive(Clone, Copy, Debug)]
+struct Overcount {
+    start: PromptStart,
+    newest: u64,
+    /// `None` after the first report.
+    before: Option<u64>,
 }
 
 /// The factor by which each further call multiplies the weight of the calls before it. After ten others, a call has a
@@ -42,12 +101,25 @@ const MIN_PROMPT_TOKENS: u64 = 500;
 /// The largest ratio that is used. A larger one means that the reported usage is not that of the counted prompt.
 const LARGEST_RATIO: f64 = 1.5;
 
-/// The largest number of entries, of about 50 bytes each.
+/// The largest ratio for a counter that estimates.
+const LARGEST_RATIO_OF_ESTIMATE: f64 = 2.0;
+
+/// The ratio up to which counts are regarded as high enough.
+const NO_UNDERCOUNT: f64 = 1.01;
+
+/// The smallest plausible ratio. A smaller one means that the reported usage is not that of the whole prompt, for
+/// example because the provider reports tokens in its cache elsewhere.
+const SMALLEST_RATIO: f64 = 0.5;
+
+/// The factor by which a report is raised before it lowers a count.
+const MARGIN: f64 = 1.05;
+
+/// The largest number of entries, of about 120 bytes each.
 const MAX_ENTRIES: usize = 1 << 16;
 
 impl Calibration {
     fn of(entries: usize) -> Self {
-        Self { ratios: Cache::new(entries), keys: [RandomState::new(), RandomState::new()] }
+        Self { entries: Cache::new(entries), keys: [RandomState::new(), RandomState::new()] }
     }
 
     /// Returns the key of a conversation's calls of this model, counted by this counter.
@@ -57,27 +129,62 @@ impl Calibration {
         CalibrationKey(one, other)
     }
 
-    /// Returns the ratio for this key, from 1 to 1.5. It is 1 if there is no entry.
+    /// Returns the correction for a prompt with this beginning. There is none without an entry.
     #[must_use]
-    pub fn ratio(&self, key: CalibrationKey) -> f64 {
-        self.ratios.get(&key).map_or(1.0, |ratios| (ratios.sum / ratios.weights).clamp(1.0, LARGEST_RATIO))
+    pub fn correction(&self, key: CalibrationKey, start: PromptStart) -> Correction {
+        let Some(Entry { ratios, overcount }) = self.entries.get(&key) else { return Correction::NONE };
+        let ratio = ratios.mean();
+        if ratio > NO_UNDERCOUNT {
+            return Correction { ratio, spare: 0 };
+        }
+        match overcount.filter(|overcount| overcount.start == start) {
+            Some(Overcount { newest, before: Some(before), .. }) if newest.min(before) > 0 => {
+                Correction { ratio: 1.0, spare: newest.min(before) }
+            }
+            _ => Correction { ratio, spare: 0 },
+        }
     }
 
-    /// Adds the provider's report about a prompt that had `counted` tokens.
-    pub fn learn(&self, key: CalibrationKey, counted: u64, reported: u64) {
+    /// Adds the provider's report about a prompt.
+    pub fn learn(&self, key: CalibrationKey, report: UsageReport) {
+        let UsageReport { counted, reported, is_estimate, start } = report;
         if counted < MIN_PROMPT_TOKENS {
             return;
         }
-        // The ratio is bounded before it is added, so that one wrong report has limited influence.
-        let ratio = (reported as f64 / counted as f64).clamp(1.0, LARGEST_RATIO);
+        let largest = if is_estimate { LARGEST_RATIO_OF_ESTIMATE } else { LARGEST_RATIO };
         // If two calls of a conversation end at the same time, one of the two reports may be lost.
-        let Ratios { sum, weights } = self.ratios.get(&key).unwrap_or_default();
-        self.ratios.insert(key, Ratios { sum: sum * DECAY + ratio, weights: weights * DECAY + 1.0 });
+        let Entry { ratios, overcount: earlier } = self.entries.get(&key).unwrap_or_default();
+        let ratio = reported as f64 / counted as f64;
+        let lowered = (reported as f64 * MARGIN).ceil() as u64;
+        let overcount = start.filter(|_| is_estimate && ratio >= SMALLEST_RATIO).map(|start| Overcount {
+            start,
+            newest: counted.saturating_sub(lowered),
+            before: earlier.filter(|earlier| earlier.start == start).map(|earlier| earlier.newest),
+        });
+        // The ratio is bounded before it is added, so that one wrong report has limited influence.
+        self.entries.insert(key, Entry { ratios: ratios.with(ratio.clamp(1.0, largest)), overcount });
+    }
+
+    /// Forgets that the provider counted less. Call it after a failed call, whose prompt may have been too large.
+    pub fn doubt(&self, key: CalibrationKey) {
+        if let Some(entry) = self.entries.get(&key).filter(|entry| entry.overcount.is_some()) {
+            self.entries.insert(key, Entry { overcount: None, ..entry });
+        }
     }
 
     /// Removes the entry. Call it when the conversation begins anew.
     pub fn forget(&self, key: CalibrationKey) {
-        self.ratios.remove(&key);
+        self.entries.remove(&key);
+    }
+}
+
+impl Ratios {
+    fn with(self, ratio: f64) -> Self {
+        Self { sum: self.sum * DECAY + ratio, weights: self.weights * DECAY + 1.0 }
+    }
+
+    fn mean(self) -> f64 {
+        if self.weights > 0.0 { (self.sum / self.weights).clamp(1.0, LARGEST_RATIO_OF_ESTIMATE) } else { 1.0 }
     }
 }
 
@@ -89,88 +196,10 @@ impl Default for Calibration {
 
 impl fmt::Debug for Calibration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calibration").field("entries", &self.ratios.len()).finish_non_exhaustive()
+        f.debug_struct("Calibration").field("entries", &self.entries.len()).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key(calibration: &Calibration, conversation: usize) -> CalibrationKey {
-        let id = ConversationId::new([conversation.to_string()]).unwrap();
-        calibration.key(&id, Some("m"), "c")
-    }
-
-    fn learned(calls: &[(u64, u64)]) -> f64 {
-        let calibration = Calibration::default();
-        let key = key(&calibration, 0);
-        for (counted, reported) in calls {
-            calibration.learn(key, *counted, *reported);
-        }
-        calibration.ratio(key)
-    }
-
-    #[test]
-    fn the_ratio_approaches_the_reported_one() {
-        assert!((learned(&[(1_000, 1_300); 3]) - 1.3).abs() < 0.01);
-        let changed = learned(&[[(1_000, 1_300); 20], [(1_000, 1_100); 20]].concat());
-        assert!((changed - 1.1).abs() < 0.01, "{changed}");
-    }
-
-    #[test]
-    fn small_prompts_are_ignored_and_later_ones_outweigh_earlier_ones() {
-        assert_eq!(learned(&[(11, 33); 50]).to_bits(), 1.0_f64.to_bits());
-        let mixed = learned(&[[(600, 650); 10], [(10_000, 10_050); 10]].concat());
-        assert!(mixed < 1.02, "{mixed}");
-    }
-
-    #[test]
-    fn one_wrong_report_has_little_influence() {
-        for wrong in [1_000_000_000_000, u64::MAX] {
-            let calls = [vec![(1_000, wrong)], vec![(1_000, 1_000); 10]].concat();
-            assert!(learned(&calls) < 1.02, "{}", learned(&calls));
-            let calls = [vec![(1_000, 1_000); 10], vec![(1_000, wrong)]].concat();
-            assert!(learned(&calls) < 1.12, "{}", learned(&calls));
-        }
-    }
-
-    #[test]
-    fn conversations_models_and_counters_have_separate_entries() {
-        let calibration = Calibration::default();
-        let [one, other] = ["1", "2"].map(|part| ConversationId::new([part]).unwrap());
-        calibration.learn(calibration.key(&one, Some("m"), "c"), 1_000, 1_200);
-        assert!(calibration.ratio(calibration.key(&one, Some("m"), "c")) > 1.1);
-        for (id, model, counter) in
-            [(&other, Some("m"), "c"), (&one, Some("n"), "c"), (&one, None, "c"), (&one, Some("m"), "d")]
-        {
-            assert_eq!(calibration.ratio(calibration.key(id, model, counter)).to_bits(), 1.0_f64.to_bits());
-        }
-        calibration.forget(calibration.key(&one, Some("m"), "c"));
-        assert_eq!(calibration.ratio(calibration.key(&one, Some("m"), "c")).to_bits(), 1.0_f64.to_bits());
-    }
-
-    #[test]
-    fn the_number_of_entries_is_bounded() {
-        let calibration = Calibration::of(100);
-        for conversation in 0..10_000 {
-            calibration.learn(key(&calibration, conversation), 1_000, 1_200);
-        }
-        assert!(calibration.ratios.len() <= 100, "{}", calibration.ratios.len());
-        let newest = key(&calibration, 10_000);
-        calibration.learn(newest, 1_000, 1_200);
-        assert!(calibration.ratio(newest) > 1.1, "the newest conversation has an entry");
-    }
-
-    proptest! {
-        #[test]
-        fn the_ratio_is_bounded_whatever_is_reported(
-            calls in prop::collection::vec((any::<u64>(), any::<u64>()), 0..50),
-        ) {
-            let ratio = learned(&calls);
-            prop_assert!((1.0..=LARGEST_RATIO).contains(&ratio), "{}", ratio);
-        }
-    }
-}
+#[path = "calibration_tests.rs"]
+mod tests;

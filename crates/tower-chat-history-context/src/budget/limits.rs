@@ -65,20 +65,51 @@ pub struct Limits {
     pub least_reply: Option<u64>,
     /// The correction factor: tokens of the provider per counted token, at least 1.
     pub ratio: f64,
+    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt. They are valid
+    /// only for a prompt from which nothing is left out.
+    pub spare: u64,
 }
+
+/// At most a prompt's fifth is regarded as spare.
+const SPARE_SHARE: u64 = 5;
 
 impl Limits {
     /// Returns the largest prompt, in counted tokens, that leaves room for a reply of this size, in tokens of the
     /// provider.
     #[must_use]
     pub fn max_prompt(&self, reply: u64) -> u64 {
-        scaled(self.context.saturating_sub(reply).min(self.prompt), 1.0 / self.ratio)
+        let provided = self.context.saturating_sub(reply).min(self.prompt);
+        // The spare part is a fifth of the sum if it is a fourth of the rest.
+        scaled(provided, 1.0 / self.ratio).saturating_add(self.spare.min(provided / (SPARE_SHARE - 1)))
     }
 
-    /// Returns the same limits without the correction factor.
+    /// Returns the tokens of the provider per counted token, in a prompt of the largest size: at least 0.8.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        if self.spare == 0 {
+            return self.ratio;
+        }
+        let counted = self.max_prompt(self.reserve);
+        let provided = self.context.saturating_sub(self.reserve).min(self.prompt);
+        if counted == 0 { 1.0 } else { provided as f64 / counted as f64 }
+    }
+
+    /// Returns the same limits with this number of spare tokens. They are used only without a correction factor.
+    #[must_use]
+    pub fn with_spare(self, spare: u64) -> Self {
+        Self { spare: if self.ratio > 1.0 { 0 } else { spare }, ..self }
+    }
+
+    /// Returns the same limits without spare tokens.
+    #[must_use]
+    pub const fn without_spare(self) -> Self {
+        Self { spare: 0, ..self }
+    }
+
+    /// Returns the same limits without any correction.
     #[must_use]
     pub const fn as_counted(self) -> Self {
-        Self { ratio: 1.0, ..self }
+        Self { ratio: 1.0, spare: 0, ..self }
     }
 
     /// Returns the largest reply, in tokens of the provider, to a prompt of this size, in counted tokens. It is at
@@ -87,6 +118,7 @@ impl Limits {
     pub fn max_reply(&self, prompt: u64) -> u64 {
         // The prompt is rounded up. Otherwise prompt and reply could exceed the window by one token.
         let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
+        let prompt = prompt - self.spare.min(prompt / SPARE_SHARE);
         self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
     }
 }
@@ -131,6 +163,7 @@ impl ContextBudget {
             reserve,
             least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least.max(1)).min(reserve)),
             ratio: if self.calibrate { ratio.max(1.0) } else { 1.0 },
+            spare: 0,
         })
     }
 }
@@ -154,7 +187,8 @@ fn warn_once(model: &str) {
 
 impl Limits {
     /// No limits. Only watermarks that count messages or turns have an effect.
-    pub const NONE: Self = Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
+    pub const NONE: Self =
+        Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0, spare: 0 };
 }
 
 #[cfg(test)]
@@ -229,6 +263,25 @@ mod tests {
                 assert!(sum <= 1_000.0, "{sum}");
             }
         }
+    }
+
+    #[test]
+    fn spare_tokens_make_room_for_at_most_a_fifth_of_the_prompt() {
+        let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), 1.0).unwrap();
+        for (spare, prompt, factor) in [(0, 800, 1.0), (100, 900, 800.0 / 900.0), (200, 1_000, 0.8), (900, 1_000, 0.8)]
+        {
+            let limits = limits.with_spare(spare);
+            assert_eq!(limits.max_prompt(limits.reserve), prompt);
+            assert!((limits.factor() - factor).abs() < 1e-9, "{}", limits.factor());
+            assert_eq!(limits.max_reply(prompt), 200, "{spare}");
+            assert!((0..prompt).all(|prompt| {
+                let provided = prompt - spare.min(prompt / 5);
+                provided + limits.max_reply(prompt) <= 1_000
+            }));
+            assert_eq!(limits.as_counted().max_prompt(limits.reserve), 800);
+        }
+        let corrected = Limits { ratio: 1.1, ..limits }.with_spare(100);
+        assert_eq!((corrected.spare, corrected.factor().to_bits()), (0, 1.1_f64.to_bits()));
     }
 
     #[test]

@@ -43,9 +43,10 @@ mod trimmer;
 mod trimming;
 mod watermarks;
 
+pub(crate) use self::models::normalized_names;
 #[doc(hidden)]
 pub use self::{
-    calibration::{Calibration, CalibrationKey},
+    calibration::{Calibration, CalibrationKey, Correction, PromptStart, UsageReport},
     limits::Limits,
 };
 pub use self::{
@@ -162,16 +163,24 @@ impl ContextBudget {
     }
 
     /// Sets whether token counts are corrected by the usage that the provider reports. If a counter counts too low, the
-    /// correction prevents prompts that are too large. The default is `true`.
+    /// correction prevents prompts that are too large. If an [estimate](crate::tokens::TokenCounter::is_estimate) is
+    /// too high, the correction prevents that messages are left out too early. The default is `true`.
     ///
-    /// The correction is a factor between 1 and 1.5. This process learns it for each conversation, model and counter
-    /// from the conversation's own calls. Each call has a fifth less weight than the next one. The factor is 1 if this
-    /// process has not learned one: at the conversation's first call, after its deletion, and after 65,536 other
-    /// conversations were used. Other processes do not have it. Prompts of fewer than 500 tokens, prompts with an
-    /// image, audio or a file, and counters without a [name](crate::tokens::TokenCounter::name) are ignored.
+    /// This process learns the correction for each conversation, model and counter from the conversation's own calls.
+    /// One conversation never changes the prompts of another. There is no correction if this process has not learned
+    /// one: at the conversation's first call, after its deletion, and after 65,536 other conversations were used. Other
+    /// processes do not have it. Prompts of fewer than 500 tokens, prompts with an image, audio or a file, and counters
+    /// without a [name](crate::tokens::TokenCounter::name) are ignored.
     ///
-    /// The factor can make windows smaller, but it never makes a call fail: if a call fits only without the factor, it
-    /// is planned without it.
+    /// - **A count that is too low** is multiplied by a factor: the mean of the reports, in which each call has a fifth
+    ///   less weight than the next one. It is at most 1.5, and at most 2 for an estimate. The factor can make windows
+    ///   smaller, but it never makes a call fail: if a call fits only without the factor, it is planned without it.
+    /// - **An estimate that is too high** is lowered only for the part of the prompt that the provider has already
+    ///   counted, by at most a fifth of the prompt. New messages always have their whole count. The two newest reports
+    ///   must be lower than the counts by more than 5%, and the prompt must still begin with the previous one: the same
+    ///   head and tools, and nothing left out since. If something has to be left out of this prompt, it is planned
+    ///   without the correction. A failed call removes it, because the prompt may have been too large. A report below
+    ///   half of the count is ignored, because some providers report cached tokens elsewhere.
     #[must_use]
     pub const fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;

@@ -13,13 +13,20 @@ use crate::budget::{PromptTokens, TrimReason};
 /// 6. all of these steps without the correction factor. If a wrong factor made all calls fail, no provider's report
 ///    could ever correct it.
 ///
+/// Spare tokens are used only for a prompt from which nothing is left out: they are those of its beginning. If anything
+/// has to be left out, the call is planned without them.
+///
 /// Within a turn whose reasoning is bound to its prompts, only the room for a future summary is given up.
 ///
 /// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
     let Some(budget) = input.budget else { return plan_once(input) };
     let planned = with_less_for_summaries(input, &budget);
-    if !does_not_fit(&planned) || budget.limits.ratio <= 1.0 {
+    let is_final = match &planned {
+        Ok(plan) => budget.limits.spare == 0 || plan.fit.trimming.reason.is_none(),
+        Err(_) => !does_not_fit(&planned) || budget.limits.ratio <= 1.0,
+    };
+    if is_final {
         return planned;
     }
     with_less_for_summaries(input, &FitBudget { limits: budget.limits.as_counted(), ..budget })
@@ -83,13 +90,17 @@ mod tests {
     /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
     /// reserved for a summary. Returns the plan and the room for a summary, or the required size.
     fn planned(limit: u64, ratio: f64) -> Result<(Plan, u64), u64> {
+        planned_with_spare(limit, ratio, 0)
+    }
+
+    fn planned_with_spare(limit: u64, ratio: f64, spare: u64) -> Result<(Plan, u64), u64> {
         let turn = [Message::user("u"), Message::assistant("a")];
         let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));
         let window = Window::new(Revision::new(Incarnation::random(), 1), None, vec![exchange], false);
         let (summary, input) = (Message::system("s"), [Message::user("u")]);
         let cost = |_: &Message| 10;
         let parts = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
-        let limits = Limits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio };
+        let limits = Limits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio, spare };
         let full = Watermark::Percent(100);
         let watermarks = Watermarks { high: full, low: full };
         let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: false, parts, cost: &cost };
@@ -126,6 +137,17 @@ mod tests {
         assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (2, 0, 0));
         assert!(plan.fit.trimming.left_out_summary);
         assert_eq!(planned(9, 1.0).unwrap_err(), 10, "the input alone");
+    }
+
+    #[test]
+    fn spare_tokens_are_used_only_if_nothing_is_left_out() {
+        let (plan, room) = planned_with_spare(64, 1.0, 16).unwrap();
+        assert_eq!((plan.fit.window.len(), room, plan.fit.trimming.reason), (3, 50, None), "80 tokens fit");
+        assert_eq!(plan.budget.unwrap().limits.spare, 16);
+        let (plan, room) = planned_with_spare(64, 1.0, 15).unwrap();
+        assert_eq!((plan.fit.window.len(), room), (1, 50), "the turn is left out");
+        assert_eq!(plan.budget.unwrap().limits.spare, 0);
+        assert_eq!(planned_with_spare(9, 1.0, 0).unwrap_err(), 10);
     }
 
     #[test]

@@ -47,7 +47,8 @@ impl<'a> History<'a> {
     }
 
     /// Returns the stored cut.
-    pub(super) fn cut(self) -> Option<&'a Cut> {
+    #[must_use]
+    pub fn cut(self) -> Option<&'a Cut> {
         Some(&self.window()?.compaction.as_ref()?.cut)
     }
 

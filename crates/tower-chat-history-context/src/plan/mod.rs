@@ -180,7 +180,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
     // The reasoning of the next prompt is not known yet. Without it, the sizes are the smallest possible ones.
     let (items, conditions) = (folded.into_items(), Conditions::UNKNOWN);
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
-    let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
+    let fit = fit::fit(window, &FitBudget { watermarks, limits: budget.limits.without_spare(), ..*budget }).ok()?;
     fit.cut.or(truncated)
 }
 

@@ -48,6 +48,10 @@ impl TokenCounter for ByteEstimate {
         }
         count_of(ascii.div_ceil(4) + short + (wide * 8).div_ceil(5))
     }
+
+    fn is_estimate(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ impl<C: TokenCounter> Cached<C> {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl<C: TokenCounter> TokenCounter for Cached<C> {
     fn name(&self) -> Option<&Arc<str>> {
         self.counter.name()
@@ -109,6 +110,14 @@ impl<C: TokenCounter> TokenCounter for Cached<C> {
 
     fn reply_priming(&self) -> u32 {
         self.counter.reply_priming()
+    }
+
+    fn tools_priming(&self) -> u32 {
+        self.counter.tools_priming()
+    }
+
+    fn is_estimate(&self) -> bool {
+        self.counter.is_estimate()
     }
 
     fn is_ready(&self) -> bool {

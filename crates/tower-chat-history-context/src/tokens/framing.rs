@@ -1,16 +1,12 @@
 //! The tokens of a message: those of its texts, and those of its other parts. A part that is not a text costs a fixed
 //! number of tokens, because its size in bytes is no measure of them.
 
-use tower_chat_history_core::{Media, Message, Part};
+use tower_chat_history_core::{CallId, Media, Message, Part};
 
-use super::TokenCounter;
+use super::{Costs, TokenCounter};
 
 /// The tokens that frame each message. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
 pub const PER_MESSAGE: u32 = 3;
-
-const PER_ROLE: u32 = 1;
-const PER_NAME: u32 = 1;
-const PER_CALL: u32 = 3;
 
 /// The tokens of an image at low detail. Source: OpenAI's guide on images, for GPT-4o.
 pub const IMAGE_LOW_DETAIL: u32 = 85;
@@ -25,41 +21,53 @@ pub const AUDIO: u32 = 600;
 /// The tokens of a file, a document or a video: about one page, as text and as an image.
 pub const FILE: u32 = 2_000;
 
-/// The bytes of sealed data per token. Sealed reasoning is base64 of encrypted text.
-const SEALED_BYTES_PER_TOKEN: usize = 6;
-
-pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u32 {
-    let mut tokens = PER_MESSAGE + PER_ROLE;
-    message.parts(&mut |part| tokens = tokens.saturating_add(self::part(counter, &part)));
+/// Returns the tokens of a message: the costs of its parts, and the counter's tokens of its texts.
+pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, message: &Message) -> u32 {
+    let mut tokens = costs.message;
+    // A result can be several parts.
+    let mut answered: Option<CallId> = None;
+    message.parts(&mut |part| {
+        if let Part::Result { call, .. } = &part
+            && answered.as_ref() != Some(*call)
+        {
+            answered = Some((*call).clone());
+            tokens = tokens.saturating_add(costs.result);
+        }
+        tokens = tokens.saturating_add(self::part(counter, costs, &part));
+    });
     tokens
 }
 
-fn part<C: TokenCounter + ?Sized>(counter: &C, part: &Part<'_>) -> u32 {
+fn part<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, part: &Part<'_>) -> u32 {
     match part {
-        Part::Name(name) => counter.count_text(name).saturating_add(PER_NAME),
+        Part::Name(name) => counter.count_text(name).saturating_add(costs.name),
         Part::Text(text)
         | Part::Refusal(text)
         | Part::Reasoning(text)
         | Part::Result { text, .. }
         | Part::Other { text, .. } => counter.count_text(text),
-        Part::Sealed(bytes) => u32::try_from(bytes.div_ceil(SEALED_BYTES_PER_TOKEN)).unwrap_or(u32::MAX),
-        Part::Call(called) => call(counter, called.name(), called.arguments()),
-        Part::OtherCall { name, arguments } => call(counter, name, arguments),
-        Part::Media { media, .. } => match media {
-            Media::ImageLowDetail => IMAGE_LOW_DETAIL,
-            Media::Image => IMAGE_HIGH_DETAIL,
-            Media::Audio => AUDIO,
-            _ => FILE,
-        },
+        Part::Sealed(bytes) => u32::try_from(bytes.div_ceil(costs.sealed_bytes.max(1) as usize)).unwrap_or(u32::MAX),
+        Part::Call(called) => call(counter, costs, called.name(), called.arguments()),
+        Part::OtherCall { name, arguments } => call(counter, costs, name, arguments),
+        Part::Media { media, data, .. } => {
+            let data = data.as_deref();
+            match media {
+                Media::ImageLowDetail => costs.low_detail,
+                Media::Image => costs.image.tokens(data),
+                Media::Audio => costs.audio.tokens(data),
+                Media::Video => costs.video.tokens(data),
+                _ => costs.document.tokens(data, |text| counter.count_text(text)),
+            }
+        }
         _ => 0,
     }
 }
 
-fn call<C: TokenCounter + ?Sized>(counter: &C, name: &str, arguments: &str) -> u32 {
-    PER_CALL.saturating_add(counter.count_text(name)).saturating_add(counter.count_text(arguments))
+fn call<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, name: &str, arguments: &str) -> u32 {
+    costs.call.saturating_add(counter.count_text(name)).saturating_add(counter.count_text(arguments))
 }
 
-/// Returns `true` if a part of the message costs a fixed number of tokens with every counter: an image, audio, a file.
+/// Returns `true` if the tokens of a part of the message are a guess with every counter: an image, audio, a file.
 #[must_use]
 pub fn has_fixed_cost(message: &Message) -> bool {
     let mut has_media = false;
@@ -73,7 +81,7 @@ mod tests {
     use crate::tokens::ByteEstimate;
 
     fn tokens(json: &str) -> u32 {
-        message(&ByteEstimate::new(), &Message::from_json(json).unwrap())
+        message(&ByteEstimate::new(), &Costs::new(), &Message::from_json(json).unwrap())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Counting the tokens of texts, messages and requests.
 //!
 //! A [`TokenCounter`] counts the tokens of a text. All counters of this module add the same costs for the other parts
-//! of a message, except [`LangChainEstimate`], [`MessageCount`], and closures that count whole messages
+//! of a message, except [`Estimate`], [`LangChainEstimate`], [`MessageCount`], and closures that count whole messages
 //! ([`PerMessage`], [`PerList`]):
 //!
 //! | part of a message | tokens |
@@ -34,12 +34,21 @@
 //! | counter | counts |
 //! |---|---|
 //! | [`ByteEstimate`] (the default) | an estimate by UTF-8 bytes, high enough for Chinese, Japanese and Korean prose |
+//! | [`Estimate`] | an estimate by the words and characters of texts, with costs by family of models: Claude, Gemini, DeepSeek, Llama, Mistral, Qwen |
 //! | [`LangChainEstimate`] | exactly what LangChain's approximation counts |
 //! | [`MessageCount`] | messages instead of tokens |
 //! | [`PerText`] | texts by a closure, such as another model's tokenizer |
 //! | [`PerMessage`] | whole messages by a closure |
 //! | [`PerList`] | whole lists by a closure, for [`trim_messages`](crate::trim::trim_messages) only |
 //! | `Tiktoken`, `BpeOpenai` of `tower-chat-history-openai` | exactly what OpenAI's models count |
+//!
+//! # Models without a public tokenizer
+//!
+//! [`Estimate`] has presets for families of models. It depends on two tables. The [dialect](tower_chat_history_core::Dialect)
+//! of a message tells its [parts](tower_chat_history_core::Part): texts, calls, results, images, documents, reasoning.
+//! The preset tells what the family of the model charges for each part. A counter says with
+//! [`is_estimate`](TokenCounter::is_estimate) that its counts are estimates. The provider's reports then
+//! [correct](crate::ContextBudget::calibrate) them in both directions.
 //!
 //! # Each message is counted once
 //!
@@ -50,6 +59,7 @@
 mod bytes;
 mod cache;
 mod closures;
+mod estimate;
 mod framing;
 mod langchain;
 mod per_text;
@@ -66,6 +76,7 @@ pub use self::{
     bytes::ByteEstimate,
     cache::{Cached, CountCache},
     closures::{MessageCount, PerList, PerMessage},
+    estimate::{Costs, DocumentCost, Estimate, ImageCost, MediaCost},
     framing::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE},
     langchain::LangChainEstimate,
     per_text::PerText,
@@ -89,12 +100,25 @@ pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
     /// Returns the tokens of a message. The default implementation adds up the [costs of its parts](self), with texts
     /// counted by [`count_text`](Self::count_text).
     fn count_message(&self, message: &Message) -> u32 {
-        framing::message(self, message)
+        framing::message(self, &Costs::new(), message)
     }
 
     /// Returns the tokens that prime the reply. They are added once to each request. The default is [`REPLY_PRIMING`].
     fn reply_priming(&self) -> u32 {
         REPLY_PRIMING
+    }
+
+    /// Returns the tokens that the provider adds to each request with tools, besides the JSON of the tools. The default
+    /// is 0.
+    fn tools_priming(&self) -> u32 {
+        0
+    }
+
+    /// Returns `true` if the counts are estimates, which may be far above or below the model's own. The
+    /// [correction](crate::ContextBudget::calibrate) by the provider's reports then has wider bounds. The default is
+    /// `false`: the counter has the model's tokenizer, or is closer than an estimate by bytes.
+    fn is_estimate(&self) -> bool {
+        false
     }
 
     /// Returns `true` if the counter can count immediately. Return `false` if the first count takes long, for example
@@ -121,6 +145,14 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
 
     fn reply_priming(&self) -> u32 {
         (**self).reply_priming()
+    }
+
+    fn tools_priming(&self) -> u32 {
+        (**self).tools_priming()
+    }
+
+    fn is_estimate(&self) -> bool {
+        (**self).is_estimate()
     }
 
     fn is_ready(&self) -> bool {

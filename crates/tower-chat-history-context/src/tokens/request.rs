@@ -7,7 +7,7 @@ use super::TokenCounter;
 pub const REPLY_PRIMING: u32 = 3;
 
 /// Counts the tokens of a request other than those of its messages: tools, response format, and the priming of the
-/// reply.
+/// reply. If there are tools, the tokens that the provider [adds](TokenCounter::tools_priming) count too.
 ///
 /// Schemas are counted as JSON. Providers convert them to a shorter form, which they do not publish, before the model
 /// sees them. The count is therefore slightly higher than what they charge.
@@ -50,7 +50,9 @@ impl<'a> RequestTokens<'a> {
     #[must_use]
     pub fn count<C: TokenCounter + ?Sized>(self, counter: &C) -> u32 {
         let schemas = [self.tools, self.response_format].into_iter().flatten();
-        schemas.map(|json| counter.count_text(json)).fold(counter.reply_priming(), u32::saturating_add)
+        let added = self.tools.map_or(0, |_| counter.tools_priming());
+        let priming = counter.reply_priming().saturating_add(added);
+        schemas.map(|json| counter.count_text(json)).fold(priming, u32::saturating_add)
     }
 }
 

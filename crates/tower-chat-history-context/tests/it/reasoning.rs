@@ -145,7 +145,7 @@ impl World {
         parts.input = sum(input);
         let (context, ratio) = (self.limit, 1.0);
         let budget = FitBudget {
-            limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio },
+            limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio, spare: 0 },
             watermarks: Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap(),
             clear: None,
             trimmer: None,

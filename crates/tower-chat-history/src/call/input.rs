@@ -39,8 +39,9 @@ pub struct TurnInput {
     /// count toward the budget.
     pub request: RequestInfo,
     /// The token counter for this call's model. The [counter of the options](crate::ContextOptions::token_counter),
-    /// if set, takes precedence. The default is `None`. Without any counter,
-    /// [`ByteEstimate`](crate::tokens::ByteEstimate) is used.
+    /// if set, takes precedence. The default is `None`: the counter is then the
+    /// [preset](crate::tokens::Estimate::for_model) for the name of the request's model, or
+    /// [`ByteEstimate`](crate::tokens::ByteEstimate) if there is none.
     pub counter: Option<Arc<dyn TokenCounter>>,
     /// The options of this call. [`few_shot_messages`](CallOptions::few_shot_messages) is ignored here, because the
     /// head is in [`request`](Self::request).

@@ -63,6 +63,15 @@ impl TokenCounter for Guarded {
         without_panic(|| self.counter.reply_priming(), || REPLY_PRIMING)
     }
 
+    fn tools_priming(&self) -> u32 {
+        without_panic(|| self.counter.tools_priming(), || 0)
+    }
+
+    /// Returns `true` after a panic, because the counts are then estimates.
+    fn is_estimate(&self) -> bool {
+        without_panic(|| self.counter.is_estimate(), || true)
+    }
+
     /// Returns `false` after a panic, so that the counter runs on a blocking thread.
     fn is_ready(&self) -> bool {
         without_panic(|| self.counter.is_ready(), || false)
@@ -155,6 +164,7 @@ impl Counting {
 }
 
 /// Returns the cached count of a text or message, or counts it. If the counter panics, returns an estimate.
+#[deny(clippy::missing_trait_methods)]
 impl TokenCounter for Counting {
     fn name(&self) -> Option<&Arc<str>> {
         self.counter.name()
@@ -170,6 +180,18 @@ impl TokenCounter for Counting {
 
     fn reply_priming(&self) -> u32 {
         self.counter.reply_priming()
+    }
+
+    fn tools_priming(&self) -> u32 {
+        self.counter.tools_priming()
+    }
+
+    fn is_estimate(&self) -> bool {
+        self.counter.is_estimate()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.counter.is_ready()
     }
 }
 
@@ -252,6 +274,14 @@ mod tests {
 
         fn reply_priming(&self) -> u32 {
             panic!("reply_priming")
+        }
+
+        fn tools_priming(&self) -> u32 {
+            panic!("tools_priming")
+        }
+
+        fn is_estimate(&self) -> bool {
+            panic!("is_estimate")
         }
 
         fn is_ready(&self) -> bool {

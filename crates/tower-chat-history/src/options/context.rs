@@ -73,9 +73,13 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the token counter for all models. Its counts are stored with each exchange. The default is the adapter's
-    /// counter for the call's model (`tower-chat-history-openai` has exact ones), or
-    /// [`ByteEstimate`](crate::tokens::ByteEstimate) if the adapter has none.
+    /// Sets the token counter for all models. Its counts are stored with each exchange. The default depends on the
+    /// call's model. The first of these counters is used:
+    ///
+    /// 1. the adapter's (`tower-chat-history-openai` has exact ones for OpenAI's models),
+    /// 2. the [preset](crate::tokens::Estimate::for_model) for the model's name: Claude, Gemini, DeepSeek, Llama,
+    ///    Mistral, Qwen,
+    /// 3. [`ByteEstimate`](crate::tokens::ByteEstimate).
     #[must_use]
     pub fn token_counter(mut self, counter: impl TokenCounter) -> Self {
         self.token_counter = Some(Arc::new(counter));

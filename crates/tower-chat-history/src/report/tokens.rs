@@ -33,9 +33,10 @@ pub struct TurnTokens {
     pub compacted: bool,
     /// True if a part was left out of this prompt only: the compaction for later calls leaves out less.
     pub for_this_call: bool,
-    /// The [calibration](crate::ContextBudget::calibrate) factor: provider tokens per counted token, from 1 to 1.5,
-    /// learned from the usage that the provider reported in this conversation. It is 1 before the first report, and
-    /// if the prompt fits only without the correction.
+    /// The [calibration](crate::ContextBudget::calibrate) factor, learned from the usage that the provider reported in
+    /// this conversation: provider tokens per counted token, in a prompt of the largest size. It is from 1 to 1.5, and
+    /// from 0.8 to 2 if the counter is an [estimate](crate::tokens::TokenCounter::is_estimate). It is 1 before the first
+    /// report, and if the prompt fits only without the correction.
     pub calibration: f64,
     /// The prompt's size in tokens, as the provider reported it.
     pub reported: Option<u64>,

@@ -108,6 +108,24 @@ async fn the_counter_of_the_options_precedes_the_calls_counter() {
 }
 
 #[tokio::test]
+async fn without_a_counter_the_name_of_the_model_decides() {
+    for (model, expected) in [
+        (Some("claude-opus-5-5"), "anthropic-estimate"),
+        (Some("anthropic/claude-sonnet-4.5"), "anthropic-older-estimate"),
+        (Some("gemini-3-pro"), "gemini-estimate"),
+        (Some("mistral-large-latest"), "mistral-estimate"),
+        (Some("gpt-5"), "utf8-bytes"),
+        (Some("acme-1"), "utf8-bytes"),
+        (None, "utf8-bytes"),
+    ] {
+        let (store, mut input) = (MemoryStore::new(), ask("four"));
+        input.request.model = model.map(str::to_owned);
+        turn(&Engine::new(store.clone()), input, "a").await;
+        assert_eq!(reloaded(&store).await[0].tokens.as_ref().unwrap().counter, expected, "{model:?}");
+    }
+}
+
+#[tokio::test]
 async fn counts_without_a_name_are_not_stored() {
     let store = MemoryStore::new();
     let options = HistoryOptions::new().context(ContextOptions::new().token_counter(MessageCount::new()));

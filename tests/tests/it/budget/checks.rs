@@ -152,6 +152,7 @@ pub(crate) fn could_not_fit(
 
 /// Returns the correction factor: provider tokens for each counted token.
 fn corrected(policy: &Policy, calibration: f64) -> f64 {
-    assert!(calibration >= 1.0 && (policy.calibrate || calibration <= 1.0), "{calibration}");
+    // Estimates may be too high. Prompts then have at most a quarter more counted tokens than the limit.
+    assert!(calibration >= 0.8 && (policy.calibrate || (calibration - 1.0).abs() < f64::EPSILON), "{calibration}");
     calibration
 }

@@ -45,6 +45,9 @@ pub enum Part<'a> {
         kind: Cow<'a, str>,
         /// The words in it, if they are known, such as the transcript of audio.
         words: Option<Cow<'a, str>>,
+        /// The data itself, if the message has it: base64, or a URL that begins with `data:`. Its size is a measure of
+        /// the tokens of a document, and the header of an image has the image's size in pixels.
+        data: Option<Cow<'a, str>>,
     },
     /// A part of another kind.
     Other {
@@ -65,7 +68,9 @@ pub enum Media {
     Image,
     /// Audio.
     Audio,
-    /// A file, a document or a video.
+    /// A video.
+    Video,
+    /// A file or a document.
     File,
 }
 

@@ -7,7 +7,7 @@ use tower_chat_history_context::{
     RequestInfo,
     budget::CalibrationKey,
     plan::Conditions,
-    tokens::{ByteEstimate, TokenCounter as _},
+    tokens::{ByteEstimate, Estimate, TokenCounter},
 };
 use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Origin, Window};
 use tracing::Span;
@@ -55,8 +55,8 @@ impl Call {
         if options.needs_timer() && Handle::try_current().is_err() {
             return Err(HistoryError::NoRuntime);
         }
-        let counter =
-            options.context.token_counter.clone().or(counter).unwrap_or_else(|| Arc::new(ByteEstimate::new()));
+        let counter = options.context.token_counter.clone().or(counter);
+        let counter = counter.unwrap_or_else(|| estimate(request.model.as_deref()));
         let counting = Counting::new(&engine.shared.counts, counter);
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
         let calibration =
@@ -98,5 +98,13 @@ impl Call {
     pub(super) fn is_observed(&self) -> bool {
         let has_hook = self.engine.options().on_turn.is_some();
         !self.span.is_disabled() || self.report.is_some() || has_hook || cfg!(feature = "otel")
+    }
+}
+
+/// Returns the estimate for a model for which neither the options nor the integration have a counter.
+fn estimate(model: Option<&str>) -> Arc<dyn TokenCounter> {
+    match model.and_then(Estimate::for_model) {
+        Some(estimate) => Arc::new(estimate),
+        None => Arc::new(ByteEstimate::new()),
     }
 }

@@ -2,11 +2,11 @@
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
-    budget::Limits,
+    budget::{Correction, Limits, PromptStart, PromptTokens},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{CompactionVersion, Cut, DialectName, Expect, Message, Recalled, Seq, Window};
+use tower_chat_history_core::{CompactionVersion, Cut, DialectName, Expect, Message, Positions, Recalled, Seq, Window};
 use tracing::Instrument as _;
 
 use super::{super::recall::RecalledForCall, Call, LoadedHistory};
@@ -162,8 +162,8 @@ impl Call {
     /// Returns the call's limits, and the sizes of all parts of the prompt except the window and the summary.
     async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<CallBudget> {
         let options = self.engine.options();
-        let ratio = self.calibration.map_or(1.0, |key| self.engine.shared.calibration.ratio(key));
-        let limits = options.context.budget.limits(&self.request, ratio);
+        // The ratio does not depend on the beginning of the prompt, whose size is not known yet.
+        let limits = options.context.budget.limits(&self.request, 1.0);
         // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
@@ -172,6 +172,11 @@ impl Call {
         let log: Vec<Message> = history.messages().chain(summary).cloned().collect();
         let runtime = Handle::try_current().ok();
         let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
+        let correction = self.calibration.map_or(Correction::NONE, |key| {
+            let positions = history.cut().map(Cut::positions).unwrap_or_default();
+            self.engine.shared.calibration.correction(key, prompt_start(positions, &parts))
+        });
+        let limits = Limits { ratio: correction.ratio, ..limits }.with_spare(correction.spare);
         Some(CallBudget { limits, parts })
     }
 
@@ -188,6 +193,11 @@ impl Call {
 }
 
 impl PlannedTurn {
+    /// Returns the beginning of the prompt, which the next prompt has too, unless it is compacted.
+    pub(super) fn start(&self) -> Option<PromptStart> {
+        Some(prompt_start(self.plan.fit.sent_under, &self.plan.budget?.parts))
+    }
+
     /// Adds the messages that were recalled for the call.
     pub(in crate::engine) fn add_recalled(&mut self, found: RecalledForCall) {
         let RecalledForCall { recalled, report, has_unprepared } = found;
@@ -196,6 +206,11 @@ impl PlannedTurn {
         }
         (self.recalled, self.recall, self.has_unprepared) = (recalled, Some(report), has_unprepared);
     }
+}
+
+fn prompt_start(positions: Positions, parts: &PromptTokens) -> PromptStart {
+    let request = parts.head.saturating_add(parts.tools).saturating_add(parts.response_format);
+    PromptStart { positions, request }
 }
 
 /// Returns the budget for fitting the window, with the rules of these options.
@@ -231,7 +246,7 @@ fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
         cached_prefix: None,
         compacted: fit.cut.is_some(),
         for_this_call: fit.for_this_call,
-        calibration: limits.ratio,
+        calibration: limits.factor(),
         reported: None,
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
+    budget::UsageReport,
     plan::{self, GrownWindow},
-    tokens::has_fixed_cost,
+    tokens::{TokenCounter as _, has_fixed_cost},
 };
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Cut, DialectName, Exchange, ExchangeId, Message, StoreError, Usage,
@@ -46,11 +47,16 @@ impl TurnState {
         let Self { call, planned, context, .. } = self;
         let (Some(tokens), Some(usage)) = (&mut planned.tokens, usage) else { return };
         tokens.reported = Some(usage.input_tokens);
+        let counted = tokens.prompt.total();
         // The token count of an attachment is a fixed estimate. If the prompt has attachments, the provider's count
         // does not show the error of the counter.
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
         if let Some(key) = call.calibration.filter(|_| is_counted()) {
-            call.engine.shared.calibration.learn(key, tokens.prompt.total(), usage.input_tokens);
+            // The next prompt begins with this one only if the log has its messages.
+            let start = planned.start().filter(|_| matches!(call.stored, Stored::Exchange));
+            let report =
+                UsageReport { counted, reported: usage.input_tokens, is_estimate: call.counting.is_estimate(), start };
+            call.engine.shared.calibration.learn(key, report);
         }
     }
 

@@ -4,6 +4,7 @@ mod cache_control;
 mod content;
 mod foreign;
 mod index;
+mod inline;
 mod origin;
 mod parts;
 mod reasoning;

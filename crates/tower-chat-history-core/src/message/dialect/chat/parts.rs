@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Content, index::Fields, reasoning::signatures_of_calls};
+use super::{Content, index::Fields, inline, reasoning::signatures_of_calls};
 use crate::{
     lossy::Lossy,
     message::Message,
@@ -67,7 +67,7 @@ fn content_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Part<'m> {
     let ContentPart { r#type, text, refusal, .. } = part;
     let kind = r#type.map(|kind| kind.0).unwrap_or_default();
     match (media, text, refusal) {
-        (Some(media), ..) => Part::Media { media, kind, words: None },
+        (Some(media), ..) => Part::Media { media, kind, words: None, data: inline::data(json) },
         (None, Some(text), _) if kind == "text" => said(text.0, answers),
         (None, Some(text), _) => Part::Other { kind, text: text.0 },
         (None, None, Some(refusal)) => Part::Refusal(refusal.0),
@@ -84,7 +84,10 @@ impl ContentPart<'_> {
         if is("audio") {
             return Some(Media::Audio);
         }
-        (is("file") || is("document") || is("video")).then_some(Media::File)
+        if is("video") {
+            return Some(Media::Video);
+        }
+        (is("file") || is("document")).then_some(Media::File)
     }
 
     fn has_low_detail(&self) -> bool {
@@ -141,7 +144,8 @@ fn visit_rare_fields<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) 
     }
     if let Some(audio) = audio.filter(|audio| audio.get() != "null") {
         let words = serde_json::from_str::<Audio<'m>>(audio.get()).ok().and_then(|audio| audio.transcript);
-        visit(Part::Media { media: Media::Audio, kind: Cow::Borrowed("audio"), words: words.map(|words| words.0) });
+        let words = words.map(|words| words.0);
+        visit(Part::Media { media: Media::Audio, kind: Cow::Borrowed("audio"), words, data: None });
     }
     if let Some(FunctionCall { name, arguments }) = function_call {
         visit(Part::OtherCall { name: name.0, arguments: arguments.0 });
