@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::dialect::sound_calls;
 use super::{Message, MessageError};
+use crate::lossy::Lossy;
 
 impl Message {
     /// Returns this message with the field `name` set to `value`, which is JSON. An existing field of that name is
@@ -46,13 +48,25 @@ impl Message {
         Self::from_serialize(&fields)
     }
 
-    /// Returns the JSON of all fields, by name. If a field occurs twice, the last one counts.
+    /// Returns the JSON of all fields, by name. If a field occurs twice, the last one counts. Lone surrogates in names
+    /// are read as U+FFFD.
     ///
     /// # Errors
     ///
     /// Never fails, because a message is an object. It returns a `Result` because parsing is fallible.
     pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
-        serde_json::from_str(self.json()).map_err(MessageError::from_json)
+        let fields: BTreeMap<Name, &RawValue> = serde_json::from_str(self.json()).map_err(MessageError::from_json)?;
+        Ok(fields.into_iter().map(|(Name(name), value)| (name, value)).collect())
+    }
+}
+
+/// The name of a field. Unlike a `String`, it can be read if it has lone surrogates.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Lossy::deserialize(deserializer)?.0.into_owned()))
     }
 }
 
@@ -69,5 +83,13 @@ mod tests {
         assert!(message.with_field("name", "n").is_err());
         assert!(message.with_field("role", "1").is_err());
         assert!(message.without_field("role").is_err());
+    }
+
+    #[test]
+    fn names_with_lone_surrogates_are_read() {
+        let message = Message::from_json(r#"{"\ud83d":"\ud83d","role":"tool","tool_call_id":"x"}"#).unwrap();
+        let cleared = message.with_text("-");
+        assert_eq!((cleared.text().as_ref(), cleared.tool_call_id()), ("-", Some("x")));
+        assert!(cleared.json().contains("\\ud83d"), "the value keeps its spelling");
     }
 }
