@@ -62,8 +62,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// [`Role::System`]. If the format allows no system message within a list, the result is a user message.
     fn compose(&self, role: &Role, text: &str) -> String;
 
-    /// Returns the JSON of an element that has nothing but the result of a call that was abandoned. It must be constant for a call, and may differ
-    /// between [spaces](Space).
+    /// Returns the JSON of an element that has nothing but the result of a call that was abandoned. It must be constant
+    /// for a call, and may differ between [spaces](Space).
     fn abandoned(&self, call: &CallId) -> String;
 
     /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears`
