@@ -39,13 +39,15 @@
 //! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
 //! | find tools for store authors | [`backend`] |
 //! | test a store | `testing` (feature `testing`) |
+//! | support another message format | [`Dialect`], and the guide "Writing a dialect" of the crate `tower-chat-history` |
+//! | test a dialect | `testing::dialect_contract` (feature `testing`) |
 //! | handle deeply nested JSON | [`nested`] |
 //!
 //! # Features
 //!
 //! | Feature | Default | Adds |
 //! | --- | --- | --- |
-//! | `testing` | no | the conformance suite: a test for each behavior of the store contract |
+//! | `testing` | no | the conformance suites: a test for each behavior of the store contract, and for each rule of dialects |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,11 +1,12 @@
 //! No text makes a counter panic or take long, so a hostile message cannot block a service.
 //!
 //! Time is the processor time of the thread that counts. A thread that waits for its turn on a busy machine uses none.
-//! `cargo test --test tokens_hostile -- --nocapture` prints the times.
+//! `cargo test --test tokens_hostile -- --nocapture` prints the times. The texts have a MiB each, or the number of KiB in
+//! the variable `TEST_TEXT_KIB`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
-use std::{iter, thread, time::Duration};
+use std::{env, iter, sync::LazyLock, thread, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 use tower_chat_history::tokens::TokenCounter;
@@ -14,6 +15,10 @@ use tower_chat_history_openai::tokens::BpeOpenai;
 use tower_chat_history_openai::tokens::Tiktoken;
 
 const MIB: usize = 1 << 20;
+
+/// The size of each text in bytes.
+static SIZE: LazyLock<usize> =
+    LazyLock::new(|| env::var("TEST_TEXT_KIB").map_or(MIB, |kib| kib.parse::<usize>().unwrap() << 10));
 
 /// The largest time for a MiB. It is several times the measured time: the test is about denial of service, not speed.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -38,14 +43,14 @@ impl Random {
 }
 
 fn repeated(text: &str) -> String {
-    text.repeat(MIB / text.len())
+    text.repeat(*SIZE / text.len())
 }
 
-/// Returns a MiB of characters that the closure makes.
+/// Returns a text of characters that the closure makes.
 fn random(seed: u64, mut next: impl FnMut(&mut Random) -> char) -> String {
     let mut random = Random(seed);
-    let mut text = String::with_capacity(MIB + 4);
-    while text.len() < MIB {
+    let mut text = String::with_capacity(*SIZE + 4);
+    while text.len() < *SIZE {
         text.push(next(&mut random));
     }
     text
@@ -56,7 +61,7 @@ fn inputs() -> Vec<(&'static str, String)> {
     let white = [' ', ' ', '\t', '\n', '\r', '\u{a0}', '\u{3000}', '\u{2028}'];
     let bytes: Vec<u8> = {
         let mut random = Random(5);
-        iter::repeat_with(|| random.next(256) as u8).take(MIB / 2).collect()
+        iter::repeat_with(|| random.next(256) as u8).take(*SIZE / 2).collect()
     };
     vec![
         ("a", repeated("a")),
@@ -64,7 +69,7 @@ fn inputs() -> Vec<(&'static str, String)> {
         ("Aa", repeated("Aa")),
         ("spaces", repeated(" ")),
         ("spaces, x", repeated(" ") + "x"),
-        ("spaces, x, spaces", repeated(" ") + "x" + &repeated(" ")[MIB / 2..]),
+        ("spaces, x, spaces", repeated(" ") + "x" + &repeated(" ")[*SIZE / 2..]),
         ("tabs", repeated("\t")),
         ("no-break spaces", repeated("\u{a0}")),
         ("newlines", repeated("\n")),

@@ -6,9 +6,20 @@
 //! | to | use |
 //! |---|---|
 //! | read the parts of messages in any format | [`Message::parts`](crate::Message::parts), [`Part`] |
-//! | support another format | [`Dialect`] |
+//! | support another format | [the guide](writing_a_dialect), and the trait [`Dialect`] |
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, Part, Space,
+    Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, MessageError,
+    Part, Space, ToolCall,
 };
+
+#[doc = include_str!("../docs/writing-a-dialect.md")]
+#[doc = "```"]
+#[doc = include_str!("../docs/writing_a_dialect.rs")]
+#[doc = "```"]
+#[doc = include_str!("../docs/writing-a-dialect-steps.md")]
+#[doc = "```rust,ignore"]
+#[doc = include_str!("../docs/writing_a_dialect_test.rs")]
+#[doc = "```"]
+pub mod writing_a_dialect {}

@@ -50,6 +50,36 @@ clauses! {
         "So are the text and the model of a summary, and the recalled messages and the provenance of an exchange.";
     DIALECT = "HistoryStore, Verbatim",
         "A store need not know the dialect of an exchange, and an element need not be a JSON object.";
+    DIALECT_NAME = "Dialect::name",
+        "Returns the name, which is stored with every exchange and must never change: 1 to 64 bytes of visible ASCII.";
+    PURE = "Dialect", "All methods are pure: the same message always leads to the same result.";
+    READS_ITS_ELEMENTS = "Dialect", "A dialect reads all elements of its format, and all that its methods return.";
+    UNKNOWN_KIND = "Dialect::index", "An element of an unknown kind is no error: its role is Role::Other.";
+    SPELLING = "Dialect::index", "White space, escapes, and the depth of nested values make no difference.";
+    ROLES = "Index::role",
+        "Role::Assistant is every element of the model's reply (text, reasoning, calls), Role::Tool is an element with \
+         nothing but results, and an element of an unknown kind has Role::Other.";
+    SAYS_NOTHING = "Index::says_nothing",
+        "true if providers refuse the message because it says nothing: for example a reply without text and calls.";
+    PARTS = "Dialect::parts", "The calls are those of the index, and so are the calls of the results.";
+    COMPOSE = "Dialect::compose",
+        "Returns the JSON of a message that says this text in this role: Role::User, Role::Assistant or Role::System.";
+    ABANDONED = "Dialect::abandoned",
+        "Returns the JSON of an element that has nothing but the result of a call that was abandoned.";
+    CONSTANT = "Dialect::abandoned", "It must be constant for a call, and may differ between spaces.";
+    CLEARED = "Dialect::cleared",
+        "Returns the JSON of the message with placeholder in place of the text of those results for which clears \
+         returns true.";
+    CLEARED_NONE = "Dialect::cleared", "Returns None if there are none.";
+    ANSWERING = "Dialect::answering",
+        "Returns the JSON of the message with only the results of these calls, or None if nothing is left.";
+    UNBOUND = "Dialect::unbound",
+        "Returns the JSON of the message without everything that is bound to a prompt or an origin, or None if nothing \
+         is left.";
+    SENDABLE = "Dialect::sendable", "Returns the JSON of the message in a form that providers accept.";
+    DIGEST = "Dialect::digest",
+        "Returns the digest of the properties that providers compare when they check a signature.";
+    READS = "Dialect::reads", "Returns true if reader can read reasoning that made_by sealed.";
     ATTACH = "Attach, Atomic", "A call stores and removes all that it names, or nothing.";
     ATTACH_KEPT = "Attach, Removals come first",
         "An attachment whose key is still stored after the removals is not replaced: the stored one stays.";
@@ -160,6 +190,8 @@ mod tests {
             include_str!("../conversation_id.rs"),
             include_str!("../exchange.rs"),
             include_str!("../revision.rs"),
+            include_str!("../message/dialect/mod.rs"),
+            include_str!("../message/dialect/index.rs"),
         ];
         let documentation = documentation(&sources.join("\n"));
         let missing = ALL.iter().map(|clause| clause.says).filter(|says| !documentation.contains(says));

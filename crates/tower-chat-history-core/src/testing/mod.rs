@@ -88,6 +88,8 @@
 //! }
 //! ```
 //!
+//! A suite for message formats is in [`dialect_contract`].
+//!
 //! For other test harnesses, [`behaviors`] returns the same behaviors as a list of names and functions.
 //!
 //! Each behavior uses its own conversations, so all of them may run at the same time on one storage. The storage may be
@@ -103,6 +105,7 @@ mod fixture;
 mod list;
 mod tests_by_name;
 
+pub mod dialect_contract;
 pub mod shorthand;
 
 // From here on, its macros replace those of the standard library.

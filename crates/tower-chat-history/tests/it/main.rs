@@ -18,6 +18,7 @@ mod middleware;
 mod open_calls;
 mod openings;
 mod own_adapter;
+mod own_dialect;
 mod queue;
 mod reasoning;
 mod recall;

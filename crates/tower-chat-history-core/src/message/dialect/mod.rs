@@ -34,6 +34,10 @@ use crate::{
 /// All methods are pure: the same message always leads to the same result. Otherwise prompts would not begin with the
 /// earlier ones, and every call would pay for its whole prompt.
 ///
+/// A dialect reads all elements of its format, and all that its methods return. Providers and users can send anything,
+/// so no method may panic, or recurse over the values of a message. The module `testing::dialect_contract` (feature
+/// `testing`) tests a dialect. The crate `tower-chat-history` has a guide, "Writing a dialect".
+///
 /// A dialect is used as `&'static dyn Dialect`, so implement the trait for a type without fields. Implement
 /// [`name`](Self::name), [`index`](Self::index), [`parts`](Self::parts), [`compose`](Self::compose),
 /// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in
@@ -43,22 +47,23 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Reads the index of a message from its JSON. An element of an unknown kind is no error: its role is
-    /// [`Role::Other`].
+    /// [`Role::Other`]. White space, escapes, and the depth of nested values make no difference.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not an element of this format.
     fn index(&self, json: &str) -> Result<Index, MessageError>;
 
-    /// Calls `visit` with each part of the message, in order.
+    /// Calls `visit` with each part of the message, in order. The calls are those of the index, and so are the calls of
+    /// the results.
     fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>));
 
     /// Returns the JSON of a message that says this text in this role: [`Role::User`], [`Role::Assistant`] or
     /// [`Role::System`]. If the format allows no system message within a list, the result is a user message.
     fn compose(&self, role: &Role, text: &str) -> String;
 
-    /// Returns the JSON of the result of a call that was abandoned. It must be constant for a call, and may differ
-    /// between [spaces](Space).
+    /// Returns the JSON of an element that has nothing but the result of a call that was abandoned. It must be constant
+    /// for a call, and may differ between [spaces](Space).
     fn abandoned(&self, call: &CallId) -> String;
 
     /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears`
@@ -66,7 +71,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String>;
 
     /// Returns the JSON of the message with only the results of these calls, or `None` if nothing is left. `kept` is
-    /// empty or a part of the calls that the message [answers](Index::answers).
+    /// empty or a part of the calls that the message [answers](Index::answers), in the same order. Of several results of
+    /// one call, the first ones are kept.
     ///
     /// The default returns `None`, for formats in which a message with a result has nothing else.
     fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {

@@ -1,5 +1,6 @@
 //! The signing provider: each refusal, and whole conversations.
 
+mod contract;
 mod dialect;
 
 use tower_chat_history_core::{CallId, Digest, Message, Space};

@@ -1,0 +1,141 @@
+//! Damaged elements, and the same elements in another spelling.
+
+use serde_json::{Map, Value};
+
+/// The values that replace each value of a sample.
+const VALUES: [&str; 17] = [
+    "null",
+    "true",
+    "-0",
+    "1e400",
+    r#""""#,
+    r#""x""#,
+    r#""\ud83d""#,
+    r#""\u0000\u2028\\\"""#,
+    "[]",
+    "[ ]",
+    "[null]",
+    "[[]]",
+    "{}",
+    r#"{"type":"x","role":"x"}"#,
+    r#"[{"type":5},{"type":"text"},"x"]"#,
+    r#"[{"id":null},{"id":""},{"id":"x","type":"x"}]"#,
+    r#"{"\ud83d":1}"#,
+];
+
+/// Stands for a value or a name until the text is written. It does not occur in samples.
+const MARK: &str = "\u{E000}\u{E001}";
+
+/// The number of nested lists in [`deep`].
+const LEVELS: usize = 100_000;
+
+/// Returns copies of a sample with a value of another type, without a field, with a repeated or renamed field, with a
+/// repeated entry, and with an unknown field. Each copy also comes with a field whose name is a lone surrogate.
+pub(super) fn damaged(sample: &str) -> Vec<String> {
+    let Ok(sample) = serde_json::from_str::<Value>(sample) else { return Vec::new() };
+    let mut damaged = Vec::new();
+    for path in paths(&sample) {
+        let marked = changed(&sample, &path, |value| *value = Value::from(MARK));
+        damaged.extend(VALUES.iter().map(|value| marked.replace(&quoted(MARK), value)));
+        let old = sample.pointer(&path).cloned().unwrap_or_default();
+        damaged.extend(damaged_fields(&sample, &path, &old));
+        if let Value::Array(entries) = &old {
+            let repeated: Value = entries.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect();
+            damaged.push(changed(&sample, &path, |value| *value = repeated));
+        }
+    }
+    let with_field = |json: &String| Some(format!(r#"{{"\ud83d":"\ud83d",{}"#, json.strip_prefix('{')?));
+    let with_fields: Vec<String> = damaged.iter().filter_map(with_field).collect();
+    damaged.extend(with_fields);
+    damaged
+}
+
+/// Returns copies of a sample in which an object lacks a field, or has one more.
+fn damaged_fields(sample: &Value, path: &str, object: &Value) -> Vec<String> {
+    let Value::Object(fields) = object else { return Vec::new() };
+    let marked = |change: &dyn Fn(&mut Map<String, Value>)| {
+        changed(sample, path, |value| {
+            if let Value::Object(fields) = value {
+                change(fields);
+            }
+        })
+    };
+    let unknown = marked(&|fields| drop(fields.insert(MARK.to_owned(), Value::from(MARK))));
+    let unknown = |name: &str, value: &str| {
+        unknown.replace(&format!("{}:", quoted(MARK)), &format!("{name}:")).replace(&quoted(MARK), value)
+    };
+    let mut damaged = vec![unknown(r#""unknown""#, "[[1.50]]"), unknown(r#""\ud83d""#, r#""\ud83d""#)];
+    for name in fields.keys() {
+        damaged.push(marked(&|fields| drop(fields.remove(name))));
+        damaged.extend(["null", r#""x""#].map(|value| unknown(&quoted(name), value)));
+        damaged.push(marked(&|fields| {
+            let value = fields.remove(name).unwrap_or_default();
+            fields.insert(format!("x_{name}"), value);
+        }));
+    }
+    damaged
+}
+
+/// Returns pairs of copies of a sample: one value is replaced by nested lists, and by a few of them.
+pub(super) fn deep(sample: &str) -> Vec<(String, String)> {
+    let Ok(mut sample) = serde_json::from_str::<Value>(sample) else { return Vec::new() };
+    if let Value::Object(fields) = &mut sample {
+        fields.insert("x_unknown".to_owned(), Value::Null);
+    }
+    let nested = format!("{}{}", "[".repeat(LEVELS), "]".repeat(LEVELS));
+    let pair = |path: String| {
+        let marked = changed(&sample, &path, |value| *value = Value::from(MARK));
+        (marked.replace(&quoted(MARK), &nested), marked.replace(&quoted(MARK), "[[]]"))
+    };
+    paths(&sample).into_iter().map(pair).collect()
+}
+
+/// Returns a sample with white space between all tokens, and with escapes for all characters in strings.
+pub(super) fn spelled(sample: &str) -> [String; 2] {
+    let (mut spaced, mut escaped) = (String::new(), String::new());
+    let (mut in_string, mut after_backslash) = (false, false);
+    for character in sample.chars() {
+        let quote = character == '"' && !after_backslash;
+        let is_plain = in_string && !quote && !after_backslash && character != '\\' && character.is_ascii();
+        // The digits of an escape are escaped as well, so samples with such escapes are left as they are.
+        match is_plain && !sample.contains("\\u") {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => escaped.push(character),
+        }
+        let is_token = !in_string && "[]{},:".contains(character);
+        spaced.push_str(if is_token { " \n" } else { "" });
+        spaced.push(character);
+        spaced.push_str(if is_token { "\t " } else { "" });
+        in_string ^= quote;
+        after_backslash = in_string && character == '\\' && !after_backslash;
+    }
+    [spaced, escaped]
+}
+
+/// Returns the JSON pointers of a value and of all values in it.
+fn paths(value: &Value) -> Vec<String> {
+    let mut paths = vec![String::new()];
+    let mut next = 0;
+    while let Some(path) = paths.get(next).cloned() {
+        let name = |name: &str| name.replace('~', "~0").replace('/', "~1");
+        match value.pointer(&path) {
+            Some(Value::Object(fields)) => paths.extend(fields.keys().map(|field| format!("{path}/{}", name(field)))),
+            Some(Value::Array(entries)) => paths.extend((0..entries.len()).map(|entry| format!("{path}/{entry}"))),
+            _ => {}
+        }
+        next += 1;
+    }
+    paths
+}
+
+fn changed(sample: &Value, path: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut copy = sample.clone();
+    if let Some(value) = copy.pointer_mut(path) {
+        change(value);
+    }
+    copy.to_string()
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,228 @@
+//! The signing provider's dialect keeps the contract of dialects, and the suite finds dialects that do not.
+
+use std::{
+    panic::catch_unwind,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use tower_chat_history_core::{
+    CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, Role, dialect_tests,
+    testing::dialect_contract::{Samples, changed::*, parts::*, reading::*, written::*},
+};
+use tower_chat_history_test::signing::SigningDialect;
+
+mod kept {
+    use super::*;
+
+    dialect_tests! { samples(&SigningDialect) }
+}
+
+fn samples(dialect: &'static dyn Dialect) -> Samples {
+    Samples::new(dialect)
+    .element(r#"{"from":"system","text":"Be brief."}"#)
+    .element(r#"{"from":"user","text":"What is new?","mark":1.50}"#)
+    .element(r#"{"from":"user","results":[{"to":"x","kind":"f","text":"1"}]}"#)
+    .element(r#"{"from":"user","results":[{"to":"x","kind":"f","text":"1"},{"to":"x","kind":"g","text":"2"},{"to":"x","kind":"f","text":"3"}],"text":"And now?"}"#)
+    .element(r#"{"from":"user","results":[],"text":"Hi"}"#)
+    .element(r#"{"from":"model","text":"Nothing."}"#)
+    .element(r#"{"from":"model","call":{"id":"x","kind":"f","name":"look","input":"?"}}"#)
+    .element(r#"{"from":"model","call":{"id":"x","kind":"g","name":"look","input":"?"}}"#)
+    .element(r#"{"from":"model","thinking":"Hm","signature":"00"}"#)
+    .element(r#"{"from":"model","thinking":"Hm","signature":"00","text":"Yes."}"#)
+    .element(r#"{"from":"model","plan":"a","next":true}"#)
+    .element(r#"{"from":"model","sealed":"a","by":"acme"}"#)
+    .unknown(r#"{"from":"?","level":1.50}"#)
+}
+
+/// A fault of a dialect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    EmptyName,
+    UnknownIsRefused,
+    UnknownIsUser,
+    SaysNothing,
+    UserCalls,
+    ResultsClose,
+    EscapesAreRefused,
+    DepthIsRefused,
+    IndexChanges,
+    PartsLackCalls,
+    ComposesNothing,
+    ComposesForUser,
+    AbandonsAnotherCall,
+    AbandonedChanges,
+    AnswersNothing,
+    AnswersAll,
+    ClearsAll,
+    ClearsNothing,
+    KeepsBound,
+    UnboundIsNothing,
+    SendsEmpty,
+    SendsOther,
+    DigestIsConstant,
+    DigestChanges,
+    ReadsNothing,
+}
+
+/// The signing dialect with a fault.
+#[derive(Debug)]
+struct Faulty {
+    fault: Fault,
+    calls: AtomicUsize,
+}
+
+impl Faulty {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    /// Returns another number in each call.
+    fn count(&self) -> usize {
+        self.calls.fetch_add(1, Relaxed)
+    }
+}
+
+impl Dialect for Faulty {
+    fn name(&self) -> &'static str {
+        if self.is(Fault::EmptyName) { "" } else { SigningDialect.name() }
+    }
+
+    fn index(&self, json: &str) -> Result<Index, MessageError> {
+        let mut index = SigningDialect.index(json)?;
+        let is_refused = match self.fault {
+            Fault::UnknownIsRefused => matches!(index.role, Role::Other(_)),
+            Fault::EscapesAreRefused => json.contains("\\u0"),
+            Fault::DepthIsRefused => json.contains("[[["),
+            _ => false,
+        };
+        if is_refused {
+            return Err(MessageError::new("refused"));
+        }
+        match self.fault {
+            Fault::UnknownIsUser if matches!(index.role, Role::Other(_)) => index.role = Role::User,
+            Fault::SaysNothing => index.says_nothing = true,
+            Fault::UserCalls if index.role == Role::Assistant => index.role = Role::User,
+            Fault::ResultsClose => index.closes = Closes::Always,
+            Fault::IndexChanges => index.is_rewritten = self.count().is_power_of_two(),
+            _ => {}
+        }
+        Ok(index)
+    }
+
+    fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
+        SigningDialect.parts(message, &mut |part| {
+            if !(self.is(Fault::PartsLackCalls) && matches!(part, Part::Call(_))) {
+                visit(part);
+            }
+        });
+    }
+
+    fn compose(&self, role: &Role, text: &str) -> String {
+        match self.fault {
+            Fault::ComposesNothing => SigningDialect.compose(role, ""),
+            Fault::ComposesForUser => SigningDialect.compose(&Role::User, text),
+            _ => SigningDialect.compose(role, text),
+        }
+    }
+
+    fn abandoned(&self, call: &CallId) -> String {
+        match self.fault {
+            Fault::AbandonsAnotherCall => SigningDialect.abandoned(&CallId::new(call.space(), "other")),
+            Fault::AbandonedChanges => SigningDialect::results([(call, &*self.count().to_string())], None),
+            _ => SigningDialect.abandoned(call),
+        }
+    }
+
+    fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
+        match self.fault {
+            Fault::ClearsAll => SigningDialect.cleared(message, &|_| true, placeholder),
+            Fault::ClearsNothing => None,
+            _ => SigningDialect.cleared(message, clears, placeholder),
+        }
+    }
+
+    fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
+        match self.fault {
+            Fault::AnswersNothing => None,
+            Fault::AnswersAll => Some(message.json().to_owned()),
+            _ => SigningDialect.answering(message, kept),
+        }
+    }
+
+    fn unbound(&self, message: &Message) -> Option<String> {
+        match self.fault {
+            Fault::KeepsBound => Some(message.json().to_owned()),
+            Fault::UnboundIsNothing => None,
+            _ => SigningDialect.unbound(message),
+        }
+    }
+
+    fn sendable(&self, message: &Message) -> String {
+        match self.fault {
+            Fault::SendsEmpty => message.json().to_owned(),
+            Fault::SendsOther => SigningDialect.compose(message.role(), "other"),
+            _ => SigningDialect.sendable(message),
+        }
+    }
+
+    fn digest(&self, json: &str) -> Digest {
+        match self.fault {
+            Fault::DigestIsConstant => Digest::default(),
+            Fault::DigestChanges => Digest::of(&self.count().to_le_bytes()),
+            _ => SigningDialect.digest(json),
+        }
+    }
+
+    fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
+        !self.is(Fault::ReadsNothing) && SigningDialect.reads(made_by, reader)
+    }
+}
+
+/// Runs a rule, and returns the failure that it reports.
+fn failure(rule: fn(&Samples), samples: &Samples) -> String {
+    let samples = std::panic::AssertUnwindSafe(samples);
+    let Err(failure) = catch_unwind(|| rule(*samples)) else { panic!("the rule found nothing") };
+    *failure.downcast::<String>().unwrap()
+}
+
+#[test]
+fn dialects_with_a_fault_are_told_so() {
+    let table: [(Fault, fn(&Samples), &str); 25] = [
+        (Fault::EmptyName, the_name_is_legal_and_constant, "Dialect::name"),
+        (Fault::UnknownIsRefused, elements_of_unknown_kinds_are_read, "A dialect reads all elements"),
+        (Fault::UnknownIsUser, elements_of_unknown_kinds_are_read, "An element of an unknown kind"),
+        (Fault::SaysNothing, an_element_that_says_nothing_has_nothing_to_say, "Index::says_nothing"),
+        (Fault::UserCalls, the_index_is_that_of_one_role, "Index::role"),
+        (Fault::ResultsClose, the_index_is_that_of_one_role, "Index::role"),
+        (Fault::EscapesAreRefused, the_index_does_not_depend_on_the_spelling, "A dialect reads all elements"),
+        (Fault::DepthIsRefused, the_index_does_not_depend_on_the_depth, "the depth of nested values"),
+        (Fault::IndexChanges, the_index_is_that_of_one_role, "All methods are pure"),
+        (Fault::PartsLackCalls, parts_have_the_calls_and_results_of_the_index, "Dialect::parts"),
+        (Fault::ComposesNothing, composed_texts_are_read_back, "Dialect::compose"),
+        (Fault::ComposesForUser, composed_texts_are_read_back, "Dialect::compose"),
+        (Fault::AbandonsAnotherCall, abandoned_calls_get_a_constant_result, "Dialect::abandoned"),
+        (Fault::AbandonedChanges, abandoned_calls_get_a_constant_result, "It must be constant"),
+        (Fault::AnswersNothing, answering_keeps_the_given_results, "Dialect::answering"),
+        (Fault::AnswersAll, answering_keeps_the_given_results, "Dialect::answering"),
+        (Fault::ClearsAll, cleared_results_have_the_placeholder, "Dialect::cleared"),
+        (Fault::ClearsNothing, cleared_results_have_the_placeholder, "Dialect::cleared"),
+        (Fault::KeepsBound, unbound_elements_keep_calls_results_and_texts, "Dialect::unbound"),
+        (Fault::UnboundIsNothing, unbound_elements_keep_calls_results_and_texts, "Dialect::unbound"),
+        (Fault::SendsEmpty, sendable_elements_are_not_rewritten_again, "Dialect::sendable"),
+        (Fault::SendsOther, sendable_elements_are_not_rewritten_again, "Dialect::sendable"),
+        (Fault::DigestIsConstant, digests_are_constant_and_tell_texts_apart, "Dialect::digest"),
+        (Fault::DigestChanges, digests_are_constant_and_tell_texts_apart, "All methods are pure"),
+        (Fault::ReadsNothing, an_origin_reads_its_own_reasoning, "Dialect::reads"),
+    ];
+    for (fault, rule, clause) in table {
+        let dialect: &'static Faulty = Box::leak(Box::new(Faulty { fault, calls: AtomicUsize::new(0) }));
+        let told = failure(rule, &samples(dialect));
+        assert!(told.contains("the dialect does not keep its contract") && told.contains(clause), "{fault:?}: {told}");
+    }
+}
+
+#[test]
+fn samples_without_results_are_refused() {
+    let few = Samples::new(&SigningDialect).element(r#"{"from":"user","text":"Hi"}"#);
+    assert!(failure(the_samples_have_every_role, &few).contains("all samples together"));
+}
