@@ -56,13 +56,8 @@ impl Message {
         self.of_fields(&fields)
     }
 
-<<<<<<< HEAD
     /// Returns the JSON of all fields of the message's JSON object, by name. If a field occurs twice, the last one
-    /// counts.
-=======
-    /// Returns the JSON of all fields, by name. If a field occurs twice, the last one counts. Lone surrogates in names
-    /// are read as U+FFFD.
->>>>>>> house/guide
+    /// counts. Lone surrogates in names are read as U+FFFD.
     ///
     /// # Errors
     ///
@@ -99,19 +94,19 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn a_message_of_an_unknown_dialect_is_not_changed() {
         let message = Message::unread(serde_json::value::to_raw_value(&[1]).unwrap());
         assert!(message.fields().is_err());
         let message = Message::unread(serde_json::value::to_raw_value(&serde_json::json!({"role": "user"})).unwrap());
         assert!(message.with_field("name", "1").is_err() && message.without_field("name").is_err());
         assert_eq!(message.with_text("t"), message);
-=======
+    }
+
+    #[test]
     fn names_with_lone_surrogates_are_read() {
         let message = Message::from_json(r#"{"\ud83d":"\ud83d","role":"tool","tool_call_id":"x"}"#).unwrap();
         let cleared = message.with_text("-");
         assert_eq!((cleared.text().as_ref(), cleared.tool_call_id()), ("-", Some("x")));
         assert!(cleared.json().contains("\\ud83d"), "the value keeps its spelling");
->>>>>>> house/guide
     }
 }
