@@ -317,7 +317,7 @@ impl World {
             self.opened_under = self.compaction().await?.0;
         }
         let mut input = TurnInput::new(self.id(), input).options(options);
-        input.dialect = &SigningDialect;
+        input.dialect = Some(&SigningDialect);
         input.request.tools = Some(self.head.to_string());
         let (head, origin) = (input.request.digest(), self.origins[engine].clone());
         let turn = match self.engines[engine].begin(input).await {
