@@ -140,6 +140,10 @@ impl TokenCounter for LangChainEstimate {
         let chars = content + calls + answers + chars(message.role().as_str()) + name;
         self.tokens(chars).saturating_add(self.extra_tokens_per_message).saturating_add(images)
     }
+
+    fn is_estimate(&self) -> bool {
+        true
+    }
 }
 
 fn chars(text: &str) -> usize {

@@ -116,7 +116,7 @@ pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
 
     /// Returns `true` if the counts are estimates, which may be far above or below the model's own. The
     /// [correction](crate::ContextBudget::calibrate) by the provider's reports then has wider bounds. The default is
-    /// `false`: the counter has the model's tokenizer, or is closer than an estimate by bytes.
+    /// `false`, for counters with the model's tokenizer.
     fn is_estimate(&self) -> bool {
         false
     }
