@@ -253,3 +253,39 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     }
     RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
 }
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{ChatCompletions, Incarnation};
+    use tower_chat_history_test::signing::SigningDialect;
+
+    use super::*;
+
+    /// Checks a message that a search returns for a call in this dialect. Returns the message that is sent.
+    fn sent(dialect: &'static dyn Dialect, message: Message) -> Result<Message, RecallError> {
+        let id = ConversationId::new(["recall"]).unwrap();
+        let revision = Revision::new(Incarnation::random(), 1);
+        let cost = |_: &Message| 10;
+        let request = RecallRequest::new(&id, revision, Seq::new(9), &[], 10, &cost).dialect(dialect);
+        let mut recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..1)]);
+        recalled.message = message;
+        checked(Recollection::shown(recalled), &request).map(|found| found.recalled.unwrap().message)
+    }
+
+    #[test]
+    fn recalled_messages_are_sent_in_the_dialect_of_the_call() {
+        let of = |dialect, role: &Role, text: &str| Message::compose(dialect, role, text).unwrap();
+        let signing = of(&SigningDialect, &Role::User, "said");
+        assert_eq!(sent(&SigningDialect, Message::user("said")).unwrap(), signing);
+        assert_eq!(sent(&SigningDialect, signing.clone()).unwrap(), signing);
+        assert_eq!(sent(&ChatCompletions, Message::user("said")).unwrap(), Message::user("said"));
+        for (dialect, message) in [
+            (&ChatCompletions as &'static dyn Dialect, signing),
+            (&ChatCompletions, Message::assistant("said")),
+            (&SigningDialect, of(&SigningDialect, &Role::Assistant, "said")),
+            (&SigningDialect, of(&SigningDialect, &Role::User, " ")),
+        ] {
+            assert!(matches!(sent(dialect, message), Err(RecallError::NotAUserMessage)));
+        }
+    }
+}
