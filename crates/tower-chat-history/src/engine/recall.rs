@@ -256,7 +256,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{ChatCompletions, Incarnation};
+    use tower_chat_history_core::{CallId, ChatCompletions, Incarnation, Index, MessageError, Part};
     use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
@@ -270,6 +270,41 @@ mod tests {
         let mut recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..1)]);
         recalled.message = message;
         checked(Recollection::shown(recalled), &request).map(|found| found.recalled.unwrap().message)
+    }
+
+    /// A dialect that cannot read what it composes.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl Dialect for Broken {
+        fn name(&self) -> &'static str {
+            "test/broken"
+        }
+
+        fn index(&self, _: &str) -> Result<Index, MessageError> {
+            Err(MessageError::new("it cannot be read"))
+        }
+
+        fn parts<'m>(&self, _: &'m Message, _: &mut dyn FnMut(Part<'m>)) {}
+
+        fn compose(&self, _: &Role, _: &str) -> String {
+            "0".to_owned()
+        }
+
+        fn abandoned(&self, _: &CallId) -> String {
+            "0".to_owned()
+        }
+
+        fn cleared(&self, _: &Message, _: &dyn Fn(&CallId) -> bool, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_message_that_the_dialect_cannot_read_is_an_error() {
+        let error = sent(&Broken, Message::user("said")).unwrap_err();
+        assert!(matches!(&error, RecallError::Composed(_)), "{error}");
+        assert_eq!(error.kind(), "composed");
     }
 
     #[test]
