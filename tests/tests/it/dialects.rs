@@ -128,11 +128,14 @@ async fn summaries_have_the_texts_and_no_reasoning(storage: Storage) {
 }
 
 const DOG: &str = "My dog is called Rex.";
+const BOAT: &str = "The boat lies in Bergen.";
 
-/// Imports a log that names a dog at its beginning.
+/// Imports a log that names a dog at its beginning, and a boat some turns later.
 async fn import(storage: &Storage, id: &ConversationId) {
     let reply = |text: &str| Message::compose(&SigningDialect, &Role::Assistant, text).unwrap();
     let mut messages = vec![user(DOG), reply("A good name!")];
+    messages.extend((0..30).flat_map(|number| [user(&format!("Page {number}")), reply("Read.")]));
+    messages.extend([user(BOAT), reply("Ahoy!")]);
     messages.extend((0..100).flat_map(|number| [user(&format!("Chapter {number}")), reply("Read.")]));
     storage.store.conversation(id).import(messages).await.unwrap();
 }
@@ -143,13 +146,14 @@ async fn a_text_is_recalled(storage: Storage) {
     let options = HistoryOptions::new().context(budget).recall(recall);
     let mut talk = Talk::new(&storage, options);
     import(&storage, &talk.id).await;
-    for indexed in [false, true] {
-        let (report, prompt) = talk.say(user("What is my dog called?"), &[Say::Text("Rex.".into())]).await;
+    // The first search reads the log, and the second one the index.
+    for (question, text) in [("What is my dog called?", DOG), ("Where does the boat lie?", BOAT)] {
+        let (report, prompt) = talk.say(user(question), &[Say::Text("I know.".into())]).await;
         let recall = report.recall.as_ref().unwrap();
-        assert!(matches!(recall.outcome, RecallOutcome::Shown), "{indexed}: {:?}", recall.outcome);
+        assert!(matches!(recall.outcome, RecallOutcome::Shown), "{question}: {recall:?}");
         let shown = &prompt[prompt.len() - 2];
         assert_eq!(shown.dialect().map(|dialect| dialect.name()), Some(SigningDialect::NAME));
-        assert!(shown.text().contains(&format!(r#"{{"role":"user","text":"{DOG}"}}"#)), "{}", shown.text());
+        assert!(shown.text().contains(&format!(r#"{{"role":"user","text":"{text}"}}"#)), "{}", shown.text());
         talk.engine.drain(Duration::from_secs(60)).await.unwrap();
     }
     let index = StoredIndex::new(Arc::new(storage.store.clone()), Analyzer::default()).dialect(&SigningDialect);

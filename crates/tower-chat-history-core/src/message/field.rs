@@ -11,8 +11,8 @@ use crate::lossy::Lossy;
 
 impl Message {
     /// Returns this message with the field `name` of its JSON object set to `value`, which is JSON. An existing field
-    /// of that name is replaced. All values stay as they are written. The fields are sorted by name. The names of fields
-    /// are those of the message's [dialect](Self::dialect).
+    /// of that name is replaced. All values stay as they are written. The fields are sorted by name. Their names are
+    /// those of the message's [dialect](Self::dialect).
     ///
     /// # Errors
     ///

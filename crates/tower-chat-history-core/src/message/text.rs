@@ -38,3 +38,74 @@ impl Message {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        message::{CallId, Dialect, Index, MessageError, Space, ToolCall},
+        role::Role,
+    };
+
+    /// A dialect whose messages are lists: a result, reasoning, a text, a call, and a text.
+    #[derive(Debug)]
+    struct Lists;
+
+    impl Dialect for Lists {
+        fn name(&self) -> &'static str {
+            "test/lists"
+        }
+
+        fn index(&self, json: &str) -> Result<Index, MessageError> {
+            if !json.starts_with(['[', '{']) {
+                return Err(MessageError::new("it is no list"));
+            }
+            let call = CallId::new(Space::DEFAULT, "x");
+            let mut index = Index::new(Role::User);
+            (index.answers, index.opens) = (Box::new([call.clone()]), Box::new([ToolCall::new(call, "f", "no text")]));
+            Ok(index)
+        }
+
+        fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
+            let texts: Vec<String> = serde_json::from_str(message.json()).unwrap_or_default();
+            let [result, reasoning, first, second] = texts.try_into().unwrap_or_default();
+            visit(Part::Result { call: &message.answers()[0], text: result.into() });
+            visit(Part::Reasoning(reasoning.into()));
+            visit(Part::Text(first.into()));
+            visit(Part::Call(&message.tool_calls()[0]));
+            visit(Part::Text(second.into()));
+        }
+
+        fn compose(&self, _: &Role, text: &str) -> String {
+            serde_json::Value::from(vec!["", "", text, ""]).to_string()
+        }
+
+        fn abandoned(&self, _: &CallId) -> String {
+            "[]".to_owned()
+        }
+
+        fn cleared(&self, _: &Message, _: &dyn Fn(&CallId) -> bool, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_text_of_another_dialect_is_that_of_its_texts_and_results() {
+        let message = Message::in_dialect(&Lists, r#"["20","hm","It is ","warm."]"#).unwrap();
+        assert_eq!(message.texts(), ["20", "It is ", "warm."]);
+        assert_eq!(message.text(), "20It is warm.");
+        assert_eq!((message.content(), message.name()), (Content::None, None));
+        assert_eq!(Message::compose(&Lists, &Role::User, "Hi").unwrap().text(), "Hi");
+    }
+
+    #[test]
+    fn changed_fields_keep_the_dialect() {
+        let message = Message::in_dialect(&Lists, r#"{"role":"user","b":1}"#).unwrap();
+        let changed = message.with_field("a", "2").unwrap();
+        assert_eq!(changed.json(), r#"{"a":2,"b":1,"role":"user"}"#);
+        assert_eq!(changed.without_field("role").unwrap().json(), r#"{"a":2,"b":1}"#);
+        assert_eq!(changed.dialect().map(Dialect::name), Some("test/lists"));
+        assert_eq!(message.with_text("t"), message, "it has no content");
+        assert!(Message::in_dialect(&Lists, "[]").unwrap().with_field("a", "2").is_err(), "it is no object");
+    }
+}

@@ -68,8 +68,8 @@ pub fn to_json_body(recorded: &Recorded) -> Option<String> {
 }
 
 impl Reply {
-    /// Returns the reply of a recorded exchange, with all its messages, as an adapter found it in the response. Programs
-    /// can make a response of their own type from it. Returns `None` if the exchange has no reply.
+    /// Returns the reply of a recorded exchange, with all its messages, as an adapter found it in the response.
+    /// Programs can make a response of their own type from it. Returns `None` if the exchange has no reply.
     #[must_use]
     pub fn recorded(recorded: &Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;

@@ -26,9 +26,9 @@ pub struct TurnInput {
     /// empty if the log ends with results for all tool calls, and the model has not answered them yet
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
-    /// The dialect of the conversation. The default is `None`: it is then that of the first message, which is one of the
-    /// input, the transcript or the messages to [store instead](Stored::Instead), in this order. Without any message, it
-    /// is [`ChatCompletions`].
+    /// The dialect of the conversation. The default is `None`: it is then that of the first message of the input, the
+    /// transcript or the messages to [store instead](Stored::Instead), in this order. Without any message, it is
+    /// [`ChatCompletions`].
     ///
     /// Set it for a call without input in another dialect: a store has only the name of a dialect. Otherwise, the call
     /// fails with [`HistoryError::OtherDialect`].

@@ -253,3 +253,74 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     }
     RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
 }
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{CallId, ChatCompletions, Incarnation, Index, MessageError, Part};
+    use tower_chat_history_test::signing::SigningDialect;
+
+    use super::*;
+
+    /// Checks a message that a search returns for a call in this dialect. Returns the message that is sent.
+    fn sent(dialect: &'static dyn Dialect, message: Message) -> Result<Message, RecallError> {
+        let id = ConversationId::new(["recall"]).unwrap();
+        let revision = Revision::new(Incarnation::random(), 1);
+        let cost = |_: &Message| 10;
+        let request = RecallRequest::new(&id, revision, Seq::new(9), &[], 10, &cost).dialect(dialect);
+        let mut recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..1)]);
+        recalled.message = message;
+        checked(Recollection::shown(recalled), &request).map(|found| found.recalled.unwrap().message)
+    }
+
+    /// A dialect that cannot read what it composes.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl Dialect for Broken {
+        fn name(&self) -> &'static str {
+            "test/broken"
+        }
+
+        fn index(&self, _: &str) -> Result<Index, MessageError> {
+            Err(MessageError::new("it cannot be read"))
+        }
+
+        fn parts<'m>(&self, _: &'m Message, _: &mut dyn FnMut(Part<'m>)) {}
+
+        fn compose(&self, _: &Role, _: &str) -> String {
+            "0".to_owned()
+        }
+
+        fn abandoned(&self, _: &CallId) -> String {
+            "0".to_owned()
+        }
+
+        fn cleared(&self, _: &Message, _: &dyn Fn(&CallId) -> bool, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_message_that_the_dialect_cannot_read_is_an_error() {
+        let error = sent(&Broken, Message::user("said")).unwrap_err();
+        assert!(matches!(&error, RecallError::Composed(_)), "{error}");
+        assert_eq!(error.kind(), "composed");
+    }
+
+    #[test]
+    fn recalled_messages_are_sent_in_the_dialect_of_the_call() {
+        let of = |dialect, role: &Role, text: &str| Message::compose(dialect, role, text).unwrap();
+        let signing = of(&SigningDialect, &Role::User, "said");
+        assert_eq!(sent(&SigningDialect, Message::user("said")).unwrap(), signing);
+        assert_eq!(sent(&SigningDialect, signing.clone()).unwrap(), signing);
+        assert_eq!(sent(&ChatCompletions, Message::user("said")).unwrap(), Message::user("said"));
+        for (dialect, message) in [
+            (&ChatCompletions as &'static dyn Dialect, signing),
+            (&ChatCompletions, Message::assistant("said")),
+            (&SigningDialect, of(&SigningDialect, &Role::Assistant, "said")),
+            (&SigningDialect, of(&SigningDialect, &Role::User, " ")),
+        ] {
+            assert!(matches!(sent(dialect, message), Err(RecallError::NotAUserMessage)));
+        }
+    }
+}

@@ -135,8 +135,8 @@ impl<'a> RecallRequest<'a> {
 }
 
 impl<'a> PrepareRequest<'a> {
-    /// Creates a request for the exchanges before this position, in [`ChatCompletions`]. The engine creates the requests
-    /// of turns. Use this to index a log that was imported.
+    /// Creates a request for the exchanges before this position, in [`ChatCompletions`]. The engine creates the
+    /// requests of turns. Use this to index a log that was imported.
     #[must_use]
     pub const fn new(conversation: &'a ConversationId, revision: Revision, before: Seq) -> Self {
         Self { conversation, dialect: &ChatCompletions, revision, before }

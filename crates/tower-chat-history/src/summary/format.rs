@@ -82,8 +82,8 @@ impl SummaryFormat {
         Self::as_user("Here is a summary of the conversation to date:\n\n", "")
     }
 
-    /// Returns the message of chat completions that contains this summary. The same format and text always result in the
-    /// same message.
+    /// Returns the message of chat completions that contains this summary. The same format and text always result in
+    /// the same message.
     #[must_use]
     pub fn message(&self, text: &str) -> Message {
         let (role, text) = self.role_and_text(text);

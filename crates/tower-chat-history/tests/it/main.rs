@@ -8,6 +8,7 @@ mod cached_store;
 mod commit;
 mod conformance_failures;
 mod counts;
+mod dialects;
 mod editing;
 mod engine;
 mod foreign;

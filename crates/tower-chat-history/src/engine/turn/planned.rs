@@ -98,8 +98,8 @@ impl Call {
             (None, _) | (_, None) => 0,
         };
         let cost = |message: &Message| self.counting.message(message);
-        // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as that
-        // summary is stored.
+        // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as
+        // that summary is stored.
         let room = match (&options.summaries, budget) {
             (Some(summaries), Some(_)) => self.summary_frame()?.saturating_add(summaries.max_tokens.into()),
             _ => 0,
