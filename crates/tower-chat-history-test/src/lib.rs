@@ -3,8 +3,8 @@
 //!
 //! | double | replaces | checks |
 //! |---|---|---|
-//! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules |
-//! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules |
+//! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules, and those of a [provider](#providers) |
+//! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules, and those of a [provider](#providers) |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
 //! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
 //!
@@ -37,6 +37,79 @@
 //! }
 //! ```
 //!
+//! # Providers
+//!
+//! Some providers add rules to those of chat completions: reasoning has to be sent back, unchanged or together with the
+//! prompt that it was made under. [`Replies::provider`] sets a [`ChatProvider`], and both mocks then refuse what this
+//! provider refuses, with its status, its body and its wording. Their replies have the provider's fields, with
+//! signatures that the mock accepts later. [`Reply::thinking`] adds reasoning to a reply.
+//!
+//! | provider | refuses, as of November 2026 | since |
+//! |---|---|---|
+//! | [`OpenAi`](ChatProvider::OpenAi) (the default) | violations of the [chat rules](check_chat_rules), as do all others | |
+//! | [`DeepSeek`](ChatProvider::DeepSeek) | tool calls without `reasoning_content`, in all later requests | V4, April 2026 |
+//! | [`Gemini`](ChatProvider::Gemini) | calls of the current turn without `extra_content.google.thought_signature`, or with another one | Gemini 3, November 2025 |
+//! | [`OpenRouter`](ChatProvider::OpenRouter) with Claude | `reasoning_details` whose text has changed | October 2025 |
+//! | | `reasoning_details` after other messages, tools or thinking than those that they were made after | Claude Fable 5.1, August 2026 |
+//! | | the results of calls whose message lacks its `reasoning_details` | 2025 |
+//! | [`LiteLlm`](ChatProvider::LiteLlm) with Claude | the same for `thinking_blocks` | as above |
+//!
+//! The months are those of the providers' documentation and of the first reports. The page of each provider has its
+//! sources. [`ChatProvider::check`] checks the body of a request without a mock.
+//!
+//! The next test finds that a program loses DeepSeek's reasoning, because async-openai's types have no field for it:
+//!
+//! ```
+//! use async_openai::{Client, config::OpenAIConfig, types::chat::*};
+//! use tower_chat_history_test::{ChatProvider, MockServer, Replies, Reply};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let call = Reply::calls([("call_1", "weather", "{}")]).thinking("The user asks about the weather.");
+//!     let script = Replies::script([call, Reply::text("It is warm.")]);
+//!     let server = MockServer::start(script.provider(ChatProvider::DeepSeek)).await?;
+//!     let client = Client::with_config(OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("test"));
+//!
+//!     let mut request = CreateChatCompletionRequest {
+//!         model: "deepseek-v4-pro".into(),
+//!         messages: vec![ChatCompletionRequestUserMessage::from("Is it warm?").into()],
+//!         ..Default::default()
+//!     };
+//!     let calls = client.chat().create(request.clone()).await?.choices.remove(0).message.tool_calls;
+//!     let reply = ChatCompletionRequestAssistantMessage { tool_calls: calls, ..Default::default() };
+//!     let result = ChatCompletionRequestToolMessage { content: "20 degrees".into(), tool_call_id: "call_1".into() };
+//!     request.messages.extend([reply.into(), result.into()]);
+//!
+//!     let error = client.chat().create(request).await.unwrap_err();
+//!     assert!(error.to_string().contains("`reasoning_content` in the thinking mode must be passed back"), "{error}");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`MockLlm`] has the same rules. Its types always lose the fields. Where a provider accepts this, the conversation
+//! continues:
+//!
+//! ```
+//! use async_openai::types::chat::*;
+//! use tower::ServiceExt;
+//! use tower_chat_history_test::{ChatProvider, MockLlm, Reply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let replies = [Reply::text("Hello!").thinking("A greeting."), Reply::text("Bye!")];
+//! let llm = MockLlm::script(replies).provider(ChatProvider::OpenRouter);
+//! let mut messages = vec![ChatCompletionRequestUserMessage::from("Hi!").into()];
+//! let request = |messages| CreateChatCompletionRequest { model: "mock".into(), messages, ..Default::default() };
+//! llm.unary().oneshot(request(messages.clone())).await?;
+//!
+//! // Without tool calls, OpenRouter accepts a reply without its reasoning.
+//! messages.push(ChatCompletionRequestAssistantMessage::from("Hello!").into());
+//! messages.push(ChatCompletionRequestUserMessage::from("Bye!").into());
+//! llm.unary().oneshot(request(messages)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Time
 //!
 //! Delays use tokio's timer, so a paused clock makes tests of them fast: `#[tokio::test(start_paused = true)]`. The
@@ -50,7 +123,7 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`], [`check_chat_rules`] and [`signing`] need no feature.
+//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`] and [`signing`] need no feature.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.

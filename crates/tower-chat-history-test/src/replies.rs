@@ -76,8 +76,11 @@ impl Replies {
         }
     }
 
-    /// Sets the provider whose rules apply. The default is [`ChatProvider::OpenAi`]. Replies with
-    /// [`thinking`](Reply::thinking) have the provider's fields.
+    /// Sets the provider whose rules apply. The default is [`ChatProvider::OpenAi`]. Replies then have the provider's
+    /// fields: reasoning ([`Reply::thinking`]) and signatures.
+    ///
+    /// A mock remembers by text and calls which of its replies had reasoning. Only these replies need it later. If two
+    /// replies of a script have the same text and the same ids of calls, the later one counts.
     #[must_use]
     pub fn provider(mut self, provider: ChatProvider) -> Self {
         self.provider = provider;

@@ -30,18 +30,12 @@ use crate::chat_rules::check_chat_rules;
 /// A provider of chat completions, by the rules that it adds to the [chat rules](check_chat_rules).
 ///
 /// A mock with a provider ([`Replies::provider`](crate::Replies::provider)) refuses a request that the provider
-/// refuses, with the provider's status, body and wording. It also adds the provider's fields to its replies, with
-/// signatures that it accepts later. [`check`](Self::check) checks a request without a mock.
+/// refuses, with status 400 and the provider's body and wording. It also adds the provider's fields to its replies,
+/// with signatures that it accepts later. [`check`](Self::check) checks a request without a mock. The [crate's
+/// page](crate#providers) has a table and examples.
 ///
-/// | provider | field of a reply | refused, as of November 2026 |
-/// |---|---|---|
-/// | [`OpenAi`](Self::OpenAi) | none | a violation of the chat rules |
-/// | [`DeepSeek`](Self::DeepSeek) | `reasoning_content` | tool calls without the field |
-/// | [`Gemini`](Self::Gemini) | `extra_content` of a call | calls of the current turn without their signature |
-/// | [`OpenRouter`](Self::OpenRouter) | `reasoning_details` | signed thinking after another prompt; a tool round without its thinking |
-/// | [`LiteLlm`](Self::LiteLlm) | `thinking_blocks` | as with OpenRouter |
-///
-/// All of them also refuse violations of the chat rules, with their own wording and status 400.
+/// Each provider also refuses violations of the chat rules. The wording is the provider's own for results without a
+/// call and calls without a result, and OpenAI's for the others.
 ///
 /// # Example
 ///
@@ -82,7 +76,7 @@ pub enum ChatProvider {
     /// turns are not checked. `skip_thought_signature_validator` is accepted in place of a signature.
     ///
     /// In a stream, each call is whole and has no `index`, and the finish reason is `stop`. async-openai returns an
-    /// error for such a call.
+    /// error for such a call, and cannot read Gemini's errors, which are in a list.
     ///
     /// Sources: Google's page on thought signatures (November 2026), the wording in issues until August 2026. Vertex AI
     /// has other wordings.
@@ -98,9 +92,13 @@ pub enum ChatProvider {
     /// - between other thinking, because the later signatures then do not fit;
     /// - in the last assistant message, if the request ends with the results of its calls.
     ///
+    /// A signature that is malformed, or that is not that of its text, is refused everywhere. async-openai cannot read
+    /// the error, because its code is a number.
+    ///
     /// Sources: Anthropic's pages on preserved thinking (November 2026: models since Claude Fable 5.1, accounts since
-    /// August 31, 2026), and OpenRouter's errors in issues from June 2026. The second exception is a rule of the manual
-    /// thinking mode.
+    /// August 31, 2026) and on thinking in tool workflows, and OpenRouter's errors in issues of March and June 2026.
+    /// The wording for a round without its thinking is that of issues until January 2026. It is an assumption that
+    /// OpenRouter passes on Anthropic's wording for another prompt as it does for other errors.
     OpenRouter,
     /// LiteLLM's proxy, with a model of Anthropic that thinks.
     ///
@@ -108,7 +106,8 @@ pub enum ChatProvider {
     /// element without `index`. Its signature is empty, except that of the last fragment, which has no text. A client
     /// has to join the fragments. The rules are those of [`OpenRouter`](Self::OpenRouter).
     ///
-    /// Sources: LiteLLM's pages on reasoning and preserved thinking (October 2026), and its issues.
+    /// Sources: LiteLLM's pages on reasoning and preserved thinking (October 2026), and its issues until August 2026.
+    /// With several deployments, LiteLLM appends their names to the message. The mock does not.
     LiteLlm,
 }
 

@@ -27,9 +27,10 @@ pub(crate) use self::{
 /// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
 ///
 /// The same reply serves unary and streaming requests. For a unary request, a mock sends one JSON document. For a
-/// stream, it sends the same content in chunks, as OpenAI does: first the role, then pieces of the text, of the
-/// refusal and of each call's arguments, then the finish reason, then the usage if the request asks for it. The first
-/// delta of a call has its id, type and name. The deltas of parallel calls and of several choices alternate.
+/// stream, it sends the same content in chunks, as OpenAI does: first the role, then pieces of the reasoning, of the
+/// text, of the refusal and of each call's arguments, then the finish reason, then the usage if the request asks for
+/// it. The first delta of a call has its id, type and name. The deltas of parallel calls and of several choices
+/// alternate.
 ///
 /// ```
 /// use std::time::Duration;

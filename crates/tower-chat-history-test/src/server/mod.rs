@@ -24,9 +24,10 @@ use crate::{lock::lock, replies::Replies};
 ///
 /// It serves `POST /v1/chat/completions`, `POST /v1/embeddings`, both of them under Azure's
 /// `/openai/deployments/{any}`, and `GET /v1/models`. If the body of a chat request has `"stream": true`, it replies
-/// with server-sent events. Any other path is a 404 with OpenAI's error object. Prompts that break the chat rules are
-/// refused, see [`Replies`]. Every chat request is recorded with its path, headers and body, including refused requests
-/// and retries. Requests for [embeddings](Self::embeddings) are recorded apart, and use none of the replies.
+/// with server-sent events. Any other path is a 404 with OpenAI's error object. Prompts that break the chat rules, or
+/// those of a [provider](crate#providers), are refused, see [`Replies`]. Every chat request is recorded with its path,
+/// headers and body, including refused requests and retries. Requests for [embeddings](Self::embeddings) are recorded
+/// apart, and use none of the replies.
 ///
 /// Dropping the server stops it at once, with every connection. [`shutdown`](Self::shutdown) first completes the
 /// replies in progress. Delays use tokio's timer. Do not pause tokio's clock: it would advance whenever the runtime
