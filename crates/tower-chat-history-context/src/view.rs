@@ -4,15 +4,18 @@
 //! content. A log can have all of these, for example after an agent was canceled between call and result, after a
 //! second request overtook the first, or if it was imported from another program. The log itself is never changed.
 //!
-//! The view reads the log once, from the first message to the last. Its only state is the newest round: the last
-//! assistant message with calls, as long as only its results follow it.
+//! The view reads the log once, from the first message to the last. Its only state is the newest round: the elements of
+//! the last reply with calls, as long as only its results follow it. It reads the [index](Message::index) of messages,
+//! so it works in all [dialects](tower_chat_history_core::Dialect).
 //!
-//! - A tool result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left
-//!   out.
-//! - Any other message first closes the open calls. Each gets a constant result which says that it was abandoned.
-//! - A blank reply is left out. It closes no calls.
-//! - An entry of `tool_calls` that no result can answer (it has no id, or is not an object) is left out. If no entry
-//!   remains, the list is left out too. Text in the same message stays. A result meant for such an entry is an orphan.
+//! - A result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left out.
+//!   If its message has something else, such as other results or a text of the user, the rest is sent.
+//! - A message that [closes](tower_chat_history_core::Closes) open calls first does so. Each gets a constant result
+//!   which says that it was abandoned. In chat completions, all messages close calls, except results and blank replies.
+//! - A message that [says nothing](Message::is_blank_reply), such as a blank reply, is left out. It closes no calls.
+//! - A message is sent in its [sendable](Message::sendable) form. In chat completions, this leaves out each entry of
+//!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
+//!   in the same message stays. A result meant for such an entry is an orphan.
 //! - The [recalled messages](Exchange::recalled) of an exchange are one message before its own messages.
 //!
 //! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's

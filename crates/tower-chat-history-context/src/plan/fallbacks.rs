@@ -1,6 +1,6 @@
 //! Planning a call, and the fallbacks for a call that does not fit.
 
-use super::{FitBudget, FitError, Plan, PlanInput, plan_once};
+use super::{FitBudget, FitError, Plan, PlanInput, input::continues_turn, plan_once};
 use crate::budget::{PromptTokens, TrimReason};
 
 /// Plans a call. Each step is tried only if the call does not fit in the step before:
@@ -44,8 +44,7 @@ fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Res
         return with_less_for_summaries(&PlanInput { recall_reserve: None, ..*input }, budget);
     }
     // If the input opens a turn, nothing of the window has to be sent, so recalled messages are not the reason.
-    let continues = input.input.first().is_none_or(|first| !first.answers().is_empty());
-    if continues && input.history.has_recalled() && !input.leaves_out_recalled {
+    if continues_turn(input.input) && input.history.has_recalled() && !input.leaves_out_recalled {
         let mut planned = with_less_for_summaries(&PlanInput { leaves_out_recalled: true, ..*input }, budget);
         if let Ok(plan) = &mut planned {
             plan.fit.trimming.left_out_recalled = true;

@@ -23,13 +23,13 @@ pub enum OnOpenTurn {
 /// The input must be complete: its results answer all open calls and no others, and all calls of its own have
 /// results. A new question while calls are open is valid here. [`OnOpenTurn`] decides what happens to them.
 pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
-    let Some(first) = input.first() else {
+    if input.is_empty() {
         return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
-    };
-    let answers = first.is_tool_result() || !first.answers().is_empty();
+    }
+    let answers = continues_turn(input);
     let mut rounds = if answers { view.rounds().clone() } else { Rounds::default() };
     for (position, message) in input.iter().enumerate() {
-        let has_results = message.is_tool_result() || !message.answers().is_empty();
+        let has_results = has_results(message);
         match rounds.push(message, &input[position + 1..]) {
             Placed::Sent { closed, .. } if !closed.is_empty() => return Err(unanswered(&closed)),
             Placed::Sent { message: sent, .. } if sent.answers().len() == message.answers().len() => {}
@@ -38,6 +38,16 @@ pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputE
         }
     }
     if rounds.open().is_empty() { Ok(answers) } else { Err(unanswered(rounds.open())) }
+}
+
+/// Returns `true` if the input claims to continue a turn: it is empty, or begins with a result.
+pub(super) fn continues_turn(input: &[Message]) -> bool {
+    input.first().is_none_or(has_results)
+}
+
+/// Returns `true` if the message has results, or is one that names no call.
+fn has_results(message: &Message) -> bool {
+    message.is_tool_result() || !message.answers().is_empty()
 }
 
 fn unanswered(open: &OpenCalls) -> InputError {

@@ -5,12 +5,13 @@
 
 use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq, Summary, Window};
 
+use super::input::continues_turn;
+
 /// Returns the cut under which the turn that the input continues got its first bound reasoning. Returns `None` if it
 /// is the stored cut, if nothing of the turn is bound to its prompt, or if its summary is not stored any more.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
-    let continues = input.first().is_none_or(|first| !first.answers().is_empty());
-    if !continues {
+    if !continues_turn(input) {
         return None;
     }
     let opening = window.exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn())?;

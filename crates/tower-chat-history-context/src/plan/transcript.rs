@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tower_chat_history_core::{Exchange, Message, Recorded, Seq, Window};
+use tower_chat_history_core::{CallId, Exchange, Message, Part, Recorded, Seq, Window};
 
 use super::TranscriptError;
 
@@ -12,27 +12,31 @@ const MAX_ALTERNATIVES: usize = 32;
 
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
-/// Messages are compared by role, text and calls, not by bytes, because clients drop fields that their types do not
-/// know, and trim texts. A transcript may be longer than the loaded part if the log has earlier exchanges. An empty
-/// transcript always agrees.
+/// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their types
+/// do not know, and trim texts. Reasoning and sealed parts are not compared. A reply element that has nothing else is
+/// skipped, in the transcript and in the log. A transcript may be longer than the loaded part if the log has earlier
+/// exchanges. An empty transcript always agrees.
 ///
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
+    let said: Vec<(usize, &Message)> =
+        transcript.iter().enumerate().filter(|(_, message)| !is_silent(message)).collect();
     // The alternatives. Each is the number of the caller's messages that are not matched yet. Each exchange that the
     // caller may lack adds one alternative.
-    let mut left = vec![transcript.len()];
+    let mut left = vec![said.len()];
     let mut mismatch: Option<TranscriptError> = None;
-    if transcript.is_empty() {
+    if said.is_empty() {
         return Ok(());
     }
     for Recorded { seq, exchange, .. } in loaded.into_iter().flat_map(|window| window.exchanges.iter().rev()) {
+        let logged: Vec<&Message> = exchange.messages.iter().filter(|message| !is_silent(message)).collect();
         let mut next = Vec::with_capacity(left.len() + 1);
         for end in left {
             if may_be_unknown(exchange) {
                 next.push(end);
             }
-            match match_exchange(&transcript[..end], exchange) {
+            match match_exchange(&said[..end], &logged) {
                 Ok(0) => return Ok(()),
                 Ok(rest) => next.push(rest),
                 Err(position) => {
@@ -54,20 +58,35 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
     if loaded.is_some_and(has_earlier_exchanges) {
         return Ok(());
     }
-    let before = TranscriptError { position: rest.saturating_sub(1), seq: None };
+    let position = said.get(rest.saturating_sub(1)).map_or(0, |(position, _)| *position);
+    let before = TranscriptError { position, seq: None };
     Err(mismatch.filter(|mismatch| mismatch.position < before.position).unwrap_or(before))
 }
 
-/// Matches the end of the messages with an exchange. Returns the number of messages before it, or the position of the
-/// last message that differs.
-fn match_exchange(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
-    let pairs = messages.iter().enumerate().rev().zip(exchange.messages.iter().rev());
-    for ((position, message), logged) in pairs {
+/// Matches the end of the messages with those of an exchange. Returns the number of messages before it, or the position
+/// of the last message that differs.
+fn match_exchange(messages: &[(usize, &Message)], logged: &[&Message]) -> Result<usize, usize> {
+    for ((position, message), logged) in messages.iter().rev().zip(logged.iter().rev()) {
         if !is_same(message, logged) {
-            return Err(position);
+            return Err(*position);
         }
     }
-    Ok(messages.len().saturating_sub(exchange.messages.len()))
+    Ok(messages.len().saturating_sub(logged.len()))
+}
+
+/// Returns `true` for a reply element that has nothing to compare: only reasoning, sealed data and white space.
+fn is_silent(message: &Message) -> bool {
+    let mut is_silent = message.is_reply();
+    if is_silent {
+        message.parts(&mut |part| {
+            is_silent &= match part {
+                Part::Text(text) => trim(&text).is_empty(),
+                Part::Name(_) | Part::Reasoning(_) | Part::Sealed(_) => true,
+                _ => false,
+            };
+        });
+    }
+    is_silent
 }
 
 /// Returns `true` if the caller may not know the exchange.
@@ -80,24 +99,48 @@ fn has_earlier_exchanges(window: &Window) -> bool {
     window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
 }
 
-/// Returns `true` if two messages have the same role, text and calls.
+/// Returns `true` if two messages have the same role, texts, calls and results.
 fn is_same(one: &Message, other: &Message) -> bool {
     one == other
         || one.role() == other.role()
             && one.answers() == other.answers()
             && one.tool_calls() == other.tool_calls()
-            && has_same_text(one, other)
+            && has_same_texts(one, other)
 }
 
-/// Returns `true` if two messages have the same text, apart from white space around it or around its parts.
-fn has_same_text(one: &Message, other: &Message) -> bool {
-    let (ones, others) = (one.texts(), other.texts());
-    let trimmed = |texts: &[Cow<'_, str>]| {
-        texts.iter().map(|text| trim(text).to_owned()).filter(|text| !text.is_empty()).collect()
+/// Returns `true` if two messages have the same text, and the same text of each result.
+fn has_same_texts(one: &Message, other: &Message) -> bool {
+    let (ones, others) = (texts(one), texts(other));
+    let same = |((call, texts), (other, others)): (&(Option<&CallId>, Vec<_>), &(Option<&CallId>, Vec<_>))| {
+        call == other && is_same_text(texts, others)
     };
-    let whole = |texts: &[Cow<'_, str>]| trim(&texts.concat()).to_owned();
-    let (a, b): (Vec<String>, Vec<String>) = (trimmed(&ones), trimmed(&others));
-    a == b || whole(&ones) == whole(&others)
+    ones.len() == others.len() && ones.iter().zip(&others).all(same)
+}
+
+/// Returns the texts of a message, apart from those that are blank. The texts of each result stand together.
+fn texts(message: &Message) -> Vec<(Option<&CallId>, Vec<Cow<'_, str>>)> {
+    let mut texts: Vec<(Option<&CallId>, Vec<Cow<'_, str>>)> = Vec::new();
+    message.parts(&mut |part| {
+        let (call, text) = match part {
+            Part::Text(text) => (None, text),
+            Part::Result { call, text } => (Some(call), text),
+            _ => return,
+        };
+        match texts.last_mut() {
+            Some((last, parts)) if *last == call => parts.push(text),
+            _ => texts.push((call, vec![text])),
+        }
+    });
+    texts.retain(|(_, parts)| parts.iter().any(|part| !trim(part).is_empty()));
+    texts
+}
+
+/// Returns `true` if two lists of texts are the same, apart from white space around the texts, or around the whole.
+fn is_same_text(ones: &[Cow<'_, str>], others: &[Cow<'_, str>]) -> bool {
+    fn trimmed<'t>(texts: &'t [Cow<'_, str>]) -> impl Iterator<Item = &'t str> {
+        texts.iter().map(|text| trim(text)).filter(|text| !text.is_empty())
+    }
+    trimmed(ones).eq(trimmed(others)) || trim(&ones.concat()) == trim(&others.concat())
 }
 
 /// Returns the text without the characters that the `trim` function of any language removes.
@@ -109,6 +152,7 @@ fn trim(text: &str) -> &str {
 mod tests {
     use proptest::prelude::*;
     use tower_chat_history_core::{ExchangeId, Incarnation, Revision};
+    use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
     use crate::view::tests::calls;
@@ -178,6 +222,82 @@ mod tests {
         assert!(same(&Message::user("\u{feff}a\u{a0}"), &Message::user("a")));
         assert!(!same(&Message::assistant("a  b"), &Message::assistant("a b")), "white space within a text counts");
         assert!(!same(&parts(&["a", "b"]), &parts(&["a", "c"])));
+    }
+
+    fn element(json: &str) -> Message {
+        Message::in_dialect(&SigningDialect, json).unwrap()
+    }
+
+    /// A turn with reasoning, calls of one id in two spaces, and a reply of two elements.
+    fn signed_turn() -> [Vec<Message>; 2] {
+        let asked = [
+            r#"{"from":"user","text":"Which is warmer?"}"#,
+            r#"{"from":"model","thinking":"hm","signature":"00"}"#,
+            r#"{"from":"model","call":{"id":"x","kind":"f","name":"weather","input":"Oslo"}}"#,
+            r#"{"from":"model","call":{"id":"x","kind":"g","name":"weather","input":"Rome"}}"#,
+        ];
+        let answered = [
+            r#"{"from":"user","results":[{"to":"x","kind":"f","text":"-3"},{"to":"x","kind":"g","text":"20"}]}"#,
+            r#"{"from":"model","sealed":"00","by":"one"}"#,
+            r#"{"from":"model","thinking":"hm","signature":"00","text":"Rome."}"#,
+            r#"{"from":"model","text":"By far."}"#,
+        ];
+        [asked.map(element).to_vec(), answered.map(element).to_vec()]
+    }
+
+    #[test]
+    fn other_dialects_are_compared_by_their_parts_without_reasoning() {
+        let [asked, answered] = signed_turn();
+        let log = log(0, &[&asked, &answered]);
+        let all = [asked, answered].concat();
+        assert_eq!(check(&all, Some(&log)), Ok(()));
+        let unbound: Vec<Message> = all.iter().filter_map(|message| message.unbound().cloned()).collect();
+        assert_eq!(unbound.len(), 6);
+        assert_eq!(check(&unbound, Some(&log)), Ok(()));
+        let marked = |at: usize, json: &str| {
+            let mut marked = unbound.clone();
+            marked[at] = element(json);
+            check(&marked, Some(&log))
+        };
+        assert_eq!(marked(5, r#"{"from":"model","mark":1,"text":" By far.\n"}"#), Ok(()));
+        for (at, seq, json) in [
+            (5, 1, r#"{"from":"model","text":"Not by far."}"#),
+            (5, 1, r#"{"from":"user","text":"By far."}"#),
+            (
+                3,
+                1,
+                r#"{"from":"user","results":[{"to":"x","kind":"f","text":"20"},{"to":"x","kind":"g","text":"-3"}]}"#,
+            ),
+            (
+                3,
+                1,
+                r#"{"from":"user","results":[{"to":"x","kind":"f","text":"-32"},{"to":"x","kind":"g","text":"0"}]}"#,
+            ),
+            (
+                3,
+                1,
+                r#"{"from":"user","results":[{"to":"x","kind":"g","text":"-3"},{"to":"x","kind":"f","text":"20"}]}"#,
+            ),
+            (2, 0, r#"{"from":"model","call":{"id":"x","kind":"f","name":"weather","input":"Rome"}}"#),
+            (0, 0, r#"{"from":"user","text":"Which is colder?"}"#),
+        ] {
+            let error = TranscriptError { position: at, seq: Some(Seq::new(seq)) };
+            assert_eq!(marked(at, json), Err(error), "{json}");
+        }
+    }
+
+    #[test]
+    fn positions_of_errors_count_the_elements_that_are_skipped() {
+        let [asked, answered] = signed_turn();
+        let log = log(0, &[&asked, &answered]);
+        let mut edited = [asked, answered].concat();
+        edited[7] = element(r#"{"from":"model","text":"Other."}"#);
+        assert_eq!(check(&edited, Some(&log)), Err(TranscriptError { position: 7, seq: Some(Seq::new(1)) }));
+        let longer =
+            [element(r#"{"from":"user","text":"Hi"}"#), element(r#"{"from":"model","sealed":"00","by":"one"}"#)];
+        let [asked, answered] = signed_turn();
+        let longer = [longer.to_vec(), asked, answered].concat();
+        assert_eq!(check(&longer, Some(&log)), Err(TranscriptError { position: 0, seq: None }));
     }
 
     proptest! {

@@ -25,7 +25,7 @@ impl MessageError {
     pub fn from_json(error: serde_json::Error) -> Self {
         use serde_json::error::Category::{Data, Eof, Io, Syntax};
         let reason = match error.classify() {
-            Data => "expected an object with a string `role`",
+            Data => "a value has another type than the format requires",
             Eof => "the JSON ends too early",
             Syntax => "the JSON is malformed",
             // Only the limit on levels causes an error of this category.

@@ -8,17 +8,19 @@ use super::dialect::sound_calls;
 use super::{Message, MessageError};
 
 impl Message {
-    /// Returns this message with the field `name` set to `value`, which is JSON. An existing field of that name is
-    /// replaced. All values stay as they are written. The fields are sorted by name.
+    /// Returns this message with the field `name` of its JSON object set to `value`, which is JSON. An existing field
+    /// of that name is replaced. All values stay as they are written. The fields are sorted by name. The names of fields
+    /// are those of the message's [dialect](Self::dialect).
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is not JSON, or if `role` would not be a string.
+    /// Returns an error if the value is not JSON, if the result is not a message of the dialect, or if the dialect is
+    /// not known.
     pub fn with_field(&self, name: &str, value: &str) -> Result<Self, MessageError> {
         let value: &RawValue = serde_json::from_str(value).map_err(MessageError::from_json)?;
         let mut fields = self.fields()?;
         fields.insert(name.to_owned(), value);
-        Self::from_serialize(&fields)
+        self.of_fields(&fields)
     }
 
     /// Returns this message without this field. The other fields are treated as in
@@ -26,11 +28,17 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// Returns an error if the field is `role`.
+    /// Returns an error if the rest is not a message of the dialect, or if the dialect is not known.
     pub fn without_field(&self, name: &str) -> Result<Self, MessageError> {
         let mut fields = self.fields()?;
         fields.remove(name);
-        Self::from_serialize(&fields)
+        self.of_fields(&fields)
+    }
+
+    /// Creates the message of this dialect with these fields.
+    fn of_fields(&self, fields: &BTreeMap<String, &RawValue>) -> Result<Self, MessageError> {
+        let dialect = self.dialect().ok_or(MessageError::new("its dialect is not known"))?;
+        Self::in_dialect(dialect, serde_json::to_string(fields).map_err(MessageError::from_json)?)
     }
 
     /// Returns this message with only the valid entries of its `tool_calls`, as they are written, or without the
@@ -43,14 +51,15 @@ impl Message {
         }
         let sound = serde_json::value::to_raw_value(&sound).map_err(MessageError::from_json)?;
         fields.insert("tool_calls".to_owned(), &sound);
-        Self::from_serialize(&fields)
+        self.of_fields(&fields)
     }
 
-    /// Returns the JSON of all fields, by name. If a field occurs twice, the last one counts.
+    /// Returns the JSON of all fields of the message's JSON object, by name. If a field occurs twice, the last one
+    /// counts.
     ///
     /// # Errors
     ///
-    /// Never fails, because a message is an object. It returns a `Result` because parsing is fallible.
+    /// Returns an error if the JSON is not an object. A message of chat completions always is one.
     pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
         serde_json::from_str(self.json()).map_err(MessageError::from_json)
     }
@@ -69,5 +78,14 @@ mod tests {
         assert!(message.with_field("name", "n").is_err());
         assert!(message.with_field("role", "1").is_err());
         assert!(message.without_field("role").is_err());
+    }
+
+    #[test]
+    fn a_message_of_an_unknown_dialect_is_not_changed() {
+        let message = Message::unread(serde_json::value::to_raw_value(&[1]).unwrap());
+        assert!(message.fields().is_err());
+        let message = Message::unread(serde_json::value::to_raw_value(&serde_json::json!({"role": "user"})).unwrap());
+        assert!(message.with_field("name", "1").is_err() && message.without_field("name").is_err());
+        assert_eq!(message.with_text("t"), message);
     }
 }

@@ -7,6 +7,7 @@ mod field;
 mod memory;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::{
     borrow::Cow,
@@ -234,7 +235,8 @@ impl Message {
         &self.index().role
     }
 
-    /// Returns the participant's name, if the message has one. Only messages of chat completions have one.
+    /// Returns the participant's name, if this is a message of chat completions and has one. In all dialects, the name
+    /// is a [part](Self::parts).
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.index().chat.name.as_deref()

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use tower_chat_history_core::{Exchange, Message};
 
 pub use self::text::is_recallable;
-pub(crate) use self::text::{ends, text_of};
+pub(crate) use self::text::{ends, name_of, only_text_of, text_of};
 use self::text::{is_result, without_escapes};
 use crate::analyzer::{Analyzer, Term};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tower_chat_history_core::{Message, Role};
+use tower_chat_history_core::{Message, Part, Role};
 
 /// Returns `true` if a message can be found and shown again: it is not an instruction, and it has text or calls.
 #[must_use]
@@ -16,9 +16,31 @@ pub(super) fn is_result(message: &Message) -> bool {
     matches!(message.role(), Role::Tool | Role::Function)
 }
 
-/// Returns the text of a message. Its parts are separated by line feeds.
+/// Returns the text of a message, with those of its results. Its parts are separated by line feeds.
 pub(crate) fn text_of(message: &Message) -> String {
     message.texts().join("\n")
+}
+
+/// Returns the name of the participant.
+pub(crate) fn name_of(message: &Message) -> Option<&str> {
+    let mut found = None;
+    message.parts(&mut |part| {
+        if let Part::Name(name) = part {
+            found = Some(name);
+        }
+    });
+    found
+}
+
+/// Returns the text of a message that has one text and nothing else, apart from a name.
+pub(crate) fn only_text_of(message: &Message) -> Option<Cow<'_, str>> {
+    let (mut only, mut has_more) = (None, false);
+    message.parts(&mut |part| match part {
+        Part::Text(text) | Part::Result { text, .. } if only.is_none() => only = Some(text),
+        Part::Name(_) => {}
+        _ => has_more = true,
+    });
+    only.filter(|_| !has_more)
 }
 
 /// Returns a text without the escapes of JSON strings, because arguments and results are often JSON: `\u00e4` becomes

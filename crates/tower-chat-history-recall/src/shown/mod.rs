@@ -10,7 +10,7 @@ use tower_chat_history_core::{Citation, Message, Recalled, Recorded};
 
 use self::{escape::without_tags, time::minute};
 use crate::{
-    passage::{is_recallable, text_of},
+    passage::{is_recallable, name_of, text_of},
     select::{Place, citations, places},
 };
 
@@ -129,7 +129,7 @@ fn line(recorded: &Recorded, messages: Vec<Shown<'_>>) -> String {
 fn shown(message: &Message) -> Shown<'_> {
     Shown {
         role: message.role().as_str(),
-        name: message.name(),
+        name: name_of(message),
         text: text_of(message),
         calls: message
             .tool_calls()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tower_chat_history_core::{AttachmentNameError, StoreError};
+use tower_chat_history_core::{AttachmentNameError, DialectName, Seq, StoreError};
 
 use crate::varint::DecodeError;
 
@@ -19,6 +19,14 @@ pub enum IndexError {
     /// The name of a record is not allowed.
     #[error(transparent)]
     Name(#[from] AttachmentNameError),
+    /// An exchange is stored in a dialect that the index [does not know](crate::StoredIndex::dialect).
+    #[error("exchange {seq} is stored in the dialect {dialect}, which the index does not know")]
+    UnknownDialect {
+        /// The position of the exchange.
+        seq: Seq,
+        /// The dialect of the exchange.
+        dialect: DialectName,
+    },
     /// The search took longer than its [time limit](crate::StoredIndex::time_limit).
     #[error("the search took longer than {0:?}")]
     TimedOut(Duration),
@@ -32,6 +40,7 @@ impl IndexError {
             Self::Store(error) => error.kind(),
             Self::Damaged(_) => "damaged_index",
             Self::Name(_) => "attachment_name",
+            Self::UnknownDialect { .. } => "other_dialect",
             Self::TimedOut(_) => "timeout",
         }
     }

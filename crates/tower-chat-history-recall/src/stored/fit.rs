@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tower_chat_history_core::{Citation, Content, Message, Recalled, Recorded};
+use tower_chat_history_core::{Citation, Message, Recalled, Recorded};
 
 use super::{ask::Ask, error::Stop, pause::Pace};
 use crate::{
+    passage::only_text_of,
     search::Ranking,
     select::{Place, Selector, citations},
     shown::{render, render_exchange, render_frame, render_message},
@@ -93,24 +94,24 @@ impl<'a> Costs<'a> {
     /// Returns the cost of a message. That of plain text is mostly known, because the count of a stored message is
     /// stored with it.
     fn estimate(&self, message: &Message) -> u64 {
-        let content = message.content();
+        let text = only_text_of(message);
         let too_long = |bytes: usize| bytes as u64 / MAX_BYTES_PER_COST > self.ask.allowance;
-        if matches!(&content, Content::Text(text) if too_long(text.len())) {
+        if text.as_ref().is_some_and(|text| too_long(text.len())) {
             return u64::MAX;
         }
         let rendered = render_message(message);
         if rendered.is_empty() {
             return 0;
         }
-        match content {
+        match text {
             _ if too_long(rendered.len()) => u64::MAX,
-            Content::Text(text) if message.tool_calls().is_empty() => {
+            Some(text) => {
                 let cost = (self.ask.cost)(message);
                 // Quotation marks and line feeds are escaped.
                 let escapes = rendered.len().saturating_sub(text.len() + 64) as u64;
                 cost.saturating_add(self.around).saturating_add(cost.saturating_mul(escapes) / text.len().max(1) as u64)
             }
-            _ => (self.ask.cost)(&Message::user(rendered)),
+            None => (self.ask.cost)(&Message::user(rendered)),
         }
     }
 }

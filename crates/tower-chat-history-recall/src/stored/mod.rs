@@ -23,7 +23,7 @@ mod verify;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{Attach, AttachmentNameError};
+use tower_chat_history_core::{Attach, AttachmentNameError, Dialect};
 
 #[cfg(test)]
 pub(crate) use self::pause::SLICE;
@@ -135,6 +135,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 #[derive(Clone)]
 pub struct StoredIndex {
     store: Arc<dyn Attach>,
+    /// The dialect of exchanges that are not in chat completions.
+    dialect: Option<&'static dyn Dialect>,
     analyzer: Analyzer,
     gate: Gate,
     /// Names that a store refuses fail when they are used.
@@ -161,6 +163,7 @@ impl StoredIndex {
     pub fn new(store: Arc<dyn Attach>, analyzer: Analyzer) -> Self {
         Self {
             store,
+            dialect: None,
             gate: Gate::new(&analyzer),
             names: TermNames::new(analyzer.id()).map(Arc::new),
             analyzer,
@@ -180,6 +183,15 @@ impl StoredIndex {
     #[must_use]
     pub fn gate(mut self, gate: Gate) -> Self {
         self.gate = gate;
+        self
+    }
+
+    /// Sets the dialect of conversations that are not held in chat completions. A store has only the name of a dialect.
+    /// The default is none: an exchange of another dialect than chat completions is then an
+    /// [error](IndexError::UnknownDialect), unless the store returns messages that were read already.
+    #[must_use]
+    pub const fn dialect(mut self, dialect: &'static dyn Dialect) -> Self {
+        self.dialect = Some(dialect);
         self
     }
 

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use tower_chat_history_core::{Attachment, AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq};
+use tower_chat_history_core::{
+    Attachment, AttachmentName, ConversationId, Incarnation, Page, Recorded, Revision, Seq, StoreError,
+};
 
 use super::{
     StoredIndex,
-    error::Stop,
+    error::{IndexError, Stop},
     pause::{Pace, SLICE},
     records::{Decoding, Parts},
     vectors::MeaningQuery,
@@ -91,6 +93,7 @@ impl StoredIndex {
             next = last.seq.next().max(next.next());
             exchanges.extend(page.exchanges.into_iter().filter(|recorded| range.contains(&recorded.seq)));
         }
+        self.read_messages(id, &exchanges)?;
         Ok(exchanges)
     }
 
@@ -107,10 +110,31 @@ impl StoredIndex {
         let unknown: Vec<Seq> = positions.iter().copied().filter(|seq| at(seq).is_none()).collect();
         let mut exchanges: Vec<Recorded> = positions.iter().filter_map(at).map(|at| known[at].clone()).collect();
         if !unknown.is_empty() {
-            exchanges.extend(of_incarnation(self.store.pick(id, &unknown).await?, incarnation)?.exchanges);
+            let picked = of_incarnation(self.store.pick(id, &unknown).await?, incarnation)?.exchanges;
+            self.read_messages(id, &picked)?;
+            exchanges.extend(picked);
             exchanges.sort_by_key(|recorded| recorded.seq);
         }
         Ok(exchanges)
+    }
+
+    /// Reads the messages of exchanges in their dialect. Otherwise they would count as messages without text.
+    fn read_messages(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), Stop> {
+        for Recorded { seq, exchange, .. } in exchanges {
+            if exchange.messages.iter().all(|message| message.dialect().is_some()) {
+                continue;
+            }
+            let dialect = self.dialect.filter(|dialect| dialect.name() == exchange.dialect.as_str());
+            let Some(dialect) = dialect else {
+                let dialect = exchange.dialect.clone();
+                return Err(Stop::Failed(IndexError::UnknownDialect { seq: *seq, dialect }));
+            };
+            exchange.read_in(dialect).map_err(|source| {
+                let conversation = id.clone();
+                StoreError::Corrupt { conversation, seq: *seq, source: source.into() }
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{ChatCompletions, Closes, ConversationId, Dialect, ExchangeId, Message};
 
 use super::{CallOptions, Stored};
+use crate::error::{DialectPlace, HistoryError, check_dialect};
 
 /// The input of a call: its conversation, its new messages, and facts about its request.
 #[derive(Clone, Debug)]
@@ -25,9 +26,13 @@ pub struct TurnInput {
     /// empty if the log ends with results for all tool calls, and the model has not answered them yet
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
-    /// The dialect of the conversation. [`new`](Self::new) sets it to that of the first input message, or to
-    /// [`ChatCompletions`](crate::dialect::ChatCompletions) if there is none.
-    pub dialect: &'static dyn Dialect,
+    /// The dialect of the conversation. The default is `None`: it is then that of the first message, which is one of the
+    /// input, the transcript or the messages to [store instead](Stored::Instead), in this order. Without any message, it
+    /// is [`ChatCompletions`].
+    ///
+    /// Set it for a call without input in another dialect: a store has only the name of a dialect. Otherwise, the call
+    /// fails with [`HistoryError::OtherDialect`].
+    pub dialect: Option<&'static dyn Dialect>,
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
     /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
@@ -49,7 +54,7 @@ impl TurnInput {
         Self {
             conversation,
             transcript: Vec::new(),
-            dialect: input.first().and_then(Message::dialect).unwrap_or(&ChatCompletions),
+            dialect: None,
             input,
             choices: 1,
             request: RequestInfo::new(),
@@ -62,6 +67,14 @@ impl TurnInput {
     #[must_use]
     pub fn transcript(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.transcript = messages.into_iter().collect();
+        self
+    }
+
+    /// Sets the dialect of the conversation. The default is that of the first message. See
+    /// [`TurnInput::dialect`](Self#structfield.dialect).
+    #[must_use]
+    pub fn dialect(mut self, dialect: &'static dyn Dialect) -> Self {
+        self.dialect = Some(dialect);
         self
     }
 
@@ -81,20 +94,40 @@ impl TurnInput {
         self
     }
 
-    /// Makes those checks of the messages that need no loaded conversation.
-    pub(crate) fn check(&self) -> Result<(), InputError> {
+    /// Makes those checks of the messages that need no loaded conversation. Returns the dialect of the call.
+    pub(crate) fn check(&self) -> Result<&'static dyn Dialect, HistoryError> {
         let instead = match &self.options.stored {
             Stored::Instead(messages) => messages.as_slice(),
             Stored::Exchange | Stored::Nothing => &[],
         };
+        let first = || self.input.iter().chain(&self.transcript).chain(instead).find_map(Message::dialect);
+        let dialect = self.dialect.or_else(first).unwrap_or(&ChatCompletions);
+        check_dialect(dialect, &self.input, DialectPlace::Input)?;
+        check_dialect(dialect, &self.transcript, DialectPlace::Transcript)?;
+        check_dialect(dialect, instead, DialectPlace::Instead)?;
+
         // A resent reply is not checked: it is only compared with the log.
         let is_resent_reply = |position, message: &Message| position < self.transcript.len() && message.is_reply();
         let messages = self.transcript.iter().chain(&self.input).enumerate();
         refuse_foreign(messages.filter(|(position, message)| !is_resent_reply(*position, message)))?;
         refuse_foreign(instead.iter().enumerate())?;
-        let joins = |message: &Message| message.index().closes == Closes::AfterResult;
-        let is_reply = |message: &Message| message.is_reply() && message.tool_calls().is_empty() && !joins(message);
-        let reply = self.input.iter().position(is_reply);
-        reply.map_or(Ok(()), |position| Err(InputError::Resent { position }))
+        match resent_reply(&self.input) {
+            Some(position) => Err(InputError::Resent { position }.into()),
+            None => Ok(dialect),
+        }
     }
+}
+
+/// Returns the position of the first reply without calls. In some dialects, a reply has several elements: their calls
+/// are those of the reply.
+fn resent_reply(input: &[Message]) -> Option<usize> {
+    let joins = |message: &Message| message.is_reply() && message.index().closes == Closes::AfterResult;
+    let mut position = 0;
+    for reply in input.chunk_by(|one, next| joins(one) && joins(next)) {
+        if reply[0].is_reply() && reply.iter().all(|message| message.tool_calls().is_empty()) {
+            return Some(position);
+        }
+        position += reply.len();
+    }
+    None
 }

@@ -13,7 +13,7 @@ use tower_chat_history_context::{
     plan::{Plan, Recallable},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Role, Seq, Window};
+use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Recalled, Revision, Role, Seq, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{fair::fairly, running::RunningWork, store::BoundedStore, timer, turn::Call};
@@ -97,11 +97,19 @@ impl RecallWorker {
             return None;
         }
         let shown = shown(window, plan, before);
-        let cost = |message: &Message| call.counting.message(message);
+        // A search writes messages of chat completions. They count as the message that is sent.
+        let cost = |message: &Message| match message.dialect() {
+            Some(dialect) if dialect.name() != call.dialect.name() => {
+                let composed = Message::compose(call.dialect, &Role::User, message.text());
+                call.counting.message(composed.as_ref().unwrap_or(message))
+            }
+            _ => call.counting.message(message),
+        };
         let request = RecallRequest {
             conversation: &call.conversation,
             revision: window.revision,
             before,
+            dialect: call.dialect,
             input: &call.input,
             shown: &shown,
             allowance,
@@ -132,7 +140,14 @@ impl RecallWorker {
 
     /// Prepares later searches in the background. If a preparation is already running, or too many of other
     /// conversations are, a later turn continues its work.
-    pub(super) fn prepare(&self, conversation: &ConversationId, revision: Revision, before: Seq, span: &Span) {
+    pub(super) fn prepare(
+        &self,
+        conversation: &ConversationId,
+        dialect: &'static dyn Dialect,
+        revision: Revision,
+        before: Seq,
+        span: &Span,
+    ) {
         if before <= revision.first() {
             return;
         }
@@ -147,7 +162,7 @@ impl RecallWorker {
         let work = async move {
             let _permit = permit;
             let span = telemetry::prepare(&turn);
-            let request = PrepareRequest { conversation: &id, revision, before };
+            let request = PrepareRequest { conversation: &id, dialect, revision, before };
             let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
             let error = match timer::timeout(Some(timeout), fairly(prepared)).instrument(span.clone()).await {
                 Ok(Ok(Ok(has_work_left))) => {
@@ -181,13 +196,16 @@ fn shown(window: &Window, plan: &Plan, before: Seq) -> Vec<Citation> {
     recalled.flat_map(|recalled| &recalled.citations).cloned().collect()
 }
 
-/// Checks the result of a search, which may come from a program's own code.
-fn checked(found: Recollection, request: &RecallRequest<'_>) -> Result<Recollection, RecallError> {
-    let Some(Recalled { message, citations, .. }) = &found.recalled else { return Ok(found) };
+/// Checks the result of a search, which may come from a program's own code, and composes the message in the dialect of
+/// the call.
+fn checked(mut found: Recollection, request: &RecallRequest<'_>) -> Result<Recollection, RecallError> {
+    let Some(Recalled { message, citations, .. }) = &mut found.recalled else { return Ok(found) };
     let text = message.text();
-    if text.trim().is_empty() || *message != Message::user(&*text) {
+    let composed = Message::compose(request.dialect, &Role::User, &*text).map_err(RecallError::Composed)?;
+    if text.trim().is_empty() || *message != composed && *message != Message::user(&*text) {
         return Err(RecallError::NotAUserMessage);
     }
+    *message = composed;
     let is_empty = |citation: &Citation| citation.messages.is_empty();
     if citations.len() > RecallError::MAX_CITATIONS || citations.iter().any(is_empty) {
         return Err(RecallError::Citations { citations: citations.len() });
@@ -227,11 +245,6 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     let Recollection { mut recalled, best_score, unprepared } = found;
     report.best_score = best_score;
     if let Some(recalled) = &mut recalled {
-        if recalled.message.dialect().is_none_or(|dialect| dialect.name() != call.dialect.name())
-            && let Ok(message) = Message::compose(call.dialect, &Role::User, recalled.message.text())
-        {
-            recalled.message = message;
-        }
         let tokens = call.counting.message(&recalled.message);
         recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());
         (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);

@@ -8,8 +8,8 @@ use tower_chat_history_context::{
     view::OpenCalls,
 };
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Message, NewestRound, Revision, Seq,
-    StoreError, Window,
+    Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Loaded, Message,
+    NewestRound, Revision, Seq, StoreError, Window,
 };
 use tracing::{Instrument as _, Span};
 
@@ -22,7 +22,7 @@ use super::{
     wait::Ahead,
 };
 use crate::{
-    error::{HistoryError, SaveError, StoreResultsError},
+    error::{DialectPlace, HistoryError, SaveError, StoreResultsError, check_dialect},
     policy::QueueLimits,
 };
 
@@ -78,6 +78,8 @@ pub struct StoredResults {
 /// Stores results. See [`Engine::store_results`].
 pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
     let ToolResults { conversation, exchange, results } = results;
+    let dialect = results.iter().find_map(Message::dialect).unwrap_or(&ChatCompletions);
+    check_dialect(dialect, &results, DialectPlace::Input).map_err(HistoryError::from)?;
     check(&results).map_err(HistoryError::from)?;
     if engine.options().needs_timer() && Handle::try_current().is_err() {
         return Err(HistoryError::NoRuntime.into());
@@ -95,9 +97,9 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         // A generated id can only be in the log if an earlier append of this loop stored the exchange although it
         // returned an error.
         let id_to_find = (named || checks > 0).then_some(&id);
-        let window = match load(store, &conversation, id_to_find, &within).await? {
+        let window = match load(store, &conversation, dialect, id_to_find, &within).await? {
             Found::Recorded(seq) => {
-                let Found::Window(Some(window)) = load(store, &conversation, None, &within).await? else {
+                let Found::Window(Some(window)) = load(store, &conversation, dialect, None, &within).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
@@ -105,7 +107,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
             }
             Found::Window(window) => window,
         };
-        if let (Some(window), Some(dialect)) = (&window, results.first().and_then(Message::dialect)) {
+        if let Some(window) = &window {
             read_in(dialect, &conversation, &window.exchanges)?;
         }
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
@@ -138,10 +140,11 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
 async fn load(
     store: &BoundedStore,
     conversation: &ConversationId,
+    dialect: &'static dyn Dialect,
     exchange: Option<&ExchangeId>,
     within: &Span,
 ) -> Result<Found, HistoryError> {
-    Ok(match store.load(conversation, exchange, within).await? {
+    Ok(match store.load(conversation, dialect, exchange, within).await? {
         Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
         Loaded::Window(window) => Found::Window(Some(window)),
         Loaded::Absent | Loaded::Unchanged => Found::Window(None),

@@ -4,9 +4,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Revision, Seq, StoreError,
-    Timestamp,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect, Exchange,
+    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Recorded, Revision, Seq,
+    StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -54,16 +54,20 @@ impl BoundedStore {
         &self.recorder
     }
 
-    /// Loads the profile's window within the load limit. If `exchange` is given and already in the log, it loads that
-    /// exchange instead. The load's span is a child of `turn`.
+    /// Loads the profile's window within the load limit, and reads it in this dialect. If `exchange` is given and
+    /// already in the log, it loads that exchange instead. The load's span is a child of `turn`.
+    ///
+    /// Exchanges that are in another dialect, or cannot be read, are not read. See
+    /// [`read_in`](super::turn::read_in).
     pub(super) async fn load(
         &self,
         conversation: &ConversationId,
+        dialect: &'static dyn Dialect,
         exchange: Option<&ExchangeId>,
         turn: &Span,
     ) -> Result<Loaded, StoreFailure> {
         let step = self.recorder.load(turn);
-        let loaded = self.load_whole_rounds(conversation, exchange).instrument(step.span().clone()).await;
+        let loaded = self.load_whole_rounds(conversation, dialect, exchange).instrument(step.span().clone()).await;
         step.ended(loaded.as_ref().map_err(StoreFailure::kind));
         loaded
     }
@@ -74,6 +78,7 @@ impl BoundedStore {
     async fn load_whole_rounds(
         &self,
         conversation: &ConversationId,
+        dialect: &'static dyn Dialect,
         exchange: Option<&ExchangeId>,
     ) -> Result<Loaded, StoreFailure> {
         let mut load = self.window_or(exchange);
@@ -82,6 +87,11 @@ impl BoundedStore {
             let asked = load.clone();
             let mut loaded = self.bounded(async { self.store.load(conversation, asked).await }).await?;
             if let Loaded::Window(window) = &mut loaded {
+                let is_of_dialect = |recorded: &&Recorded| recorded.exchange.dialect.as_str() == dialect.name();
+                for recorded in window.exchanges.iter().filter(is_of_dialect) {
+                    // The caller's check returns the error.
+                    let _ = recorded.exchange.read_in(dialect);
+                }
                 let begins = window.exchanges.first();
                 let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
                 if cuts_round && widened < MAX_WIDENED_LOADS {
@@ -280,7 +290,7 @@ fn is_transient(error: &SaveError) -> bool {
         SaveError::Store(error) => StoreError::is_retryable(error),
         // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
-        SaveError::UnknownOutcome => false,
+        SaveError::UnknownOutcome | SaveError::OtherDialect(_) => false,
     }
 }
 

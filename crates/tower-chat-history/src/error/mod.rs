@@ -25,6 +25,7 @@
 //!
 //! A [table](crate::cases#errors-over-http) lists HTTP statuses for these errors.
 
+mod dialect;
 #[cfg(feature = "http")]
 mod header;
 mod kind;
@@ -33,11 +34,13 @@ mod save;
 use std::time::Duration;
 
 use tower_chat_history_context::{budget::DoesNotFit, plan::FitError};
-use tower_chat_history_core::{DialectName, Recorded, Seq};
+use tower_chat_history_core::{DialectName, MessageError, Recorded};
 
+pub(crate) use self::dialect::check_dialect;
 #[cfg(feature = "http")]
 pub use self::header::HeaderError;
 pub use self::{
+    dialect::{DialectPlace, OtherDialect},
     kind::error_type,
     save::{SaveError, StoreResultsError, Unsaved},
 };
@@ -81,15 +84,18 @@ pub enum HistoryError {
     /// The store panicked while it loaded the history.
     #[error("the store panicked while it loaded the conversation's history")]
     LoadPanicked,
-    /// The conversation is stored in another dialect than that of the call.
-    #[error("exchange {seq} of the conversation is stored in the dialect {stored}, and the call is in {called}")]
-    OtherDialect {
-        /// The position of the exchange.
-        seq: Seq,
-        /// The dialect of the exchange.
-        stored: DialectName,
-        /// The dialect of the call.
-        called: DialectName,
+    /// A stored exchange, the input, or another part of the call is in another dialect than that of the call. If the
+    /// input is empty, set the [dialect of the call](crate::TurnInput::dialect).
+    #[error(transparent)]
+    OtherDialect(#[from] OtherDialect),
+    /// A [`Dialect`](crate::dialect::Dialect) cannot read a message that it composed itself, which is a fault of its
+    /// implementation.
+    #[error("the dialect {dialect} cannot read a message that it composed: {source}")]
+    Composed {
+        /// The dialect.
+        dialect: DialectName,
+        /// The cause.
+        source: MessageError,
     },
     /// The queue of the conversation is full: too many calls are waiting
     /// ([`OnConflict::Serialize`](crate::policy::OnConflict::Serialize)).
@@ -127,7 +133,8 @@ impl HistoryError {
             Self::Load(error) => error.kind(),
             Self::LoadTimeout(_) => "timeout",
             Self::LoadPanicked => "panicked",
-            Self::OtherDialect { .. } => "other_dialect",
+            Self::OtherDialect(_) => "other_dialect",
+            Self::Composed { .. } => "composed",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout(_) => "queue_timeout",
             Self::NoRuntime => "no_runtime",

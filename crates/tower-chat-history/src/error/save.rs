@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::StoreError;
 
-use super::HistoryError;
+use super::{HistoryError, OtherDialect};
 
 /// An error of storing an exchange.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum SaveError {
     /// beyond the exchange's position, or another call may have stored the exchange with this id.
     #[error("the outcome of storing the exchange is unknown: the log does not show it any more")]
     UnknownOutcome,
+    /// The reply is in another dialect than that of the call. Nothing was stored.
+    #[error("the exchange was not stored: {0}")]
+    OtherDialect(#[from] OtherDialect),
 }
 
 impl SaveError {
@@ -35,6 +38,7 @@ impl SaveError {
             Self::Timeout(_) => "timeout",
             Self::Panicked => "panicked",
             Self::UnknownOutcome => "unknown_outcome",
+            Self::OtherDialect(_) => "other_dialect",
         }
     }
 }

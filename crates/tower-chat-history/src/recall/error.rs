@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tower_chat_history_core::{Seq, StoreError};
+use tower_chat_history_core::{MessageError, Seq, StoreError};
 
 use crate::error::BoxError;
 
@@ -41,9 +41,14 @@ pub enum RecallError {
         /// The position from which the prompt contains the log.
         before: Seq,
     },
-    /// The message is not a user message with a text and nothing else.
+    /// The message is not a user message with a text and nothing else, in chat completions or in the dialect of the
+    /// call.
     #[error("the recalled messages are not a user message with a text and nothing else")]
     NotAUserMessage,
+    /// The [`Dialect`](crate::dialect::Dialect) of the call cannot read the message that it composed, which is a fault of
+    /// its implementation.
+    #[error("the dialect of the call cannot read the message with the recalled messages: {0}")]
+    Composed(#[source] MessageError),
     /// The message has too many citations, or one without messages.
     #[error(
         "the recalled messages have {citations} citations: at most {max} are allowed, and none may be empty",
@@ -84,6 +89,7 @@ impl RecallError {
             Self::TooLarge { .. } => "too_large",
             Self::InWindow { .. } => "in_window",
             Self::NotAUserMessage => "not_a_user_message",
+            Self::Composed(_) => "composed",
             Self::Citations { .. } => "citations",
         }
     }

@@ -66,7 +66,7 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
-        let found = match self.index.search(ask).await? {
+        let found = match self.index.clone().dialect(request.dialect).search(ask).await? {
             Searched::Found(found) => found,
             Searched::Gone => return Err(StoreError::Gone.into()),
             _ => return Ok(Recollection::nothing()),
@@ -80,9 +80,10 @@ impl Recall for LogRecall {
     }
 
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
+        let PrepareRequest { conversation, dialect, revision, before } = request;
+        let index = self.index.clone().dialect(dialect);
         for _ in 0..MAX_STEPS {
-            let PrepareRequest { conversation, revision, before } = request;
-            let indexed = self.index.index(conversation, revision, before).await?;
+            let indexed = index.index(conversation, revision, before).await?;
             // The engine logs the error.
             if let Some(error) = indexed.embedding {
                 return Err(RecallError::search(error));
@@ -122,7 +123,9 @@ impl From<IndexError> for RecallError {
 #[cfg(test)]
 mod tests {
     use tower::service_fn;
-    use tower_chat_history_core::{ConversationId, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq};
+    use tower_chat_history_core::{
+        ChatCompletions, ConversationId, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq,
+    };
     use tower_chat_history_recall::EmbedError;
 
     use super::{super::ServiceEmbedder, *};
@@ -168,6 +171,7 @@ mod tests {
             conversation: id,
             revision,
             before: BEFORE,
+            dialect: &ChatCompletions,
             input: &input,
             shown: &[],
             allowance: 500,
@@ -208,7 +212,7 @@ mod tests {
         let (store, id, revision) = log().await;
         let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });
         let recall = LogRecall::from(index(&store, none));
-        let request = PrepareRequest { conversation: &id, revision, before: BEFORE };
+        let request = PrepareRequest::new(&id, revision, BEFORE);
         assert_eq!(recall.prepare(request).await.unwrap_err().kind(), "search");
         assert_eq!(search(recall.index, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
 

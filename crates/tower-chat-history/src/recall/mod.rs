@@ -10,7 +10,7 @@ mod service;
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
+use tower_chat_history_core::{ChatCompletions, Citation, ConversationId, Dialect, Message, Recalled, Revision, Seq};
 
 #[cfg(feature = "recall")]
 #[doc(inline)]
@@ -26,7 +26,8 @@ pub use self::{log::LogRecall, service::ServiceEmbedder};
 /// The engine calls it for inputs that open a turn, if the log has exchanges that the prompt does not contain.
 #[async_trait]
 pub trait Recall: fmt::Debug + Send + Sync + 'static {
-    /// Selects messages to show again before the input.
+    /// Selects messages to show again before the input. The message with them may be one of [`ChatCompletions`] or of
+    /// the dialect of the call. The engine composes it again in the dialect of the call.
     ///
     /// # Errors
     ///
@@ -72,6 +73,8 @@ pub struct RecallRequest<'a> {
     pub revision: Revision,
     /// The position from which the prompt contains the log. Only exchanges before it may be shown.
     pub before: Seq,
+    /// The dialect of the call. Stores return messages of dialects that the core does not have unread.
+    pub dialect: &'static dyn Dialect,
     /// The input of the call.
     pub input: &'a [Message],
     /// The messages that the prompt already shows again, with earlier turns.
@@ -88,6 +91,8 @@ pub struct RecallRequest<'a> {
 pub struct PrepareRequest<'a> {
     /// The conversation.
     pub conversation: &'a ConversationId,
+    /// The dialect of the conversation. Stores return messages of dialects that the core does not have unread.
+    pub dialect: &'static dyn Dialect,
     /// The log's revision.
     pub revision: Revision,
     /// The start of the window. Exchanges at or after it are in prompts anyway.
@@ -107,7 +112,8 @@ pub struct Recollection {
 }
 
 impl<'a> RecallRequest<'a> {
-    /// Creates a request for this input. The engine creates the requests of calls. Use this to test a search.
+    /// Creates a request for this input, in [`ChatCompletions`]. The engine creates the requests of calls. Use this to
+    /// test a search.
     #[must_use]
     pub const fn new(
         conversation: &'a ConversationId,
@@ -117,16 +123,30 @@ impl<'a> RecallRequest<'a> {
         allowance: u64,
         cost: &'a (dyn Fn(&Message) -> u64 + Send + Sync),
     ) -> Self {
-        Self { conversation, revision, before, input, shown: &[], allowance, cost }
+        Self { conversation, revision, before, dialect: &ChatCompletions, input, shown: &[], allowance, cost }
+    }
+
+    /// Sets the dialect of the call.
+    #[must_use]
+    pub const fn dialect(mut self, dialect: &'static dyn Dialect) -> Self {
+        self.dialect = dialect;
+        self
     }
 }
 
 impl<'a> PrepareRequest<'a> {
-    /// Creates a request for the exchanges before this position. The engine creates the requests of turns. Use this to
-    /// index a log that was imported.
+    /// Creates a request for the exchanges before this position, in [`ChatCompletions`]. The engine creates the requests
+    /// of turns. Use this to index a log that was imported.
     #[must_use]
     pub const fn new(conversation: &'a ConversationId, revision: Revision, before: Seq) -> Self {
-        Self { conversation, revision, before }
+        Self { conversation, dialect: &ChatCompletions, revision, before }
+    }
+
+    /// Sets the dialect of the conversation.
+    #[must_use]
+    pub const fn dialect(mut self, dialect: &'static dyn Dialect) -> Self {
+        self.dialect = dialect;
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! The form of a summary in a prompt.
 
-use tower_chat_history_core::{Dialect, Message, Role};
+use tower_chat_history_core::{Dialect, Message, MessageError, Role};
 
 use super::{
     delimit::defuse,
@@ -82,18 +82,23 @@ impl SummaryFormat {
         Self::as_user("Here is a summary of the conversation to date:\n\n", "")
     }
 
-    /// Returns the message that contains this summary. The same format and text always result in the same message.
+    /// Returns the message of chat completions that contains this summary. The same format and text always result in the
+    /// same message.
     #[must_use]
     pub fn message(&self, text: &str) -> Message {
         let (role, text) = self.role_and_text(text);
         if role == Role::User { Message::user(text) } else { Message::system(text) }
     }
 
-    /// Returns the message of this dialect that contains this summary.
-    pub(crate) fn message_in(&self, dialect: &'static dyn Dialect, text: &str) -> Message {
-        let (role, composed) = self.role_and_text(text);
-        // A dialect reads what it writes.
-        Message::compose(dialect, &role, &composed).unwrap_or_else(|_| self.message(text))
+    /// Returns the message of this dialect that contains this summary. If the dialect allows no system message within a
+    /// list, the message is one of the user. The same format, dialect and text always result in the same message.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read its own message.
+    pub fn message_in(&self, dialect: &'static dyn Dialect, text: &str) -> Result<Message, MessageError> {
+        let (role, text) = self.role_and_text(text);
+        Message::compose(dialect, &role, &text)
     }
 
     fn role_and_text(&self, text: &str) -> (Role, String) {

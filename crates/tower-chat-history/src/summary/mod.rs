@@ -60,6 +60,7 @@ mod mark;
 mod options;
 mod prompt;
 mod rolling;
+mod said;
 mod service;
 mod shorten;
 #[cfg(test)]
@@ -140,8 +141,10 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
 pub struct SummaryRequest {
     /// The summary of everything before these messages, if there is one. The new summary must preserve its content.
     pub previous: Option<String>,
-    /// The messages in the order of the log. They do not always form a prompt that a provider accepts: a chunk can
-    /// end between a tool call and its result, and the texts and tool arguments of large messages are shortened.
+    /// The messages in the order of the log, in the [dialect](crate::dialect) of the conversation. They do not always
+    /// form a prompt that a provider accepts: a chunk can end between a tool call and its result, and the texts and tool
+    /// arguments of large messages are shortened. In other dialects than chat completions, a large message becomes a
+    /// message with one text, in which calls and results stand in brackets.
     pub messages: Vec<Message>,
     /// The largest allowed size of the summary, in tokens.
     pub max_tokens: u32,

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
-use tower_chat_history_core::{Message, ToolCall};
+use tower_chat_history_core::{ChatCompletions, Message, MessageError, Role, ToolCall};
 
-use super::transcript;
+use super::said::{self, Said};
 
 /// If the limit of a text is smaller than this, in characters, the end of the text is left out instead of its middle:
 /// the note about the gap would take most of the limit.
@@ -44,12 +44,27 @@ fn byte_at(text: &str, char: usize) -> usize {
 /// Shortens a message to at most `room` tokens. Its text and the arguments of its calls are shortened. All other
 /// parts (pictures, unknown fields) are left out. If the result is still too large, returns a note in place of the
 /// message. If `room` is less than about 20 tokens, the note may exceed it.
+///
+/// A message of another dialect than chat completions becomes a message of its dialect with one text, in which calls
+/// and results stand in brackets.
 pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {
-    let text = transcript::body(message);
+    let other = message.dialect().filter(|dialect| dialect.name() != ChatCompletions::NAME);
+    let (name, text) = match other {
+        Some(_) => (None, said::in_brackets(message)),
+        None => {
+            let said = Said::of(message);
+            (said.name, said.joined())
+        }
+    };
+    let with = |max_chars: usize| match other {
+        Some(dialect) => Message::compose(dialect, speaker(message), shorten(&text, max_chars)),
+        None => with_short_texts(message, name, &text, max_chars),
+    };
     // Most tokens have up to four characters. With longer tokens, some of the room stays unused.
     let mut max_chars = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(4);
     for _ in 0..ATTEMPTS {
-        let shorter = with_short_texts(message, &text, max_chars);
+        // A dialect reads what it writes.
+        let shorter = with(max_chars).unwrap_or_else(|_| message.clone());
         let tokens = counter.count_message(&shorter);
         if tokens <= room {
             return shorter;
@@ -58,16 +73,33 @@ pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenC
         max_chars = scaled as usize;
     }
     let note = format!("[a message of {} tokens, left out]", tokens_of(counter, message));
-    let note = json!({"role": message.role().as_str(), "content": note});
-    Message::from_serialize(&note).unwrap_or_else(|_| message.clone())
+    let note = match other {
+        Some(dialect) => Message::compose(dialect, speaker(message), note),
+        None => Message::from_serialize(&json!({"role": message.role().as_str(), "content": note})),
+    };
+    note.unwrap_or_else(|_| message.clone())
 }
 
-/// Returns a message with the known fields, in which no text is longer than `max_chars` characters.
-fn with_short_texts(message: &Message, text: &str, max_chars: usize) -> Message {
+/// Returns the role in which a message can be composed.
+fn speaker(message: &Message) -> &Role {
+    match message.role() {
+        role @ (Role::Assistant | Role::System) => role,
+        _ => &Role::User,
+    }
+}
+
+/// Returns a message of chat completions with the known fields, in which no text is longer than `max_chars`
+/// characters.
+fn with_short_texts(
+    message: &Message,
+    name: Option<&str>,
+    text: &str,
+    max_chars: usize,
+) -> Result<Message, MessageError> {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), message.role().as_str().into());
     fields.insert("content".to_owned(), shorten(text, max_chars).into());
-    if let Some(name) = message.name() {
+    if let Some(name) = name {
         fields.insert("name".to_owned(), shorten(name, max_chars).into());
     }
     if let Some(id) = message.tool_call_id() {
@@ -77,7 +109,7 @@ fn with_short_texts(message: &Message, text: &str, max_chars: usize) -> Message 
         let calls = message.tool_calls().iter().map(|call| shorten_call(call, max_chars)).collect();
         fields.insert("tool_calls".to_owned(), calls);
     }
-    Message::from_serialize(&fields).unwrap_or_else(|_| message.clone())
+    Message::from_serialize(&fields)
 }
 
 fn shorten_call(call: &ToolCall, max_chars: usize) -> Value {

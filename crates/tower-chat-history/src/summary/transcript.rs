@@ -5,58 +5,74 @@
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
-use serde::Deserialize;
-use tower_chat_history_core::{Content, Message, Role, ToolCall};
+use tower_chat_history_core::{CallId, Message, Role, ToolCall};
 
-use super::shorten::shorten;
+use super::{
+    said::{ARGUMENTS_CHARS, Said, Words},
+    shorten::shorten,
+};
 
 /// The largest part of a tool result that is shown, in characters (about 500 tokens). The assistant's reply after the
 /// result usually contains its important parts.
 const RESULT_CHARS: usize = 2_000;
 
-/// The largest part of a call's arguments that is shown, in characters.
-const ARGUMENTS_CHARS: usize = 1_000;
-
 /// The largest part of a name that is shown, in characters.
 const NAME_CHARS: usize = 80;
 
-/// Returns the messages as text, in order, each as one or more lines.
+/// The label of a result whose call is not known.
+const A_TOOL: &str = "a tool";
+
+/// Returns the messages as text, in order, each as one or more lines. A message of nothing but reasoning has none.
 pub(super) fn transcript(messages: &[Message]) -> String {
     let mut out = String::new();
     // The labels of calls by call id. Providers reuse ids: a result belongs to the last call with its id.
-    let mut calls: HashMap<&str, String> = HashMap::new();
+    let mut labels: HashMap<&CallId, String> = HashMap::new();
     for message in messages {
+        let Said { name, results, own, has_reasoning } = Said::of(message);
+        let named = name.map(one_line);
+        let has_results = !results.is_empty();
+        for (call, words) in results {
+            let of = labels.get(call).or(named.as_ref());
+            result(&mut out, of.map_or(A_TOOL, String::as_str), words);
+        }
         match message.role() {
-            Role::Tool => {
-                let call = message.tool_call_id().and_then(|id| calls.get(id));
-                let of = call.cloned().or_else(|| message.name().map(one_line));
-                result(&mut out, of.as_deref().unwrap_or("a tool"), message);
-            }
-            Role::Function => result(&mut out, &message.name().map(one_line).unwrap_or_default(), message),
-            _ => statement(&mut out, message, &mut calls),
+            Role::Tool if has_results => {}
+            Role::Tool => result(&mut out, named.as_deref().unwrap_or(A_TOOL), own),
+            Role::Function => result(&mut out, named.as_deref().unwrap_or_default(), own),
+            _ => statement(&mut out, message, named, own, has_results || has_reasoning, &mut labels),
         }
     }
     out
 }
 
-fn statement<'a>(out: &mut String, message: &'a Message, labels: &mut HashMap<&'a str, String>) {
-    let speaker = match message.name() {
-        Some(name) => format!("{} \"{}\"", one_line(message.role().as_str()), one_line(name)),
-        None => one_line(message.role().as_str()),
+/// Adds the message's words and its calls. If it has neither, the words get an entry unless something else is
+/// `known` of the message.
+fn statement<'a>(
+    out: &mut String,
+    message: &'a Message,
+    name: Option<String>,
+    words: Words,
+    known: bool,
+    labels: &mut HashMap<&'a CallId, String>,
+) {
+    let role = one_line(message.role().as_str());
+    let speaker = match name {
+        Some(name) => format!("{role} \"{name}\""),
+        None => role,
     };
-    let (body, calls) = (body(message), message.tool_calls());
-    if !body.is_empty() || calls.is_empty() {
+    let (body, calls) = (words.joined(), message.tool_calls());
+    if !body.is_empty() || calls.is_empty() && !known {
         entry(out, &speaker, &body);
     }
     for (number, call) in (1..).zip(calls) {
         let label = label(call, number, calls.len());
         entry(out, &format!("{speaker} calls {label}"), &shorten(call.arguments(), ARGUMENTS_CHARS));
-        labels.insert(call.id(), label);
+        labels.insert(call.call_id(), label);
     }
 }
 
-fn result(out: &mut String, of: &str, message: &Message) {
-    entry(out, &format!("result of {of}"), &shorten(&body(message), RESULT_CHARS));
+fn result(out: &mut String, of: &str, words: Words) {
+    entry(out, &format!("result of {of}"), &shorten(&words.joined(), RESULT_CHARS));
 }
 
 /// Returns the label of a call, which its result repeats. Parallel calls are numbered.
@@ -86,71 +102,9 @@ const fn is_line_end(c: char) -> bool {
 }
 
 /// Returns a name in one line, without the characters that delimit names.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     let plain = |c: char| if c.is_control() || is_line_end(c) || matches!(c, '"' | ':') { ' ' } else { c };
     shorten(name, NAME_CHARS).chars().map(plain).collect()
-}
-
-/// Returns a message as text: its text, content in unknown forms as JSON, and for each part that is not text its
-/// refusal or its type.
-pub(super) fn body(message: &Message) -> String {
-    let mut body = message.text().into_owned();
-    let mut add = |more: &str| {
-        if !body.is_empty() {
-            body.push('\n');
-        }
-        body.push_str(more);
-    };
-    match message.content() {
-        Content::Parts(parts) => parts.iter().filter_map(|part| other_part(part)).for_each(|part| add(&part)),
-        Content::Other(json) => add(json),
-        _ => {}
-    }
-    if message.has_refusal_audio_or_function_call() {
-        rare_fields(message).iter().for_each(|more| add(more));
-    }
-    body
-}
-
-/// Returns a text for a content part that is not text: its refusal, or its type in brackets.
-fn other_part(json: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Part {
-        r#type: String,
-        refusal: Option<String>,
-    }
-    match serde_json::from_str(json) {
-        Ok(Part { r#type, .. }) if r#type == "text" => None,
-        Ok(Part { refusal: Some(refusal), .. }) => Some(refusal),
-        Ok(Part { r#type, .. }) => Some(format!("[{}]", one_line(&r#type))),
-        Err(_) => Some(serde_json::from_str(json).unwrap_or_else(|_| "[part]".to_owned())),
-    }
-}
-
-/// Returns the texts of the fields `refusal`, `audio` and `function_call`, which few replies have.
-fn rare_fields(message: &Message) -> Vec<String> {
-    #[derive(Deserialize, Default)]
-    struct Rare {
-        refusal: Option<String>,
-        audio: Option<Audio>,
-        function_call: Option<FunctionCall>,
-    }
-    #[derive(Deserialize)]
-    struct Audio {
-        transcript: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct FunctionCall {
-        name: String,
-        arguments: String,
-    }
-    // Fields that do not have the documented form are not shown.
-    let Rare { refusal, audio, function_call } = serde_json::from_str(message.json()).unwrap_or_default();
-    let audio = audio.map(|audio| audio.transcript.unwrap_or_else(|| "[audio]".to_owned()));
-    let call = function_call.map(|FunctionCall { name, arguments }| {
-        format!("[calls {}: {}]", one_line(&name), shorten(&arguments, ARGUMENTS_CHARS))
-    });
-    [refusal.filter(|text| !text.is_empty()), audio, call].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use tower_chat_history::{
     ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore, Message, Reply,
     TurnInput, TurnReport,
     dialect::{CallId, DialectName, Space},
+    error::DialectPlace,
     store::{Compact, Cut, Load, Loaded, Origin, Profile, Role, Seq, Summary, Window},
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
@@ -143,6 +144,8 @@ async fn a_call_in_another_dialect_is_refused() {
     let mut talk = Talk::new(HistoryOptions::new());
     talk.call(question(), &answers()).await;
     let error = talk.engine.begin(TurnInput::new(talk.id.clone(), [Message::user("u")])).await.unwrap_err();
-    let HistoryError::OtherDialect { seq, stored, called } = error else { panic!("{error}") };
-    assert_eq!((seq, stored.as_str(), called), (Seq::FIRST, "test/signing", DialectName::CHAT_COMPLETIONS));
+    let HistoryError::OtherDialect(error) = error else { panic!("{error}") };
+    assert_eq!(error.place, DialectPlace::Stored(Seq::FIRST));
+    let names = (error.found.unwrap(), error.called);
+    assert_eq!((names.0.as_str(), names.1), ("test/signing", DialectName::CHAT_COMPLETIONS));
 }

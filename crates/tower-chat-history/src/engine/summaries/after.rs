@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, first_uncovered};
-use tower_chat_history_core::{ConversationId, Cut, Loaded, Message, Window};
+use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Window};
 use tracing::Span;
 
 use super::{
-    super::{count::Counting, turn::fit_budget},
+    super::{
+        count::Counting,
+        turn::{fit_budget, read_in},
+    },
     Job, SummaryWorker, is_stored,
 };
 use crate::{
@@ -20,6 +23,8 @@ use crate::{
 pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) budget: CallBudget,
     pub(in crate::engine) counting: Counting,
+    /// The dialect of the conversation.
+    pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) window: GrownWindow,
     /// True if some exchanges before the window are in no summary.
     pub(in crate::engine) has_gap: bool,
@@ -45,11 +50,14 @@ impl SummaryWorker {
     /// Loads the current window, and makes and stores the summary for its next cut. Returns `None` if there is
     /// nothing to summarize.
     async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
-        let window = match self.store.load(conversation, None, &turn.span).await {
-            Ok(Loaded::Window(window)) => window,
+        let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
+            Ok(Loaded::Window(window)) => read_in(turn.dialect, conversation, &window.exchanges).map(|()| window),
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
-            Err(failure) => {
-                let error = HistoryError::from(failure);
+            Err(failure) => Err(HistoryError::from(failure)),
+        };
+        let window = match loaded {
+            Ok(window) => window,
+            Err(error) => {
                 tracing::warn!(
                     error.type = error.kind(),
                     error = %error,
@@ -67,6 +75,7 @@ impl SummaryWorker {
             window,
             cut,
             counting: turn.counting.clone(),
+            dialect: turn.dialect,
             max_tokens: self.summaries.max_tokens,
             waited_for: false,
             span: turn.span.clone(),

@@ -34,7 +34,7 @@ impl SummaryWorker {
             SummarizeWhen::AfterReply { .. } if plan.fit.evicted.messages == 0 => return None,
             SummarizeWhen::AfterReply { .. } | SummarizeWhen::BeforeCall => plan.fit.cut.clone()?,
         };
-        let frame = call.counting.message(&self.store.options().context.summary_format.message(""));
+        let frame = call.summary_frame().ok()?;
         let room = plan.budget.map_or(u64::MAX, |budget| budget.room_for_summary().saturating_sub(frame));
         let leaves = cut.window_start > first_uncovered(&cut, window);
         (leaves && room >= u64::from(self.summaries.least_room)).then(|| Job {
@@ -42,6 +42,7 @@ impl SummaryWorker {
             window: window.clone(),
             cut,
             counting: call.counting.clone(),
+            dialect: call.dialect,
             max_tokens: self.summaries.max_tokens.min(u32::try_from(room).unwrap_or(u32::MAX)),
             waited_for: true,
             span: call.span.clone(),

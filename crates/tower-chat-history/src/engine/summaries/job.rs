@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 use tower_chat_history_context::plan::{can_start_window, first_uncovered};
 use tower_chat_history_core::{
-    CompactOutcome, Compaction, ConversationId, Cut, Incarnation, Message, Seq, StoreError, Summary, Window,
+    CompactOutcome, Compaction, ConversationId, Cut, Dialect, Incarnation, Message, Seq, StoreError, Summary, Window,
 };
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::{count::Counting, timer},
+    super::{count::Counting, timer, turn::read_in},
     SummaryWorker,
 };
 use crate::{
+    error::{DialectPlace, HistoryError, OtherDialect},
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
@@ -32,6 +33,8 @@ pub(in crate::engine) struct Job {
     /// The next cut of the window. It still contains the previous summary.
     pub(super) cut: Cut,
     pub(super) counting: Counting,
+    /// The dialect of the conversation.
+    pub(super) dialect: &'static dyn Dialect,
     /// The largest size of the summary, in tokens.
     pub(super) max_tokens: u32,
     /// True if a call waits for the summary.
@@ -79,6 +82,17 @@ impl From<SummaryError> for JobError {
 impl From<StoreError> for JobError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+/// Returns the error for a page from this position on that cannot be read in the dialect of the conversation.
+fn unreadable(error: HistoryError, job: &Job, from: Seq) -> StoreError {
+    match error {
+        HistoryError::Load(error) => error,
+        HistoryError::OtherDialect(OtherDialect { place: DialectPlace::Stored(seq), .. }) => {
+            StoreError::Corrupt { conversation: job.conversation.clone(), seq, source: error.into() }
+        }
+        error => StoreError::Corrupt { conversation: job.conversation.clone(), seq: from, source: error.into() },
     }
 }
 
@@ -169,6 +183,7 @@ impl SummaryWorker {
                 return Err(StoreError::Gone.into());
             }
             let Some(last) = page.exchanges.last().map(|last| last.seq) else { break };
+            read_in(job.dialect, &job.conversation, &page.exchanges).map_err(|error| unreadable(error, job, from))?;
             let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
             let messages: Vec<Message> = messages.cloned().collect();
             // Imported messages may have no counts yet. This call counts them, on a blocking thread if there are many.

@@ -48,8 +48,8 @@ impl Call {
     }
 
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
-        input.check()?;
-        let TurnInput { conversation, transcript, input, dialect, choices, request, counter, options } = input;
+        let dialect = input.check()?;
+        let TurnInput { conversation, transcript, input, dialect: _, choices, request, counter, options } = input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
         if options.needs_timer() && Handle::try_current().is_err() {

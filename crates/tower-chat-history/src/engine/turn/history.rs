@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 
 use super::Call;
 use crate::{
-    error::HistoryError,
+    error::{DialectPlace, HistoryError, OtherDialect},
     policy::{OnLoadFailure, OnTranscriptMismatch},
     report::HistoryStatus,
 };
@@ -31,7 +31,11 @@ impl Call {
     /// Loads the conversation and compares it with the transcript.
     pub(in crate::engine) async fn load_history(&self) -> Result<LoadedHistory, HistoryError> {
         let options = self.engine.options();
-        let loaded = self.engine.bounded_store().load(&self.conversation, self.exchange.as_ref(), &self.span).await;
+        let loaded = self
+            .engine
+            .bounded_store()
+            .load(&self.conversation, self.dialect, self.exchange.as_ref(), &self.span)
+            .await;
         let (status, window) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window)),
@@ -126,8 +130,8 @@ pub(in crate::engine) fn read_in(
 ) -> Result<(), HistoryError> {
     for Recorded { seq, exchange, .. } in exchanges {
         if exchange.dialect.as_str() != dialect.name() {
-            let (stored, called) = (exchange.dialect.clone(), DialectName::of(dialect));
-            return Err(HistoryError::OtherDialect { seq: *seq, stored, called });
+            let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
+            return Err(OtherDialect { place, found, called: DialectName::of(dialect) }.into());
         }
         exchange.read_in(dialect).map_err(|source| {
             let conversation = conversation.clone();

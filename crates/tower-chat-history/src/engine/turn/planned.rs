@@ -6,7 +6,7 @@ use tower_chat_history_context::{
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{CompactionVersion, Cut, Expect, Message, Recalled, Seq, Window};
+use tower_chat_history_core::{CompactionVersion, Cut, DialectName, Expect, Message, Recalled, Seq, Window};
 use tracing::Instrument as _;
 
 use super::{super::recall::RecalledForCall, Call, LoadedHistory};
@@ -16,7 +16,7 @@ use crate::{
     options::HistoryOptions,
     policy::OnConflict,
     report::{HistoryStatus, RecallReport, SinceLast, TurnTokens},
-    summary::{Summaries, SummaryReport},
+    summary::SummaryReport,
     telemetry::{PlannedPrompt, TrimStep},
 };
 
@@ -86,18 +86,23 @@ impl Call {
 
     async fn plan_within(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
         let (options, history) = (self.engine.options(), loaded.history());
-        let summary =
-            history.summary().map(|summary| options.context.summary_format.message_in(self.dialect, &summary.text));
+        let summary = match history.summary() {
+            Some(summary) => Some(self.summary_message(&summary.text)?),
+            None => None,
+        };
         let budget = self.budget(history, summary.as_ref()).await;
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
             (None, _) | (_, None) => 0,
         };
         let cost = |message: &Message| self.counting.message(message);
+        // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as that
+        // summary is stored.
+        let room = match (&options.summaries, budget) {
+            (Some(summaries), Some(_)) => self.summary_frame()?.saturating_add(summaries.max_tokens.into()),
+            _ => 0,
+        };
         let budget = budget.map(|mut budget| {
-            // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon
-            // as that summary is stored.
-            let room = options.summaries.as_ref().map_or(0, |summaries| self.summary_reserve(summaries));
             budget.parts.summary = summary_tokens.max(room);
             budget
         });
@@ -167,10 +172,15 @@ impl Call {
         Some(CallBudget { limits, parts })
     }
 
-    /// Returns the number of tokens to reserve for the next summary, including the text around it.
-    fn summary_reserve(&self, summaries: &Summaries) -> u64 {
-        let frame = self.counting.message(&self.engine.options().context.summary_format.message(""));
-        frame.saturating_add(summaries.max_tokens.into())
+    /// Returns the message that contains this summary.
+    fn summary_message(&self, text: &str) -> Result<Message, HistoryError> {
+        let message = self.engine.options().context.summary_format.message_in(self.dialect, text);
+        message.map_err(|source| HistoryError::Composed { dialect: DialectName::of(self.dialect), source })
+    }
+
+    /// Returns the tokens of the text around a summary.
+    pub(in crate::engine) fn summary_frame(&self) -> Result<u64, HistoryError> {
+        Ok(self.counting.message(&self.summary_message("")?))
     }
 }
 

@@ -8,7 +8,7 @@ use tower_chat_history_context::{
     tokens::has_fixed_cost,
 };
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Cut, Exchange, ExchangeId, Message, StoreError, Usage,
+    Append, Appended, Compact, CompactOutcome, Cut, DialectName, Exchange, ExchangeId, Message, StoreError, Usage,
 };
 use tracing::Instrument as _;
 
@@ -17,7 +17,7 @@ use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
     completion::assistant,
-    error::SaveError,
+    error::{DialectPlace, SaveError, check_dialect},
     report::{NotStored, Outcome, TurnReport},
     telemetry::SaveStep,
 };
@@ -28,7 +28,7 @@ impl Turn {
         self.0.learn(reply.usage);
         let pending = self.0.planned.pending.take();
         let outcome = match self.0.append(reply) {
-            Err(why) => Outcome::NotStored(why),
+            Err(outcome) => outcome,
             Ok(append) => {
                 let (messages, reply) = (append.exchange.messages.len(), append.exchange.reply().to_vec());
                 let step = self.engine().recorder().save(self.span(), messages);
@@ -54,16 +54,21 @@ impl TurnState {
         }
     }
 
-    /// Returns the append to make, or the reason why there is nothing to store.
-    fn append(&mut self, reply: Reply) -> Result<Append, NotStored> {
+    /// Returns the append to make, or the outcome if there is nothing to store.
+    fn append(&mut self, reply: Reply) -> Result<Append, Outcome> {
         let mut messages = match std::mem::take(&mut self.call.stored) {
-            Stored::Nothing => return Err(NotStored::Asked),
+            Stored::Nothing => return Err(Outcome::NotStored(NotStored::Asked)),
             Stored::Instead(messages) => messages,
             Stored::Exchange => self.context[self.window_len..].to_vec(),
         };
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         if reply.messages.is_empty() {
-            return Err(why);
+            return Err(Outcome::NotStored(why));
+        }
+        if let Err(error) = check_dialect(self.call.dialect, &reply.messages, DialectPlace::Reply) {
+            let error = SaveError::from(error);
+            tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
+            return Err(Outcome::Failed(Arc::new(error)));
         }
         let reply_len = reply.messages.len();
         messages.extend(reply.messages.into_iter().map(assistant));
@@ -72,6 +77,7 @@ impl TurnState {
             (self.exchange, self.has_caller_id) = (ExchangeId::generate(), false);
         }
         let mut exchange = Exchange::new(self.exchange.clone(), messages).with_reply_len(reply_len);
+        exchange.dialect = DialectName::of(self.call.dialect);
         exchange.continues = self.planned.plan.continues;
         exchange.model = reply.model;
         exchange.finish_reason = reply.finish_reason;
@@ -138,7 +144,7 @@ impl TurnState {
             let start = cut.filter(|_| has_cut).map_or(loaded, |cut| cut.window_start.max(loaded));
             let has_unprepared = self.planned.has_unprepared || recall.is_unfinished(conversation);
             if has_unprepared || self.planned.history.window_moved || start > loaded {
-                recall.prepare(conversation, revision, start, &self.call.span);
+                recall.prepare(conversation, self.call.dialect, revision, start, &self.call.span);
             }
         }
         engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));
@@ -184,6 +190,7 @@ impl TurnState {
         Some(FinishedTurn {
             budget,
             counting: call.counting.clone(),
+            dialect: call.dialect,
             window: GrownWindow {
                 limit: budget.limits.max_prompt(budget.limits.reserve),
                 tokens: prompt.total().saturating_add(reply_tokens),

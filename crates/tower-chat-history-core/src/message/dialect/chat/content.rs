@@ -4,15 +4,17 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, value::RawValue};
 
-use super::index;
+use super::{ChatCompletions, index};
 use crate::{
     lossy,
     message::{Message, MessageError},
 };
 
 impl Message {
-    /// Returns the content of a message of chat completions. It is decoded on each call. For messages of other
-    /// dialects, it is [`Content::None`]: read them with [`parts`](Self::parts).
+    /// Returns the content of a message of [chat completions](ChatCompletions). It is decoded on each call.
+    ///
+    /// Messages of other dialects have no such field. For them, it is [`Content::None`]: use [`text`](Self::text) or
+    /// [`parts`](Self::parts), which work in all dialects.
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.index().chat.content {
@@ -21,35 +23,15 @@ impl Message {
         }
     }
 
-    /// Returns the text: the content itself, or its text parts joined without a separator. It is empty if there is
-    /// none, and for messages of other dialects than chat completions.
-    #[must_use]
-    pub fn text(&self) -> Cow<'_, str> {
-        match self.content() {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.iter().filter_map(|part| index::part_text(part)).collect::<String>().into(),
-            Content::None | Content::Other(_) => Cow::Borrowed(""),
-        }
-    }
-
-    /// Returns the texts that [`text`](Self::text) joins: the content itself, or each of its text parts.
-    #[must_use]
-    pub fn texts(&self) -> Vec<Cow<'_, str>> {
-        match self.content() {
-            Content::Text(text) => vec![text],
-            Content::Parts(parts) => parts.iter().filter_map(|part| index::part_text(part)).map(Cow::Owned).collect(),
-            Content::None | Content::Other(_) => Vec::new(),
-        }
-    }
-
-    /// Returns this message with this text as its content. All other fields stay as they are written.
+    /// Returns this message of chat completions with this text as its content. All other fields stay as they are
+    /// written. A message of another dialect is returned unchanged.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Self {
         self.with_content_json(&Value::from(text).to_string())
     }
 
-    /// Returns this message with these parts as its content, each given as the JSON of one part. All other fields
-    /// stay as they are written.
+    /// Returns this message of chat completions with these parts as its content, each given as the JSON of one part.
+    /// All other fields stay as they are written. A message of another dialect is returned unchanged.
     ///
     /// # Errors
     ///
@@ -62,8 +44,14 @@ impl Message {
 
     /// Replaces the content. `content` must be JSON.
     fn with_content_json(&self, content: &str) -> Self {
+        let Some(dialect) = self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME) else {
+            return self.clone();
+        };
         let changed = match &self.index().chat.content {
-            Some(range) => Self::from_json([&self.json()[..range.start], content, &self.json()[range.end..]].concat()),
+            Some(range) => {
+                let json = [&self.json()[..range.start], content, &self.json()[range.end..]].concat();
+                Self::in_dialect(dialect, json)
+            }
             None => self.with_field("content", content),
         };
         // Replacing JSON by JSON leaves a valid message.
@@ -86,6 +74,11 @@ pub enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
+    /// Returns the text of an entry of [`Content::Parts`] if it is a part of type `text`.
+    pub(crate) fn text_of_part(json: &str) -> Option<String> {
+        index::part_text(json)
+    }
+
     fn parse(json: &'a str) -> Self {
         match json.as_bytes().first() {
             Some(b'"') => Content::Text(lossy::text(json).unwrap_or_default()),
