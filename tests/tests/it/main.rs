@@ -11,6 +11,7 @@ mod cases;
 mod invariants;
 mod random;
 mod recall;
+mod signing;
 mod transcripts;
 mod typed_and_client;
 mod worked_log;

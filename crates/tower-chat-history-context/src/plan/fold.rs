@@ -42,6 +42,15 @@ impl Item {
         self.seq >= window && self.round.is_none_or(|round| round.asked >= window && round.followed >= rounds)
     }
 
+    /// Returns the message as it is sent in such a window: whole, only its rest, or `None` if nothing of it is kept.
+    pub(super) fn message_in(&self, window: Seq, rounds: Seq) -> Option<&Message> {
+        if self.is_kept(window, rounds) {
+            Some(&self.message)
+        } else {
+            self.rest.as_ref().filter(|_| self.seq >= window)
+        }
+    }
+
     /// Returns the item in such a window: whole, only its rest, or `None` if nothing of it is kept.
     pub(super) fn kept(self, window: Seq, rounds: Seq) -> Option<Self> {
         if self.is_kept(window, rounds) { Some(self) } else { self.without_round().filter(|item| item.seq >= window) }

@@ -3,7 +3,7 @@
 //! If a turn has reasoning that is bound to its prompt, its prompts must stay prefixes of each other until it ends. A
 //! compaction that another call stored in the meantime therefore takes effect with the next turn.
 
-use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq, Summary, Window};
+use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Seq, Summary, Window};
 
 use super::input::continues_turn;
 
@@ -11,11 +11,12 @@ use super::input::continues_turn;
 /// is the stored cut, if nothing of the turn is bound to its prompt, or if its summary is not stored any more.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
-    if !continues_turn(input) {
+    if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
         return None;
     }
-    let opening = window.exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn())?;
-    let turn = &window.exchanges[opening..];
+    let asked = NewestRound::of(&window.exchanges).asked()?;
+    let opens = |recorded: &Recorded| recorded.seq <= asked && recorded.exchange.opens_turn();
+    let turn = &window.exchanges[window.exchanges.iter().rposition(opens)?..];
     let is_bound = |recorded: &&Recorded| recorded.exchange.reply().iter().any(|message| message.bound().to_prefix);
     let sent_under = turn.iter().find(is_bound)?.exchange.provenance.as_ref()?.cut;
     let none = Cut::default();

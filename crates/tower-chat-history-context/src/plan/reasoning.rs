@@ -9,6 +9,11 @@
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
 
+use std::{
+    iter::{self, Peekable},
+    vec::IntoIter,
+};
+
 use tower_chat_history_core::{Cut, Digest, Message, Origin, Positions, Provenance, Recorded, Seq};
 
 use super::{fold::Item, window_index::WindowIndex};
@@ -76,52 +81,27 @@ impl Rule<'_> {
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
-        let mut reply: Option<(Seq, Validity)> = None;
-        items.retain_mut(|item| {
-            if item.is_reply && reply.is_none_or(|(seq, _)| seq != item.seq) {
-                reply = Some((item.seq, self.validity(item.seq, digest)));
-            }
-            let kept = if item.is_kept(window, rounds) {
-                let valid = reply.filter(|(seq, _)| *seq == item.seq).map_or(Validity::default(), |(_, valid)| valid);
-                match item.left_with(valid) {
-                    Left::All => Some(&item.message),
-                    Left::Rest => {
-                        reasoning.left_out += 1;
-                        Some(&item.message)
-                    }
-                    Left::Nothing => {
-                        reasoning.left_out += 1;
-                        return false;
-                    }
-                }
-            } else {
-                item.rest.as_ref().filter(|_| item.seq >= window)
-            };
-            digest = kept.iter().fold(digest, |digest, message| digest.then(message.digest()));
-            true
-        });
-        leave_out_unfollowed(items);
+        let mut all = std::mem::take(items).into_iter().peekable();
+        while let Some(start) = move_group(&mut all, items) {
+            let valid = self.validity(&items[start..], digest);
+            reasoning.left_out += leave_out(items, start, valid, |item| item.is_kept(window, rounds));
+            let sent = items[start..].iter().filter_map(|item| item.message_in(window, rounds));
+            digest = sent.fold(digest, |digest, message| digest.then(message.digest()));
+        }
         reasoning
     }
 
-    /// Returns what is valid in the reply of an exchange, if everything before it has this digest.
-    fn validity(&self, seq: Seq, before: Digest) -> Validity {
-        let provenance = self.exchange(seq).and_then(|recorded| recorded.exchange.provenance.as_ref());
-        let provenance = provenance.filter(|provenance| provenance.renderer == RENDERER);
-        let Some(provenance) = provenance else {
-            return Validity::default();
-        };
-        let dialect = self.exchange(seq).and_then(|recorded| recorded.exchange.messages.first()?.dialect());
+    /// Returns what is valid in a [group](move_group), if everything before it has this digest. Outside of a reply it is
+    /// nothing, because only the prompt of a reply is known.
+    fn validity(&self, group: &[Item], before: Digest) -> Validity {
+        let recorded = group.first().filter(|item| item.is_reply).and_then(|item| self.exchange(item.seq));
+        let Some(Recorded { seq, exchange, .. }) = recorded else { return Validity::default() };
+        let provenance = exchange.provenance.as_ref().filter(|provenance| provenance.renderer == RENDERER);
+        let Some(provenance) = provenance else { return Validity::default() };
+        let dialect = exchange.messages.first().and_then(Message::dialect);
         let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
-        let is_same = provenance.prompt == before && seq >= self.cut.reasoning_from;
-        Validity { origin, prefix: origin && is_same && self.is_sent_whole(seq) }
-    }
-
-    /// Returns `true` if the reply of an exchange is sent as the provider made it. Otherwise an earlier element of
-    /// the reply may be missing before its reasoning.
-    fn is_sent_whole(&self, seq: Seq) -> bool {
-        let reply = self.exchange(seq).map(|recorded| recorded.exchange.reply()).unwrap_or_default();
-        reply.iter().all(|message| !message.is_blank_reply() && !message.index().is_rewritten)
+        let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
+        Validity { origin, prefix: if origin && is_same { as_made(group, exchange.reply()) } else { 0 } }
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
@@ -133,8 +113,8 @@ impl Rule<'_> {
 /// The conditions that hold at a place of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Validity {
-    /// True if reasoning that is bound to its prompt is valid.
-    prefix: bool,
+    /// The number of items, from the first one, in which reasoning that is bound to its prompt is valid.
+    prefix: usize,
     /// True if reasoning that is bound to its origin is valid.
     origin: bool,
 }
@@ -148,11 +128,10 @@ enum Left {
 }
 
 impl Item {
-    /// Leaves out the reasoning of the message unless it is valid. Outside of a reply it never is, because only the
-    /// prompt of a reply is known.
-    fn left_with(&mut self, valid: Validity) -> Left {
-        let (bound, valid) = (self.message.bound(), if self.is_reply { valid } else { Validity::default() });
-        if (!bound.to_prefix || valid.prefix) && (!bound.to_origin || valid.origin) {
+    /// Leaves out the reasoning of the message, unless what it is bound to is the same: its prompt, and its origin.
+    fn left_with(&mut self, prefix: bool, origin: bool) -> Left {
+        let bound = self.message.bound();
+        if (!bound.to_prefix || prefix) && (!bound.to_origin || origin) {
             return Left::All;
         }
         match self.message.unbound().cloned() {
@@ -165,35 +144,54 @@ impl Item {
     }
 }
 
+/// Moves the next group to the end of `to`: one item, or all items of one reply. Returns the index of its first item, or
+/// `None` if there is no group left.
+fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<usize> {
+    let first = from.next()?;
+    let (start, seq, is_reply) = (to.len(), first.seq, first.is_reply);
+    to.push(first);
+    to.extend(iter::from_fn(|| from.next_if(|next| is_reply && next.is_reply && next.seq == seq)));
+    Some(start)
+}
+
+/// Returns the number of items, from the first one, that are sent as the provider made them. Reasoning after the first
+/// difference was made under another prompt.
+fn as_made(items: &[Item], reply: &[Message]) -> usize {
+    let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
+    items.iter().zip(reply).take_while(equals).count()
+}
+
+/// Leaves out the reasoning that is not valid in the group that begins at index `start`, and the elements that must be
+/// followed by one that is left out. Items that are not `kept` are not changed. Returns the number of messages whose
+/// reasoning was left out.
+fn leave_out(items: &mut Vec<Item>, start: usize, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
+    let (mut left_out, mut is_followed) = (0, false);
+    for at in (start..items.len()).rev() {
+        let item = &mut items[at];
+        if !kept(item) {
+            continue;
+        }
+        let left = item.left_with(at - start < valid.prefix, valid.origin);
+        let is_unfollowed = item.is_reply && item.message.bound().to_next && !is_followed;
+        left_out += usize::from(left != Left::All || is_unfollowed);
+        if left == Left::Nothing || is_unfollowed {
+            items.remove(at);
+        } else {
+            is_followed = true;
+        }
+    }
+    left_out
+}
+
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
 /// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
     let mut left_out = 0;
-    items.retain_mut(|item| {
-        if !item.message.bound().to_prefix {
-            return true;
-        }
-        let left = item.left_with(Validity { prefix: false, origin: true });
-        left_out += usize::from(left != Left::All);
-        left != Left::Nothing
-    });
-    leave_out_unfollowed(items);
-    left_out
-}
-
-/// Leaves out the elements that must be followed by the next element of their reply, if that element was left out.
-fn leave_out_unfollowed(items: &mut Vec<Item>) {
-    let mut next: Option<Seq> = None;
-    let mut is_sent: Vec<bool> = Vec::with_capacity(items.len());
-    for item in items.iter().rev() {
-        let is_followed = !item.is_reply || !item.message.bound().to_next || next == Some(item.seq);
-        is_sent.push(is_followed);
-        if is_followed {
-            next = Some(item.seq).filter(|_| item.is_reply);
-        }
+    let mut all = std::mem::take(items).into_iter().peekable();
+    while let Some(start) = move_group(&mut all, items) {
+        left_out += leave_out(items, start, Validity { prefix: 0, origin: true }, |_| true);
     }
-    let mut is_sent = is_sent.into_iter().rev();
-    items.retain(|_| is_sent.next().unwrap_or(true));
+    left_out
 }
 
 /// Returns `true` if the turn that the input continues has reasoning that is bound to its prompt.

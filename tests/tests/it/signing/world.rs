@@ -1,0 +1,395 @@
+//! A conversation between callers, engines, a store and a provider.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use proptest::{prop_assert, test_runner::TestCaseError};
+use tests::FullStore;
+use tower_chat_history::{
+    CallOptions, ConversationId, Engine, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError,
+    Turn, TurnInput,
+    dialect::CallId,
+    engine::ToolResults,
+    report::Outcome,
+    store::{
+        Compact, CompactionVersion, Derived, Load, Loaded, Origin, Positions, Profile, PruneTo, Recorded, Role, Seq,
+        Summary,
+    },
+};
+use tower_chat_history_core::{Digest, Rounds};
+use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+
+use super::{
+    case::{Case, Script, Step, calls},
+    figures::Figures,
+    reasoning::Reasoning,
+    setup::Setup,
+};
+
+type Checked<T = ()> = Result<T, TestCaseError>;
+
+/// The state of a case.
+pub(super) struct World {
+    stores: [Arc<dyn FullStore>; 2],
+    setups: [Setup; 2],
+    has_one_setup: bool,
+    engines: [Engine; 2],
+    origins: [Origin; 2],
+    ids: Vec<ConversationId>,
+    head: u8,
+    slow: Option<Sent>,
+    before: Option<Before>,
+    /// True if nothing but calls and compactions happened since the last turn opened.
+    is_calm: bool,
+    /// The number of the compaction after that opening.
+    opened_under: CompactionVersion,
+    pub(super) figures: Figures,
+}
+
+/// A prompt that was sent.
+struct Sent {
+    turn: Turn,
+    context: Vec<Message>,
+    head: Digest,
+    origin: Origin,
+    reply: Vec<Message>,
+    reasoning: Reasoning,
+    interrupted: bool,
+}
+
+/// The last call, if nothing but calls happened after it.
+struct Before {
+    context: Vec<Message>,
+    cut: Positions,
+    head: Digest,
+    origin: Origin,
+}
+
+fn user(text: &str) -> Message {
+    Message::compose(&SigningDialect, &Role::User, text).unwrap()
+}
+
+/// Returns a question that differs from all others, as exchanges of one conversation do.
+fn question() -> Message {
+    static QUESTIONS: AtomicU64 = AtomicU64::new(0);
+    user(&format!("and {}?", QUESTIONS.fetch_add(1, Relaxed)))
+}
+
+fn element(json: &str) -> Message {
+    Message::in_dialect(&SigningDialect, json).unwrap()
+}
+
+fn results(calls: &[CallId], text: Option<&str>) -> Message {
+    // A result large enough to be cleared.
+    let result = "r".repeat(40);
+    element(&SigningDialect::results(calls.iter().map(|call| (call, result.as_str())), text))
+}
+
+fn failed(error: impl std::fmt::Display) -> TestCaseError {
+    TestCaseError::fail(error.to_string())
+}
+
+impl World {
+    pub(super) fn new(case: &Case, stores: [Arc<dyn FullStore>; 2]) -> Self {
+        let origins = [Origin::unknown().provider("one"), Origin::unknown().provider("one")];
+        let engine = |at: usize| case.setups[at].engine(Arc::clone(&stores[at]), origins[at].clone());
+        let engines = [engine(0), engine(1)];
+        Self {
+            engines,
+            stores,
+            setups: case.setups.clone(),
+            has_one_setup: format!("{:?}", case.setups[0]) == format!("{:?}", case.setups[1]),
+            origins,
+            ids: vec![new_id()],
+            head: 0,
+            slow: None,
+            before: None,
+            is_calm: false,
+            opened_under: CompactionVersion::NONE,
+            figures: Figures::default(),
+        }
+    }
+
+    pub(super) async fn run(&mut self, case: &Case) -> Checked {
+        for (engine, step) in &case.steps {
+            self.step(*engine, step).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends all work, and removes the conversations.
+    pub(super) async fn end(&mut self) {
+        self.slow = None;
+        for engine in &self.engines {
+            engine.drain(Duration::from_secs(60)).await.unwrap();
+        }
+        for id in &self.ids {
+            self.stores[0].delete(id).await.unwrap();
+        }
+    }
+
+    fn id(&self) -> ConversationId {
+        self.ids.last().unwrap().clone()
+    }
+
+    async fn log(&self) -> Checked<Vec<Recorded>> {
+        let log = self.stores[0].conversation(&self.id()).exchanges().await.map_err(failed)?;
+        log.iter().try_for_each(|recorded| recorded.exchange.read_in(&SigningDialect)).map_err(failed)?;
+        Ok(log)
+    }
+
+    fn rounds(log: &[Recorded]) -> Rounds {
+        let mut rounds = Rounds::default();
+        log.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        rounds
+    }
+
+    async fn step(&mut self, engine: usize, step: &Step) -> Checked {
+        match step {
+            Step::Ask(script) => self.call(engine, vec![question()], CallOptions::new(), script).await,
+            Step::StoreInstead(script) => {
+                let options = CallOptions::new().store_instead([question()]);
+                self.call(engine, vec![user("and, according to these documents?")], options, script).await?;
+                (self.is_calm, self.before) = (false, None);
+                Ok(())
+            }
+            Step::Answer(script, says) => {
+                let open: Vec<CallId> = Self::rounds(&self.log().await?).open().ids().cloned().collect();
+                if open.is_empty() {
+                    return Ok(());
+                }
+                let input = results(&open, says.then_some("so?"));
+                self.call(engine, vec![input], CallOptions::new(), script).await
+            }
+            Step::StoreResults => self.store_results(engine).await,
+            Step::Continue(script) => {
+                let log = self.log().await?;
+                let rounds = Self::rounds(&log);
+                if !rounds.ends_with_round() || !rounds.open().is_empty() {
+                    return Ok(());
+                }
+                self.call(engine, vec![], CallOptions::new(), script).await
+            }
+            Step::Slow(script) => {
+                let queues = self.setups.iter().any(|setup| setup.queues());
+                if self.slow.is_none() && !queues {
+                    self.slow = self.send(engine, vec![question()], CallOptions::new(), script).await?;
+                }
+                Ok(())
+            }
+            Step::Arrive => {
+                let Some(sent) = self.slow.take() else { return Ok(()) };
+                (self.is_calm, self.before) = (false, None);
+                self.arrive(sent, false).await
+            }
+            Step::Leave => {
+                self.send(engine, vec![question()], CallOptions::new(), &Script::of([])).await?;
+                Ok(())
+            }
+            Step::CompactWhileOpen(summarizes) => {
+                let asks = [vec![Say::Thought("hm".into())], calls(2)].concat();
+                self.call(engine, vec![question()], CallOptions::new(), &Script::of(asks)).await?;
+                self.compact_elsewhere(*summarizes).await?;
+                let answers = Script::of([Say::Thought("hm".into()), Say::Text("so".into())]);
+                Box::pin(self.step(engine, &Step::Answer(answers, false))).await
+            }
+            Step::Wait => {
+                for engine in &self.engines {
+                    engine.drain(Duration::from_secs(60)).await.map_err(failed)?;
+                }
+                Ok(())
+            }
+            edit => {
+                (self.is_calm, self.before) = (false, None);
+                self.edit(engine, edit).await
+            }
+        }
+    }
+
+    async fn edit(&mut self, engine: usize, edit: &Step) -> Checked {
+        let (id, store) = (self.id(), Arc::clone(&self.stores[engine]));
+        let conversation = store.conversation(&id);
+        match edit {
+            Step::Truncate(exchanges) => {
+                let next = conversation.revision().await.map_err(failed)?.map_or(0, |revision| revision.next().get());
+                conversation.truncate(Seq::new(next.saturating_sub(*exchanges))).await.map_err(failed)?;
+            }
+            Step::Prune(turns) => {
+                conversation.prune(PruneTo::LastTurns(*turns), Derived::Keep).await.map_err(failed)?;
+            }
+            Step::Fork => {
+                let copy = new_id();
+                conversation.fork(Seq::new(u64::MAX), &copy).await.map_err(failed)?;
+                self.ids.push(copy);
+            }
+            Step::Delete => store.delete(&id).await.map_err(failed)?,
+            Step::Import => {
+                let signed = r#"{"from":"model","thinking":"hm","signature":"0","text":"so"}"#;
+                conversation.import([question(), element(signed)]).await.map_err(failed)?;
+            }
+            Step::Head(head) => self.head = *head,
+            Step::Origin(which) => {
+                let one = Origin::unknown().provider("one");
+                let (origin, engines) = match which {
+                    0 => (one, 0..2),
+                    1 => (one.route("b"), 0..2),
+                    2 => (Origin::unknown().provider("two"), 0..2),
+                    _ => (Origin::unknown().provider("two"), engine..engine + 1),
+                };
+                for at in engines {
+                    self.engines[at].drain(Duration::from_secs(60)).await.map_err(failed)?;
+                    self.engines[at] = self.setups[at].engine(Arc::clone(&self.stores[at]), origin.clone());
+                    self.origins[at] = origin.clone();
+                }
+            }
+            other => return Err(failed(format!("not an edit: {other:?}"))),
+        }
+        Ok(())
+    }
+
+    async fn store_results(&mut self, engine: usize) -> Checked {
+        let open: Vec<CallId> = Self::rounds(&self.log().await?).open().ids().cloned().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let stored = ToolResults::new(self.id(), [results(&open, None)]);
+        self.engines[engine].store_results(stored).await.map_err(failed)?;
+        self.before = None;
+        self.figures.count("results stored", 1);
+        Ok(())
+    }
+
+    /// Stores a compaction that another process made: its window starts at the last opening.
+    async fn compact_elsewhere(&self, summarizes: bool) -> Checked {
+        let loaded = self.stores[1].load(&self.id(), Load::new()).await.map_err(failed)?;
+        let Loaded::Window(window) = loaded else { return Ok(()) };
+        let Some(opening) = window.exchanges.iter().rfind(|recorded| recorded.exchange.opens_turn()) else {
+            return Ok(());
+        };
+        let previous = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
+        let mut cut = previous.clone().unwrap_or_default();
+        cut.window_start = cut.window_start.max(opening.seq);
+        cut.rounds_start = cut.rounds_start.max(cut.window_start);
+        if summarizes && cut.window_start > cut.covers_to() {
+            cut.summary = Some(Summary::new(format!("up to {}", cut.window_start), cut.window_start));
+        }
+        let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(previous);
+        self.stores[1].compact(&self.id(), window.revision.incarnation(), compact).await.map_err(failed)?;
+        Ok(())
+    }
+
+    /// Makes a call that nothing overtakes.
+    async fn call(&mut self, engine: usize, input: Vec<Message>, options: CallOptions, script: &Script) -> Checked {
+        let is_opening = input.first().is_some_and(|first| first.answers().is_empty());
+        let Some(sent) = self.send(engine, input, options, script).await? else { return Ok(()) };
+        if is_opening {
+            let one_origin = self.origins[0] == self.origins[1];
+            self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
+        }
+        self.is_calm &= !script.interrupted;
+        self.arrive(sent, true).await?;
+        if is_opening {
+            self.opened_under = self.compaction().await?.0;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the stored compaction, and the position before which it leaves out reasoning.
+    async fn compaction(&self) -> Checked<(CompactionVersion, Seq)> {
+        let loaded = self.stores[0].load(&self.id(), Load::new()).await.map_err(failed)?;
+        let Loaded::Window(window) = loaded else { return Ok((CompactionVersion::NONE, Seq::FIRST)) };
+        let reasoning_from = window.compaction.as_ref().map(|compaction| compaction.cut.reasoning_from);
+        Ok((window.compaction_version(), reasoning_from.unwrap_or_default()))
+    }
+
+    /// Sends a prompt, and checks it. Returns `None` if it does not fit.
+    async fn send(
+        &mut self,
+        engine: usize,
+        input: Vec<Message>,
+        options: CallOptions,
+        script: &Script,
+    ) -> Checked<Option<Sent>> {
+        let log = self.log().await?;
+        // One replaced cut is stored. If there are more, a turn cannot continue under the one that it began with.
+        let (version, reasoning_from) = self.compaction().await?;
+        self.is_calm &= [self.opened_under, self.opened_under.next()].contains(&version);
+        let continues = input.first().is_none_or(|first| !first.answers().is_empty());
+        let mut input = TurnInput::new(self.id(), input).options(options);
+        input.dialect = &SigningDialect;
+        input.request.tools = Some(self.head.to_string());
+        let (head, origin) = (input.request.digest(), self.origins[engine].clone());
+        let turn = match self.engines[engine].begin(input).await {
+            Ok(turn) => turn,
+            Err(HistoryError::DoesNotFit(error)) => {
+                let bound = if error.turn_is_bound { "turns that are bound and too large" } else { "too large" };
+                self.figures.count(bound, 1);
+                return Ok(None);
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let context = turn.context().to_vec();
+        let mut provider = SigningProvider::new(origin.provider.clone().unwrap_or_default());
+        let reply = provider.reply(head, &context, &script.says);
+        let reply = reply.map_err(|refusal| failed(format!("refused: {refusal}")))?;
+        self.figures.count("prompts", 1);
+        let reasoning = Reasoning::of(&log, &context, head, &origin, continues, reasoning_from);
+        prop_assert!(
+            reasoning.left_out_in_turn == 0 || !self.is_calm || !continues,
+            "a turn that continues keeps its reasoning"
+        );
+        Ok(Some(Sent { turn, context, head, origin, reply, reasoning, interrupted: script.interrupted }))
+    }
+
+    /// Stores a reply, and compares the prompt with the one before.
+    async fn arrive(&mut self, sent: Sent, in_order: bool) -> Checked {
+        let Sent { turn, context, head, origin, reply, mut reasoning, interrupted } = sent;
+        let mut reply = Reply::of(reply);
+        reply.incomplete = interrupted;
+        let before = self.before.take();
+        let report = match turn.commit(reply).await {
+            Ok(report) => report,
+            Err(unsaved) => {
+                let overtaken =
+                    matches!(unsaved.reason(), SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone));
+                prop_assert!(overtaken && !in_order, "{}", unsaved.reason());
+                return Ok(());
+            }
+        };
+        // If the prompt was too large, reasoning was left out to make it fit.
+        if report.tokens.is_some_and(|tokens| tokens.trimming.reason.is_some()) {
+            reasoning.valid = 0;
+        }
+        reasoning.count(&self.figures);
+        prop_assert!(reasoning.valid == 0, "valid reasoning is sent");
+        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
+        let picked = self.stores[0].conversation(&self.id()).last(2).await.map_err(failed)?;
+        let stored = picked.iter().find(|recorded| recorded.seq == seq);
+        let Some(provenance) = stored.and_then(|recorded| recorded.exchange.provenance.as_ref()) else {
+            return Ok(());
+        };
+        let by_trimmer = report.tokens.is_some_and(|tokens| tokens.trimming.by_trimmer);
+        let now = Before { context, cut: provenance.cut, head, origin };
+        if let Some(before) = before.filter(|_| in_order && !report.truncated && !by_trimmer) {
+            let same = (before.cut, before.head, &before.origin) == (now.cut, now.head, &now.origin);
+            let is_same = same && self.has_one_setup;
+            prop_assert!(
+                !is_same || now.context.starts_with(&before.context),
+                "under one cut, a prompt begins with the prompt before"
+            );
+            self.figures.count("prompts compared with the one before", u64::from(is_same));
+        }
+        self.before = Some(now).filter(|_| in_order && !report.truncated && !by_trimmer && !interrupted);
+        Ok(())
+    }
+}
+
+fn new_id() -> ConversationId {
+    static IDS: AtomicU64 = AtomicU64::new(0);
+    ConversationId::new(["signing", &IDS.fetch_add(1, Relaxed).to_string()]).unwrap()
+}
