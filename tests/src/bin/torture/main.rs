@@ -18,7 +18,9 @@ mod intact;
 mod protocol;
 mod proxy;
 mod run;
+mod signed;
 mod store;
+mod text;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};

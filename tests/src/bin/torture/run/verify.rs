@@ -10,8 +10,8 @@ use tower_chat_history::{
 use super::ledger::Ledger;
 use crate::{
     PROFILES,
-    exchange::{Conversation, Kind, Name, conversation_id},
-    intact,
+    exchange::{Conversation, Name, conversation_id, is_signed},
+    intact, signed,
     worker::positions,
 };
 
@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) stored: u64,
+    /// The number of stored exchanges in the signing dialect.
+    pub(crate) signed: u64,
     pub(crate) bytes: u64,
     pub(crate) compactions: u64,
     /// The number of exchanges that follow one of another worker.
@@ -50,6 +52,7 @@ async fn one(
     let id = conversation_id(conversation)?;
     let log = store.conversation(&id).exchanges().await?;
     found.stored += log.len() as u64;
+    found.signed += if is_signed(conversation) { log.len() as u64 } else { 0 };
     found.bytes += log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum::<u64>();
     found.turns_taken += changes_of_writer(&log);
     found.violations.extend(check_log(conversation, &log, ledger));
@@ -97,8 +100,11 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
                     wrong.push(format!("{at}: {} is also at {before}", task.name));
                 }
                 let continues = recorded.exchange.continues.map(Seq::get);
-                if task.kind == Kind::Result && continues != positions_by_name.get(&task.name.before()).copied() {
+                if task.kind.continues() && continues != positions_by_name.get(&task.name.before()).copied() {
                     wrong.push(format!("{at}: {} continues {continues:?}", task.name));
+                }
+                if is_signed(task.conversation) && !ledger.was_sent(task.name, signed::sum(&recorded.exchange)) {
+                    wrong.push(format!("{at}: {} was never sent with these elements and this provenance", task.name));
                 }
             }
             Err(what) => wrong.push(format!("{at}: {what}")),
@@ -157,7 +163,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::exchange::{Part, Task};
+    use crate::{
+        exchange::{Kind, Task},
+        text::Part,
+    };
 
     fn task(number: u32, kind: Kind) -> Task {
         Task { name: Name { worker: 1, number }, conversation: 2, kind }
@@ -171,6 +180,7 @@ mod tests {
         let messages = match task.kind {
             Kind::Plain => [Message::user(asked), Message::assistant(answered)],
             Kind::Call => [Message::user(asked), calls],
+            Kind::Step => [Message::tool(task.name.before().call_id(), asked), calls],
             Kind::Result => [Message::tool(task.name.before().call_id(), asked), Message::assistant(answered)],
         };
         let exchange = Exchange::new(ExchangeId::new(task.name.to_string()).unwrap(), messages);
