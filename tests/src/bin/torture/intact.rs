@@ -83,7 +83,7 @@ mod tests {
                     "function": {"name": "look", "arguments": arguments}});
                 Message::from_json(json!({"role": "assistant", "tool_calls": [call]}).to_string()).unwrap()
             }
-            (_, Part::Answered) => Message::assistant(text),
+            (_, Part::Answered | Part::Numbered(_)) => Message::assistant(text),
         }
     }
 

@@ -159,6 +159,7 @@ mod tests {
     use serde_json::json;
     use tower_chat_history::{
         Exchange, ExchangeId, Message,
+        dialect::Digest,
         store::{CompactionVersion, Cut, Summary},
     };
 
@@ -238,6 +239,21 @@ mod tests {
             log[0] = Recorded::new(Seq::FIRST, exchange);
         };
         found(&incomplete, "is incomplete");
+    }
+
+    #[test]
+    fn an_exchange_in_the_signing_dialect_must_be_one_that_was_sent() {
+        let task = Task { conversation: 1, ..task(0, Kind::Plain) };
+        let log = [Recorded::new(Seq::FIRST, signed::exchange(task))];
+        let mut ledger = Ledger::default();
+        ledger.note(1, &format!("try {task}"));
+        ledger.note(1, &format!("sent {task} {:x}", signed::sum(&log[0].exchange)));
+        ledger.note(1, &format!("ack {task} 0 stored"));
+        assert_eq!(check_log(1, &log, &ledger), [""; 0]);
+        let mut moved = (*log[0].exchange).clone();
+        moved.provenance.as_mut().unwrap().prompt = Digest::of(b"the prompt of another attempt");
+        let moved = [Recorded::new(Seq::FIRST, moved)];
+        assert!(check_log(1, &moved, &ledger)[0].contains("was never sent with these elements"));
     }
 
     #[test]

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::{
         exchange::{Kind, Name},
-        signed::tests::exchange,
+        signed::exchange,
     };
 
     fn of(kind: Kind, number: u32) -> Task {

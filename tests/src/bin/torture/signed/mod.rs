@@ -128,6 +128,9 @@ fn input_and_next(task: Task) -> Result<(Vec<Message>, u8), MessageError> {
 }
 
 #[cfg(test)]
+pub(crate) use self::tests::exchange;
+
+#[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
@@ -142,7 +145,7 @@ mod tests {
     use crate::exchange::Kind;
 
     /// Returns the stored exchange of a task.
-    pub(super) fn exchange(task: Task) -> Exchange {
+    pub(crate) fn exchange(task: Task) -> Exchange {
         let prompt = [Message::compose(&SigningDialect, &Role::User, "?").unwrap()];
         let digest = Digest::of(b"");
         let reply = SigningProvider::new("one").reply(digest, &prompt, &script(task).unwrap()).unwrap();

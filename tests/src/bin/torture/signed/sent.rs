@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::{
         exchange::{Kind, Name, Task},
-        signed::tests::exchange,
+        signed::exchange,
     };
 
     #[test]

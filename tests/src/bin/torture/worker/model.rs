@@ -1,4 +1,5 @@
-//! The model of the test, for chat completions. It answers each question with the matching reply, and checks every prompt.
+//! The model of the test, for chat completions. It answers each question with the matching reply, and checks every
+//! prompt.
 
 use ::tests::ABANDONED;
 use serde_json::{Value, json};
