@@ -1,6 +1,7 @@
 //! Small runs of the program `torture`: several processes use one store and some are killed, while the server
 //! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged. Searches
-//! for recall must return what they return over a fresh index.
+//! for recall must return what they return over a fresh index. Half of the conversations are in the signing dialect,
+//! whose provider refuses reasoning in another prompt than its own.
 //!
 //! `tests/torture.sh` makes large runs. If a server is not installed, its tests are listed as ignored and a
 //! line says so. With `REQUIRE_SERVERS=1`, a missing server is a failure.
@@ -26,6 +27,13 @@ impl Report {
     }
 }
 
+/// Asserts that both dialects were stored, and that reasoning was sent again.
+fn assert_both_dialects(report: &Report) {
+    let signed = report.number("exchanges stored in the signing dialect");
+    assert!(signed > 0 && signed < report.number("exchanges stored"));
+    assert!(report.number("messages whose signed reasoning was sent again") > 0);
+}
+
 /// Runs the program with these options. The variable `TEST_SEED` repeats the decisions of a run.
 fn torture(options: &str) -> Report {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().to_string();
@@ -42,13 +50,14 @@ mod sqlite {
     use libtest_mimic::Trial;
     use test_servers::trials;
 
-    use super::torture;
+    use super::{assert_both_dialects, torture};
 
     pub(crate) fn tests() -> Vec<Trial> {
         trials![
             ; blocking:
             nothing_is_lost_when_processes_are_killed,
             eight_processes_write_one_conversation,
+            eight_processes_write_one_signed_conversation,
             eight_processes_create_one_file,
             a_file_whose_creators_were_killed_can_be_used,
         ]
@@ -59,6 +68,7 @@ mod sqlite {
         assert_eq!(report.number("workers killed"), 20);
         assert!(report.number("exchanges stored") >= 600);
         assert!(report.number("blocks of indexes stored") > 0 && report.number("searches compared") > 0);
+        assert_both_dialects(&report);
     }
 
     fn eight_processes_write_one_conversation() {
@@ -69,6 +79,12 @@ mod sqlite {
         assert_eq!(report.number("compactions stored"), 2);
         // Several processes indexed one log at the same time, and searched it.
         assert!(report.number("blocks of indexes stored") > 6);
+    }
+
+    fn eight_processes_write_one_signed_conversation() {
+        let report = torture("--store sqlite --processes 8 --lanes 1 --conversations 2 --exchanges 400 --kills 8");
+        assert_both_dialects(&report);
+        assert!(report.number("changes of the writer within a log") > 8);
     }
 
     fn eight_processes_create_one_file() {
@@ -131,6 +147,7 @@ fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, rest
     let options = format!("--store {store} --processes 3 --conversations {conversations} --exchanges 600 --kills 8");
     let report = torture(&format!("{options} --restarts 2"));
     assert_eq!((report.number("workers killed"), report.number("server restarts")), (8, restarts));
+    assert_both_dialects(&report);
     let faults = ["requests cut off", "answers lost", "delays"].map(|fault| report.number(fault));
     assert!(report.number("connections") > 0 && faults.iter().sum::<u64>() > 0);
 }

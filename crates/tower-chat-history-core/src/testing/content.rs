@@ -98,6 +98,28 @@ pub async fn unknown_fields_come_back(fixture: &dyn Fixture) {
     comes_back(fixture, &texts).await;
 }
 
+/// The fields with which providers extend chat completions are returned: reasoning, also if it is empty, signatures,
+/// and marks for caches.
+pub async fn fields_of_providers_come_back(fixture: &dyn Fixture) {
+    let texts = [
+        // DeepSeek: a turn with calls has reasoning, even if it is empty.
+        r#"{"role":"assistant","content":"","reasoning_content":"","tool_calls":[{"index":0,"id":"call_00_x","type":"function","function":{"name":"f","arguments":"{}"}}]}"#,
+        r#"{"role":"assistant","content":"x","reasoning_content":"Hm.\n\u0000 \ud83d","prefix":true}"#,
+        // Gemini: each call may have a signature, and so may a text.
+        r#"{"role":"assistant","tool_calls":[{"extra_content":{"google":{"thought_signature":"CiQB+/8=="}},"function":{"arguments":"{\"a\": 1}","name":"f"},"id":"function-call-1","type":"function"},{"function":{"arguments":"{}","name":"f"},"id":"function-call-2","type":"function"}]}"#,
+        r#"{"content":"x","extra_content":{"google":{"thought_signature":"AA==","thought":false}},"role":"assistant"}"#,
+        // OpenRouter: a list of typed details. The signature may stand alone.
+        r#"{"role":"assistant","content":null,"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm","index":0,"format":"anthropic-claude-v1"},{"type":"reasoning.text","signature":"c2ln","index":0},{"type":"reasoning.encrypted","data":"\/w==","id":null},{"type":"reasoning.summary","summary":""}]}"#,
+        // LiteLLM: the blocks of Claude.
+        r#"{"role":"assistant","content":"x","reasoning_content":"Hm","thinking_blocks":[{"type":"thinking","thinking":"Hm","signature":"EqoB"},{"type":"redacted_thinking","data":"EmwK"}],"provider_specific_fields":{"signature":null}}"#,
+        r#"{"role":"assistant","thinking_blocks":[],"content":""}"#,
+        // Marks for caches, in parts and in messages.
+        r#"{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"","cache_control":null}]}"#,
+        r#"{"role":"tool","tool_call_id":"function-call-1","content":"x","cache_control":{"type":"ephemeral"}}"#,
+    ];
+    comes_back(fixture, &texts).await;
+}
+
 /// Keys are returned in their original order.
 pub async fn key_order_comes_back(fixture: &dyn Fixture) {
     let texts = [

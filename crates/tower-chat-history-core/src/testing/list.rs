@@ -160,6 +160,7 @@ macro_rules! __conformance_list {
                 lone_surrogates_come_back
                 escapes_come_back_as_spelled
                 unknown_fields_come_back
+                fields_of_providers_come_back
                 key_order_comes_back
                 numbers_come_back_as_spelled
                 white_space_comes_back
@@ -346,6 +347,16 @@ macro_rules! __conformance_list {
                 elements_of_an_unknown_dialect_come_back
                 recalled_elements_of_an_unknown_dialect_come_back
                 dialects_can_alternate
+            }
+            dialect_changes {
+                every_field_of_an_exchange_comes_back
+                #[needs(truncate)]
+                a_truncation_leaves_the_others_unchanged
+                #[needs(prune)]
+                a_prune_leaves_elements_unchanged
+                a_fork_has_the_same_elements
+                a_replaced_cut_comes_back_with_the_exchanges
+                a_deleted_conversation_can_return_in_another_dialect
             }
             #[needs(attach)]
             attach {

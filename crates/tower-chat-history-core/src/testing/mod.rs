@@ -126,6 +126,7 @@ pub mod continues;
 pub mod conversation;
 pub mod deletion;
 pub mod dialect;
+pub mod dialect_changes;
 pub mod editing;
 pub mod empty;
 pub mod expect;

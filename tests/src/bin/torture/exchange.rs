@@ -1,5 +1,4 @@
-//! The texts of the workers. Each text names its conversation, its exchange and its part in it, and has a
-//! checksum.
+//! The exchanges that the workers store.
 
 use std::{fmt, str::FromStr};
 
@@ -8,10 +7,13 @@ use tower_chat_history::{
     store::{ConversationIdError, ExchangeIdError},
 };
 
-use crate::rng::{SeededRng, hash};
-
 /// The number of a conversation.
 pub(crate) type Conversation = u32;
+
+/// Returns true if a conversation is held in the [signing dialect](crate::signed). The others are chat completions.
+pub(crate) const fn is_signed(conversation: Conversation) -> bool {
+    conversation % 2 == 1
+}
 
 /// Returns the id of a conversation.
 pub(crate) fn conversation_id(conversation: Conversation) -> Result<ConversationId, ConversationIdError> {
@@ -65,17 +67,32 @@ pub(crate) enum Kind {
     Plain,
     /// A question that is answered by a tool call.
     Call,
+    /// The result of the call in the exchange [before](Name::before), and another call.
+    Step,
     /// The result of the call in the exchange [before](Name::before), and the final reply.
     Result,
 }
 
 impl Kind {
+    const ALL: [Self; 4] = [Self::Plain, Self::Call, Self::Step, Self::Result];
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Call => "call",
+            Self::Step => "step",
             Self::Result => "result",
         }
+    }
+
+    /// Returns true if its input is the result of a call.
+    pub(crate) const fn continues(self) -> bool {
+        matches!(self, Self::Step | Self::Result)
+    }
+
+    /// Returns true if its reply is a call.
+    pub(crate) const fn calls(self) -> bool {
+        matches!(self, Self::Call | Self::Step)
     }
 }
 
@@ -83,28 +100,16 @@ impl FromStr for Kind {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Plain, Self::Call, Self::Result].into_iter().find(|kind| kind.as_str() == text).ok_or(())
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(())
     }
 }
 
-/// An exchange to be stored. Its name determines its texts.
+/// An exchange to be stored. It determines its [texts](crate::text).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) name: Name,
     pub(crate) conversation: Conversation,
     pub(crate) kind: Kind,
-}
-
-impl Task {
-    /// Returns a text of the exchange: `c<conversation> <name> <kind> <part> <checksum> <filler>`.
-    pub(crate) fn text(&self, part: Part) -> String {
-        let Self { name, conversation, kind } = self;
-        let (kind, part) = (kind.as_str(), part.as_str());
-        let head = format!("c{conversation} {name} {kind} {part}");
-        let filler = filler(hash([head.as_str()]));
-        let sum = hash([head.as_str(), &filler]);
-        format!("{head} {sum:016x} {filler}")
-    }
 }
 
 impl FromStr for Task {
@@ -125,57 +130,6 @@ impl fmt::Display for Task {
     }
 }
 
-/// One of the two texts of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The input.
-    Asked,
-    /// The reply: its text, or the arguments of its call.
-    Answered,
-}
-
-impl Part {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Answered => "answered",
-        }
-    }
-}
-
-/// Returns the task and part of a text, if the text is complete and its checksum is right.
-pub(crate) fn read(text: &str) -> Option<(Task, Part)> {
-    let mut words = text.splitn(6, ' ');
-    let mut word = || words.next();
-    let (conversation, name, kind, part, sum, filler) = (word()?, word()?, word()?, word()?, word()?, word()?);
-    let head = format!("{conversation} {name} {kind} {part}");
-    let true_sum = format!("{:016x}", hash([head.as_str(), filler]));
-    let conversation = conversation.strip_prefix('c')?.parse().ok()?;
-    let task = Task { name: name.parse().ok()?, conversation, kind: kind.parse().ok()? };
-    let part = [Part::Asked, Part::Answered].into_iter().find(|known| known.as_str() == part)?;
-    (sum == true_sum).then_some((task, part))
-}
-
-/// Returns filler words: usually few, sometimes some KB, rarely 100 KB.
-fn filler(seed: u64) -> String {
-    let mut rng = SeededRng::new(seed);
-    let bytes = match rng.below(300) {
-        0 => 100 << 10,
-        1..20 => 1_000 + rng.index(6_000),
-        _ => 10 + rng.index(300),
-    };
-    let mut text = String::with_capacity(bytes + 16);
-    while text.len() < bytes {
-        // Some characters have several bytes, and some need JSON escapes.
-        match rng.below(40) {
-            0 => text.push_str("größer\n"),
-            1 => text.push_str("\"\\\u{1F41F} "),
-            _ => text.push_str(&format!("{:x} ", rng.next() >> 32)),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,39 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_identifies_its_task_and_part() {
-        for kind in [Kind::Plain, Kind::Call, Kind::Result] {
-            for part in [Part::Asked, Part::Answered] {
-                assert_eq!(read(&task(kind).text(part)), Some((task(kind), part)));
-            }
-        }
-    }
-
-    #[test]
-    fn changed_texts_are_rejected() {
-        let text = task(Kind::Plain).text(Part::Asked);
-        assert_eq!(read(&text[..text.len() - 1]), None, "cut off");
-        assert_eq!(read(&format!("{text}x")), None, "longer");
-        assert_eq!(read(&text.replacen("c5", "c6", 1)), None, "of another conversation");
-        assert_eq!(read(&text.replacen("w3-17", "w3-18", 1)), None, "of another exchange");
-        assert_eq!(read(&text.replacen("asked", "answered", 1)), None, "another part");
-        assert_eq!(read(""), None);
-    }
-
-    #[test]
     fn a_task_round_trips_as_one_line() {
         assert_eq!(task(Kind::Call).to_string(), "w3-17 5 call");
         assert_eq!("w3-17 5 call".parse(), Ok(task(Kind::Call)));
         for wrong in ["", "w3-17 5", "w3-17 5 call x", "w03-17 5 call", "3-17 5 call"] {
             assert_eq!(wrong.parse::<Task>(), Err(()), "{wrong}");
         }
-    }
-
-    #[test]
-    fn texts_have_many_sizes() {
-        let sizes: Vec<usize> = (0..3_000).map(|seed| filler(hash([seed.to_string().as_str()])).len()).collect();
-        assert!(
-            sizes.iter().any(|size| *size >= 100 << 10) && sizes.iter().filter(|size| **size < 400).count() > 2_500
-        );
     }
 }

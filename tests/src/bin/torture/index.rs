@@ -7,6 +7,7 @@ use tower_chat_history::{
     store::Attach,
 };
 use tower_chat_history_recall::Gate;
+use tower_chat_history_test::signing::SigningDialect;
 
 /// The number of indexes of each conversation. Each has its own analyzer, so there is more to write and to interrupt.
 pub(crate) const INDEXES: usize = 3;
@@ -18,10 +19,11 @@ fn analyzer(number: usize) -> Analyzer {
 
 /// Returns one of the indexes, which knows nothing about earlier steps. Every search shows what it finds.
 pub(crate) fn index(store: &Arc<dyn Attach>, number: usize) -> StoredIndex {
-    StoredIndex::new(Arc::clone(store), analyzer(number)).gate(Gate::always_open())
+    StoredIndex::new(Arc::clone(store), analyzer(number)).dialect(&SigningDialect).gate(Gate::always_open())
 }
 
 /// Returns an index whose steps remove the one with this number.
 pub(crate) fn remover(store: &Arc<dyn Attach>, number: usize) -> StoredIndex {
-    StoredIndex::new(Arc::clone(store), analyzer(number + 1)).former_analyzers([analyzer(number).id()])
+    let index = StoredIndex::new(Arc::clone(store), analyzer(number + 1));
+    index.dialect(&SigningDialect).former_analyzers([analyzer(number).id()])
 }

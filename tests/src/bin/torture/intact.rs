@@ -2,7 +2,11 @@
 
 use tower_chat_history::{Exchange, Message, Role};
 
-use crate::exchange::{Kind, Part, Task, read};
+use crate::{
+    exchange::{Kind, Task, is_signed},
+    signed,
+    text::{Part, read},
+};
 
 /// Returns the task of an exchange, if it is intact.
 ///
@@ -10,6 +14,15 @@ use crate::exchange::{Kind, Part, Task, read};
 ///
 /// Returns a description of the damage.
 pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
+    let is_chat = exchange.dialect.is_chat_completions();
+    let task = if is_chat { chat_task(exchange) } else { signed::task(exchange) }?;
+    if is_signed(task.conversation) == is_chat {
+        return Err(format!("{} of c{} is in {}", task.name, task.conversation, exchange.dialect));
+    }
+    Ok(task)
+}
+
+fn chat_task(exchange: &Exchange) -> Result<Task, String> {
     let id = exchange.id.as_str();
     let [asked, answered] = exchange.messages.as_slice() else {
         return Err(format!("{id} is incomplete: it has {} messages", exchange.messages.len()));
@@ -26,6 +39,7 @@ pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
     let (role, results, calls) = match task.kind {
         Kind::Plain => (Role::User, None, None),
         Kind::Call => (Role::User, None, Some(task.name.call_id())),
+        Kind::Step => (Role::Tool, Some(task.name.before().call_id()), Some(task.name.call_id())),
         Kind::Result => (Role::Tool, Some(task.name.before().call_id()), None),
     };
     let has_calls: Vec<&str> = answered.tool_calls().iter().map(tower_chat_history::store::ToolCall::id).collect();
@@ -33,8 +47,7 @@ pub(crate) fn task(exchange: &Exchange) -> Result<Task, String> {
         && *answered.role() == Role::Assistant
         && asked.tool_call_id() == results.as_deref()
         && has_calls == Vec::from_iter(calls.as_deref());
-    let opens = task.kind != Kind::Result;
-    if !is_of_its_kind || exchange.opens_turn() != opens {
+    if !is_of_its_kind || exchange.opens_turn() == task.kind.continues() {
         return Err(format!("{id} is not a {}", task.kind.as_str()));
     }
     Ok(task)
@@ -62,27 +75,27 @@ mod tests {
     fn message(task: Task, part: Part) -> Message {
         let text = task.text(part);
         match (task.kind, part) {
-            (Kind::Result, Part::Asked) => Message::tool(task.name.before().call_id(), text),
+            (Kind::Step | Kind::Result, Part::Asked) => Message::tool(task.name.before().call_id(), text),
             (_, Part::Asked) => Message::user(text),
-            (Kind::Call, Part::Answered) => {
+            (Kind::Call | Kind::Step, Part::Answered) => {
                 let arguments = json!({"text": text}).to_string();
                 let call = json!({"id": task.name.call_id(), "type": "function",
                     "function": {"name": "look", "arguments": arguments}});
                 Message::from_json(json!({"role": "assistant", "tool_calls": [call]}).to_string()).unwrap()
             }
-            (_, Part::Answered) => Message::assistant(text),
+            (_, Part::Answered | Part::Numbered(_)) => Message::assistant(text),
         }
     }
 
     fn exchange(of: Task) -> Exchange {
         let messages = [message(of, Part::Asked), message(of, Part::Answered)];
         let exchange = Exchange::new(ExchangeId::new(of.name.to_string()).unwrap(), messages);
-        if of.kind == Kind::Result { exchange.continuing(Seq::FIRST) } else { exchange }
+        if of.kind.continues() { exchange.continuing(Seq::FIRST) } else { exchange }
     }
 
     #[test]
     fn intact_exchanges_are_accepted() {
-        for kind in [Kind::Plain, Kind::Call, Kind::Result] {
+        for kind in [Kind::Plain, Kind::Call, Kind::Step, Kind::Result] {
             assert_eq!(task(&exchange(of(kind, 4))), Ok(of(kind, 4)));
         }
     }

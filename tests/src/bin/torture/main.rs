@@ -1,6 +1,7 @@
 //! A reliability test. Many processes chat over one store and are killed, the server is restarted, and its
 //! connections are cut. Then every conversation is read. Each acknowledged exchange must be in the log once,
-//! complete, and at its acknowledged position.
+//! complete, and at its acknowledged position. Half of the conversations are chat completions. The others are in the
+//! [signing dialect](signed), whose provider checks every prompt.
 //!
 //! ```text
 //! cargo run --release -p tests --bin torture -- --store postgres --exchanges 100000 --kills 200 --restarts 10
@@ -18,7 +19,9 @@ mod intact;
 mod protocol;
 mod proxy;
 mod run;
+mod signed;
 mod store;
+mod text;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};

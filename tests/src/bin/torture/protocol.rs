@@ -9,6 +9,10 @@ use crate::exchange::{Conversation, Task};
 pub(crate) enum WorkerMessage {
     /// The worker begins to store the exchange. From now on it may be stored.
     Try(Task),
+    /// The worker begins to store these elements for the exchange, in the signing dialect.
+    Sent { task: Task, sum: u64 },
+    /// The numbers of messages with signed reasoning in a prompt, and of those whose reasoning was left out.
+    Reasoning { sent_again: usize, left_out: usize },
     /// The exchange is stored at this position.
     Ack { task: Task, seq: u64, source: AckSource },
     /// An attempt failed, and the worker will try again. The exchange may be stored or not.
@@ -80,6 +84,8 @@ impl fmt::Display for WorkerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Try(task) => write!(f, "try {task}"),
+            Self::Sent { task, sum } => write!(f, "sent {task} {sum:x}"),
+            Self::Reasoning { sent_again, left_out } => write!(f, "reasoning {sent_again} {left_out}"),
             Self::Ack { task, seq, source } => {
                 let source = ACK_SOURCES.iter().find(|(known, _)| known == source).map_or("", |(_, word)| word);
                 write!(f, "ack {task} {seq} {source}")
@@ -103,6 +109,11 @@ impl FromStr for WorkerMessage {
         let what = || words.get(3..).map(|words| words.join(" ")).ok_or(());
         Ok(match (word, words.as_slice()) {
             ("try", [_, _, _]) => Self::Try(task()?),
+            ("sent", [_, _, _, sum]) => Self::Sent { task: task()?, sum: u64::from_str_radix(sum, 16).map_err(drop)? },
+            ("reasoning", [sent_again, left_out]) => Self::Reasoning {
+                sent_again: sent_again.parse().map_err(drop)?,
+                left_out: left_out.parse().map_err(drop)?,
+            },
             ("ack", [_, _, _, seq, source]) => {
                 let source = ACK_SOURCES.iter().find(|(_, word)| word == source).ok_or(())?.0;
                 Self::Ack { task: task()?, seq: seq.parse().map_err(drop)?, source }
@@ -130,6 +141,8 @@ mod tests {
         let task = Task { name: Name { worker: 1, number: 2 }, conversation: 3, kind: Kind::Result };
         for said in [
             WorkerMessage::Try(task),
+            WorkerMessage::Sent { task, sum: u64::MAX },
+            WorkerMessage::Reasoning { sent_again: 3, left_out: 0 },
             WorkerMessage::Ack { task, seq: 9, source: AckSource::Moved },
             WorkerMessage::Ack { task, seq: 0, source: AckSource::Recorded },
             WorkerMessage::Fail { task, what: "save unavailable".into() },
@@ -139,7 +152,15 @@ mod tests {
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
-        for wrong in ["", "try", "try w1-2 3", "ack w1-2 3 plain 9", "ack w1-2 3 plain 9 somehow", "cut 3 1 1,2,3"] {
+        for wrong in [
+            "",
+            "try",
+            "try w1-2 3",
+            "sent w1-2 3 plain -",
+            "ack w1-2 3 plain 9",
+            "ack w1-2 3 plain 9 somehow",
+            "cut 3 1 1,2,3",
+        ] {
             assert_eq!(wrong.parse::<WorkerMessage>(), Err(()), "{wrong}");
         }
     }

@@ -8,10 +8,11 @@ use tower_chat_history::{
     store::{Append, Attach, Expect, Recorded, Revision},
 };
 use tower_chat_history_recall::{Ask, Found, Searched};
+use tower_chat_history_test::signing::SigningDialect;
 
 use super::verify;
 use crate::{
-    exchange::{Conversation, conversation_id},
+    exchange::{Conversation, conversation_id, is_signed},
     index::{INDEXES, index},
 };
 
@@ -46,6 +47,9 @@ async fn one(
     // A copy of the log, whose index is made without interruption.
     let copy = MemoryStore::new();
     for recorded in &log {
+        if is_signed(conversation) {
+            recorded.exchange.read_in(&SigningDialect)?;
+        }
         copy.append(&id, Append::new(Expect::AnyOrCreate, (*recorded.exchange).clone())).await?;
     }
     let copied = copy.conversation(&id).revision().await?.ok_or("the copy is not there")?;

@@ -19,6 +19,10 @@ pub(crate) struct Ledger {
     pub(crate) refused: u64,
     /// Failed attempts, by kind of failure.
     pub(crate) failed: BTreeMap<String, u64>,
+    /// The sums of the elements that were sent for an exchange in the signing dialect, of all attempts.
+    sent: HashMap<Name, Vec<u64>>,
+    /// The messages with signed reasoning in the prompts of stored exchanges, and those whose reasoning was left out.
+    pub(crate) reasoning: [usize; 2],
     /// Acknowledgments, by source.
     pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
@@ -62,6 +66,11 @@ impl Ledger {
                 };
                 self.ack_sources[count] += 1;
                 return self.acknowledge(worker, task, seq);
+            }
+            WorkerMessage::Sent { task, sum } => self.sent.entry(task.name).or_default().push(sum),
+            WorkerMessage::Reasoning { sent_again, left_out } => {
+                self.reasoning[0] += sent_again;
+                self.reasoning[1] += left_out;
             }
             WorkerMessage::Fail { what, .. } => *self.failed.entry(what).or_default() += 1,
             WorkerMessage::Refused { task, .. } => {
@@ -119,6 +128,11 @@ impl Ledger {
     /// Returns the state of an exchange.
     pub(crate) fn get(&self, name: Name) -> Option<&Tried> {
         self.tried.get(&name)
+    }
+
+    /// Returns true if elements with this sum were sent for the exchange.
+    pub(crate) fn was_sent(&self, name: Name, sum: u64) -> bool {
+        self.sent.get(&name).is_some_and(|sums| sums.contains(&sum))
     }
 
     /// Returns the acknowledged exchanges of a conversation, with their positions.

@@ -39,6 +39,9 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "exchanges tried: {}", ledger.tried())?;
         writeln!(f, "exchanges acknowledged: {}", ledger.acknowledged)?;
         writeln!(f, "exchanges stored: {} ({} KB of messages)", found.stored, found.bytes >> 10)?;
+        let [sent_again, left_out] = ledger.reasoning;
+        writeln!(f, "exchanges stored in the signing dialect: {}", found.signed)?;
+        writeln!(f, "messages whose signed reasoning was sent again: {sent_again}, left out: {left_out}")?;
         writeln!(f, "acknowledged by the append: {}, after another exchange: {moved}", stored + moved)?;
         writeln!(f, "repeated appends answered as duplicates: {duplicates}")?;
         writeln!(f, "repeated calls answered from the log: {recorded}")?;

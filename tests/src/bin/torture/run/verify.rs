@@ -10,8 +10,8 @@ use tower_chat_history::{
 use super::ledger::Ledger;
 use crate::{
     PROFILES,
-    exchange::{Conversation, Kind, Name, conversation_id},
-    intact,
+    exchange::{Conversation, Name, conversation_id, is_signed},
+    intact, signed,
     worker::positions,
 };
 
@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) stored: u64,
+    /// The number of stored exchanges in the signing dialect.
+    pub(crate) signed: u64,
     pub(crate) bytes: u64,
     pub(crate) compactions: u64,
     /// The number of exchanges that follow one of another worker.
@@ -50,6 +52,7 @@ async fn one(
     let id = conversation_id(conversation)?;
     let log = store.conversation(&id).exchanges().await?;
     found.stored += log.len() as u64;
+    found.signed += if is_signed(conversation) { log.len() as u64 } else { 0 };
     found.bytes += log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum::<u64>();
     found.turns_taken += changes_of_writer(&log);
     found.violations.extend(check_log(conversation, &log, ledger));
@@ -97,8 +100,11 @@ fn check_log(conversation: Conversation, log: &[Recorded], ledger: &Ledger) -> V
                     wrong.push(format!("{at}: {} is also at {before}", task.name));
                 }
                 let continues = recorded.exchange.continues.map(Seq::get);
-                if task.kind == Kind::Result && continues != positions_by_name.get(&task.name.before()).copied() {
+                if task.kind.continues() && continues != positions_by_name.get(&task.name.before()).copied() {
                     wrong.push(format!("{at}: {} continues {continues:?}", task.name));
+                }
+                if is_signed(task.conversation) && !ledger.was_sent(task.name, signed::sum(&recorded.exchange)) {
+                    wrong.push(format!("{at}: {} was never sent with these elements and this provenance", task.name));
                 }
             }
             Err(what) => wrong.push(format!("{at}: {what}")),
@@ -153,11 +159,15 @@ mod tests {
     use serde_json::json;
     use tower_chat_history::{
         Exchange, ExchangeId, Message,
+        dialect::Digest,
         store::{CompactionVersion, Cut, Summary},
     };
 
     use super::*;
-    use crate::exchange::{Part, Task};
+    use crate::{
+        exchange::{Kind, Task},
+        text::Part,
+    };
 
     fn task(number: u32, kind: Kind) -> Task {
         Task { name: Name { worker: 1, number }, conversation: 2, kind }
@@ -171,6 +181,7 @@ mod tests {
         let messages = match task.kind {
             Kind::Plain => [Message::user(asked), Message::assistant(answered)],
             Kind::Call => [Message::user(asked), calls],
+            Kind::Step => [Message::tool(task.name.before().call_id(), asked), calls],
             Kind::Result => [Message::tool(task.name.before().call_id(), asked), Message::assistant(answered)],
         };
         let exchange = Exchange::new(ExchangeId::new(task.name.to_string()).unwrap(), messages);
@@ -228,6 +239,21 @@ mod tests {
             log[0] = Recorded::new(Seq::FIRST, exchange);
         };
         found(&incomplete, "is incomplete");
+    }
+
+    #[test]
+    fn an_exchange_in_the_signing_dialect_must_be_one_that_was_sent() {
+        let task = Task { conversation: 1, ..task(0, Kind::Plain) };
+        let log = [Recorded::new(Seq::FIRST, signed::exchange(task))];
+        let mut ledger = Ledger::default();
+        ledger.note(1, &format!("try {task}"));
+        ledger.note(1, &format!("sent {task} {:x}", signed::sum(&log[0].exchange)));
+        ledger.note(1, &format!("ack {task} 0 stored"));
+        assert_eq!(check_log(1, &log, &ledger), [""; 0]);
+        let mut moved = (*log[0].exchange).clone();
+        moved.provenance.as_mut().unwrap().prompt = Digest::of(b"the prompt of another attempt");
+        let moved = [Recorded::new(Seq::FIRST, moved)];
+        assert!(check_log(1, &moved, &ledger)[0].contains("was never sent with these elements"));
     }
 
     #[test]

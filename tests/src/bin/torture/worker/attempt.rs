@@ -1,4 +1,4 @@
-//! One attempt to store an exchange through the layer.
+//! One attempt to store an exchange through the layer, in chat completions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use tests::{TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextOptions, HistoryError, HistoryOptions, InConversation, Message, Policies,
-    ReportHandle, SaveError, StoreError, Summaries, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, Engine, HistoryError, HistoryOptions, InConversation, Message,
+    Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
     recall::{LogRecall, RecallOptions},
     report::Outcome,
-    store::{Attach, LoadLimit, Profile, Recorded},
+    store::{Attach, LoadLimit, Origin, Profile, Recorded},
     summary::{Summarized, Summarizer, SummaryRequest},
     tokens::ByteEstimate,
 };
@@ -22,11 +22,12 @@ use tower_chat_history_test::MockLlm;
 use super::{Worker, model::SUMMARY};
 use crate::{
     PROFILES,
-    exchange::{Kind, Part, Task, conversation_id, read},
+    exchange::{Kind, Task, conversation_id, is_signed},
     index::index,
     intact,
     protocol::AckSource,
     rng::SeededRng,
+    text::{Part, read},
 };
 
 /// One caller in `LEAVES` leaves before the response is there, within `STAYS`.
@@ -44,13 +45,13 @@ pub(super) enum Attempt {
 }
 
 /// The layers that the lanes take turns in using.
-pub(super) struct Layers(Vec<ChatHistoryLayer<OpenAi>>);
+pub(super) struct Layers(Vec<(ChatHistoryLayer<OpenAi>, Origin)>);
 
 impl Layers {
     /// Creates the layers. Windows are short, so that compactions are stored often and compete: one profile
     /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
     /// never stored after one that they do not know. Tokens are estimated, because the tables of an exact counter would
-    /// be built in each of the many processes.
+    /// be built in each of the many processes. The layers have two providers, which refuse each other's reasoning.
     pub(super) fn new(store: &Arc<dyn Attach>) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
@@ -65,18 +66,28 @@ impl Layers {
         // It searches like the others, and its index is one of those that the workers make and remove.
         let recall = RecallOptions::new(LogRecall::from(index(store, 0)));
         let summarized = HistoryOptions::new().context(context).summaries(summaries).recall(recall);
-        let layer = |options| ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options);
-        Ok(Self([plain, strict, summarized].map(layer).into()))
+        let layer = |(options, provider): (HistoryOptions, &str)| {
+            let origin = Origin::unknown().provider(provider);
+            let options = options.origin(origin.clone());
+            (ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options), origin)
+        };
+        Ok(Self([(plain, "one"), (strict, "two"), (summarized, "one")].map(layer).into()))
     }
 
     /// Returns a layer for a number, which may exceed the number of layers.
     fn of(&self, number: usize) -> &ChatHistoryLayer<OpenAi> {
-        &self.0[number % self.0.len()]
+        &self.0[number % self.0.len()].0
+    }
+
+    /// Returns the engine of a layer, and its provider.
+    pub(super) fn engine(&self, number: usize) -> (&Engine, &Origin) {
+        let (layer, origin) = &self.0[number % self.0.len()];
+        (layer.engine(), origin)
     }
 
     /// Waits until all running saves are done.
     pub(super) async fn drain(&self, patience: Duration) -> Result<(), BoxError> {
-        for layer in &self.0 {
+        for (layer, _) in &self.0 {
             layer.engine().drain(patience).await?;
         }
         Ok(())
@@ -92,21 +103,19 @@ impl Worker {
         may_be_stored: bool,
         rng: &mut SeededRng,
     ) -> Result<Attempt, BoxError> {
+        if is_signed(task.conversation) {
+            return self.attempt_signed(lane, task, may_be_stored, rng).await;
+        }
         let layer = self.layers.of(self.args.number as usize + lane);
         let (call, report) = call(task)?.with_report();
         // A mock keeps all requests that it ever received, so each call uses a new one.
         let sent = layer.layer(MockLlm::new(self.replies.clone()).unary()).oneshot(call);
-        let answered = if rng.once_in(LEAVE_ONCE_IN) {
-            match tokio::time::timeout(rng.duration(MAX_STAY), sent).await {
-                Ok(answered) => answered,
-                Err(_) => return Ok(Attempt::Failed("caller left".into())),
-            }
-        } else {
-            sent.await
+        let Some(answered) = self.may_leave(sent, rng).await else {
+            return Ok(Attempt::Failed("caller left".into()));
         };
         match answered {
             Ok(response) => {
-                if task.kind != Kind::Call && read(response_text(&response)) != Some((task, Part::Answered)) {
+                if !task.kind.calls() && read(response_text(&response)) != Some((task, Part::Answered)) {
                     self.output.violation(format!("{} got another answer", task.name))?;
                 }
                 Ok(stored(report).await)
@@ -115,12 +124,23 @@ impl Worker {
         }
     }
 
-    fn failed(&self, task: Task, may_be_stored: bool, error: &BoxError) -> Result<Attempt, BoxError> {
-        if let Some(error) = error.downcast_ref::<Unsaved<tests::Response>>() {
-            if let SaveError::Store(error) = error.reason() {
+    /// Waits for the response of a call, unless the caller leaves before.
+    pub(super) async fn may_leave<T>(&self, call: impl Future<Output = T>, rng: &mut SeededRng) -> Option<T> {
+        if rng.once_in(LEAVE_ONCE_IN) {
+            tokio::time::timeout(rng.duration(MAX_STAY), call).await.ok()
+        } else {
+            Some(call.await)
+        }
+    }
+
+    /// Returns what the error of a call means for its exchange.
+    pub(super) fn failed(&self, task: Task, may_be_stored: bool, error: &BoxError) -> Result<Attempt, BoxError> {
+        let unsaved = error.downcast_ref::<Unsaved<tests::Response>>().map(Unsaved::reason);
+        if let Some(reason) = unsaved.or_else(|| error.downcast_ref::<Unsaved<Reply>>().map(Unsaved::reason)) {
+            if let SaveError::Store(error) = reason {
                 self.check_transient(task, error)?;
             }
-            return Ok(Attempt::Failed(format!("save {}", error.reason().kind())));
+            return Ok(Attempt::Failed(format!("save {}", reason.kind())));
         }
         Ok(match error.downcast_ref() {
             Some(HistoryError::AlreadyRecorded(recorded)) => {
@@ -128,7 +148,7 @@ impl Worker {
                 Attempt::Stored { seq: recorded.seq.get(), source: AckSource::Recorded }
             }
             // Another worker wrote between a call and its result.
-            Some(HistoryError::Input(_)) if task.kind == Kind::Result => Attempt::Refused("superseded".into()),
+            Some(HistoryError::Input(_)) if task.kind.continues() => Attempt::Refused("superseded".into()),
             Some(HistoryError::Load(error)) => {
                 self.check_transient(task, error)?;
                 Attempt::Failed(format!("load {}", error.kind()))
@@ -165,15 +185,19 @@ impl Worker {
 fn call(task: Task) -> Result<TypedCall, BoxError> {
     let text = task.text(Part::Asked);
     let input = match task.kind {
-        Kind::Result => Message::tool(task.name.before().call_id(), text),
+        Kind::Step | Kind::Result => Message::tool(task.name.before().call_id(), text),
         Kind::Plain | Kind::Call => Message::user(text),
     };
     Ok(InConversation::new(conversation_id(task.conversation)?, request([input])).exchange(task.name.exchange_id()?))
 }
 
 async fn stored(report: ReportHandle) -> Attempt {
-    let Some(report) = report.await else { return Attempt::Failed("no report".into()) };
-    match &report.outcome {
+    report.await.map_or_else(|| Attempt::Failed("no report".into()), |report| attempt_of(&report.outcome))
+}
+
+/// Returns what the outcome of a turn means for its exchange.
+pub(super) fn attempt_of(outcome: &Outcome) -> Attempt {
+    match outcome {
         Outcome::Stored { seq, moved, .. } => {
             Attempt::Stored { seq: seq.get(), source: if *moved { AckSource::Moved } else { AckSource::Stored } }
         }
@@ -190,8 +214,9 @@ struct TaskSummarizer;
 impl Summarizer for TaskSummarizer {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         // Long messages are shortened. Each of the others names its conversation.
-        let known = request.messages.iter().find_map(|message| read(&intact::text(message)?));
-        let (task, _) = known.ok_or("no message is complete")?;
+        let read_signed = |message: &Message| message.texts().iter().find_map(|text| read(text));
+        let known = |message| read_signed(message).or_else(|| read(&intact::text(message)?));
+        let (task, _) = request.messages.iter().find_map(known).ok_or("no message is complete")?;
         Ok(Summarized::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
     }
 }

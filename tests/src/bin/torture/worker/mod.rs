@@ -4,6 +4,7 @@
 mod attempt;
 mod model;
 mod recall;
+mod signed;
 mod watch;
 
 use std::{
@@ -26,14 +27,17 @@ use self::{
 };
 use crate::{
     PATIENCE,
-    exchange::{Conversation, Kind, Name, Task},
+    exchange::{Conversation, Kind, Name, Task, is_signed},
     protocol::WorkerMessage,
     rng::SeededRng,
     store,
 };
 
-/// One turn in this many uses a tool.
+/// One turn in this many uses tools, in each dialect.
 const TOOL_TURN_ONCE_IN: u64 = 5;
+const SIGNED_TOOL_TURN_ONCE_IN: u64 = 2;
+/// A turn with tools has fewer results than this that are followed by further calls.
+const MAX_STEPS: usize = 3;
 /// The longest pause before an exchange is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -149,14 +153,18 @@ impl Worker {
                 let name = Name { worker: self.args.number, number };
                 Task { name, conversation, kind }
             };
-            if rng.once_in(TOOL_TURN_ONCE_IN) {
-                let number = self.next.fetch_add(2, Relaxed);
-                if self.settle(lane, task(number, Kind::Call), false, &mut rng).await? {
-                    self.settle(lane, task(number + 1, Kind::Result), false, &mut rng).await?;
-                }
+            let once_in = if is_signed(conversation) { SIGNED_TOOL_TURN_ONCE_IN } else { TOOL_TURN_ONCE_IN };
+            let kinds = if rng.once_in(once_in) {
+                let steps = rng.index(MAX_STEPS);
+                [vec![Kind::Call], vec![Kind::Step; steps], vec![Kind::Result]].concat()
             } else {
-                let number = self.next.fetch_add(1, Relaxed);
-                self.settle(lane, task(number, Kind::Plain), false, &mut rng).await?;
+                vec![Kind::Plain]
+            };
+            let number = self.next.fetch_add(u32::try_from(kinds.len())?, Relaxed);
+            for (number, kind) in (number..).zip(kinds) {
+                if !self.settle(lane, task(number, kind), false, &mut rng).await? {
+                    break;
+                }
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The model of the test. It answers each question with the matching reply, and checks every prompt.
+//! The model of the test, for chat completions. It answers each question with the matching reply, and checks every
+//! prompt.
 
 use ::tests::ABANDONED;
 use serde_json::{Value, json};
@@ -7,8 +8,9 @@ use tower_chat_history_test::{Replies, Reply};
 
 use super::Output;
 use crate::{
-    exchange::{Conversation, Kind, Part, read},
+    exchange::Conversation,
     intact,
+    text::{Part, read},
 };
 
 /// The start of a summary. The number of its conversation follows.
@@ -38,9 +40,10 @@ fn answer(prompt: &[Message]) -> Result<Reply, String> {
         return Err(format!("the prompt of {} has a damaged or foreign message: {role}, {bytes} bytes", task.name));
     }
     let text = task.text(Part::Answered);
-    Ok(match task.kind {
-        Kind::Call => Reply::calls([(task.name.call_id(), "look".to_owned(), json!({ "text": text }).to_string())]),
-        Kind::Plain | Kind::Result => Reply::text(text),
+    Ok(if task.kind.calls() {
+        Reply::calls([(task.name.call_id(), "look".to_owned(), json!({ "text": text }).to_string())])
+    } else {
+        Reply::text(text)
     })
 }
 
@@ -58,7 +61,7 @@ fn is_of(message: &Message, conversation: Conversation) -> bool {
 }
 
 /// Returns the lines of recalled messages: all between the first one and the last one.
-fn recalled(text: &str) -> Option<&str> {
+pub(super) fn recalled(text: &str) -> Option<&str> {
     let (_, lines) = text.strip_prefix("<earlier_messages")?.split_once('\n')?;
     lines.strip_suffix("\n</earlier_messages>")
 }
@@ -85,7 +88,7 @@ fn are_of(lines: &str, conversation: Conversation) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Name, Task};
+    use crate::exchange::{Kind, Name, Task};
 
     fn asked(conversation: Conversation, number: u32) -> Message {
         let name = Name { worker: 1, number };
