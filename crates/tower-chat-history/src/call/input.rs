@@ -27,7 +27,7 @@ pub struct TurnInput {
     /// ([`Engine::store_results`](crate::Engine::store_results)).
     pub input: Vec<Message>,
     /// The dialect of the conversation. The default is `None`: it is then that of the first message of the input, the
-    /// transcript or the messages to [store instead](Stored::Instead), in this order. Without any message, it is
+    /// transcript or the messages to [store instead](CallOptions::store_instead), in this order. Without any message, it is
     /// [`ChatCompletions`].
     ///
     /// Set it for a call without input in another dialect: a store has only the name of a dialect. Otherwise, the call

@@ -28,7 +28,7 @@ pub enum DialectPlace {
     Input(usize),
     /// This message of the transcript that the caller resends.
     Transcript(usize),
-    /// This message of those that are [stored instead](crate::Stored::Instead) of the input.
+    /// This message of those that are [stored instead](crate::CallOptions::store_instead) of the input.
     Instead(usize),
     /// This message of the reply.
     Reply(usize),
