@@ -1,8 +1,8 @@
 //! No text makes a counter panic or take long, so a hostile message cannot block a service.
 //!
 //! Time is the processor time of the thread that counts. A thread that waits for its turn on a busy machine uses none.
-//! `cargo test --test tokens_hostile -- --nocapture` prints the times. The texts have a MiB each, or the number of KiB in
-//! the variable `TEST_TEXT_KIB`.
+//! `cargo test --test tokens_hostile -- --nocapture` prints the times. The texts have a MiB each, or the
+//! number of KiB in the variable `TEST_TEXT_KIB`.
 
 #![allow(clippy::unwrap_used)] // A test may.
 
