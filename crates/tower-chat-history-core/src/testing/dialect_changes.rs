@@ -135,8 +135,8 @@ pub async fn a_truncation_leaves_the_others_unchanged(fixture: &dyn Fixture) {
 }
 
 /// A prune removes the exchanges at the beginning, and does not change the others. If it erases derived data, the
-/// others lose their provenance, and messages that were shown again from a removed exchange. Their elements, dialect and
-/// length of the reply stay.
+/// others lose their provenance, and messages that were shown again from a removed exchange. Their elements, dialect
+/// and length of the reply stay.
 pub async fn a_prune_leaves_elements_unchanged(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
