@@ -53,14 +53,14 @@ use super::{TokenCounter, framing};
 /// Sources:
 ///
 /// - **Anthropic, images:** the page *Images and vision* of platform.claude.com: one token for each square of 28
-///   pixels, after a reduction to 1,568 or 2,576 pixels and 1,568 or 4,784 tokens.
+///   pixels. The limits to which larger images are reduced (2,576 pixels, 4,784 tokens) are from third parties.
 /// - **Anthropic, tools:** the page *Tool use*: the system prompt for tools has 286 tokens for Opus 5, and 406 if a
 ///   tool is required. The number for older models is from third parties, for Claude 4.
 /// - **Anthropic, documents:** the page *PDF support* says that each page counts as text and as image, without a
 ///   number. A published measurement found 2,800 tokens a page with Sonnet 4.5. The number for newer models is a guess.
-/// - **Gemini, images and audio:** the pages *Media resolution* (Gemini 3: by default 1,120 for an image and 560 for a
-///   page) and *Understand and count tokens* of ai.google.dev (before: 258 for each tile; 32 for a second of audio).
-///   The text of a document is a guess, and so is video: one minute at 102 tokens a second, and before Gemini 3 at 295.
+/// - **Gemini:** the page *Understand and count tokens* of ai.google.dev (32 for a second of audio). The numbers for
+///   images and pages (Gemini 3: 1,120 and 560; before: 258 for each tile) are from third parties that quote it. The
+///   text of a document is a guess, and so is video: one minute at 102 tokens a second, and before Gemini 3 at 295.
 /// - **DeepSeek, Llama, Qwen:** measured in the chat templates of DeepSeek V3 and Qwen 3, and in the prompt format of
 ///   Llama 3.1.
 /// - **Guesses:** messages, calls and results of Claude and Gemini, which the providers do not publish, and all of
