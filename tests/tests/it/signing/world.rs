@@ -321,7 +321,7 @@ impl World {
         self.is_calm &= [self.opened_under, self.opened_under.next()].contains(&version);
         let continues = input.first().is_none_or(|first| !first.answers().is_empty());
         let mut input = TurnInput::new(self.id(), input).options(options);
-        input.dialect = &SigningDialect;
+        input.dialect = Some(&SigningDialect);
         input.request.tools = Some(self.head.to_string());
         let (head, origin) = (input.request.digest(), self.origins[engine].clone());
         let turn = match self.engines[engine].begin(input).await {
