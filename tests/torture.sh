@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs large reliability tests: every store with many exchanges, killed processes, restarted servers and cut
-# connections. Half of the conversations are chat completions, the others are in the signing dialect. Writes a report
-# of each run to a file. Fails if an exchange was lost, duplicated, damaged or stored in the wrong place, or if a prompt
+# connections. Half of the conversations are chat completions, the others are in the signing dialect. Writes a report of
+# each run to a file. Fails if an exchange was lost, duplicated, damaged or stored in the wrong place, or if a prompt
 # was refused.
 #
 #   tests/torture.sh                         all stores, 100,000 exchanges and 200 kills each

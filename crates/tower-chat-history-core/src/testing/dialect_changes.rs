@@ -135,8 +135,8 @@ pub async fn a_truncation_leaves_the_others_unchanged(fixture: &dyn Fixture) {
 }
 
 /// A prune removes the exchanges at the beginning, and does not change the others. If it erases derived data, the
-/// others lose their provenance, and messages that were shown again from a removed exchange. Their elements, dialect
-/// and length of the reply stay.
+/// others lose their provenance, and messages that were shown again from a removed exchange. Their elements, their
+/// dialect and the length of the reply stay.
 pub async fn a_prune_leaves_elements_unchanged(fixture: &dyn Fixture) {
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -171,17 +171,17 @@ pub async fn a_fork_has_the_same_elements(fixture: &dyn Fixture) {
 pub async fn a_replaced_cut_comes_back_with_the_exchanges(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = add_three(&chat).await;
-    let replaced = Cut { reasoning_from: Seq::new(2), ..summary_to(0, "before \u{0}") };
+    let cut = |to, text: &str| Cut { reasoning_from: Seq::new(2), ..summary_to(to, text) };
+    let replaced = cut(0, "before \u{0}");
     let first = chat.cut(CompactionVersion::NONE, replaced.clone()).await;
-    let second = Compact::new(Profile::default(), first.version, summary_to(2, "after")).replacing(Some(replaced));
+    let second = Compact::new(Profile::default(), first.version, cut(2, "after")).replacing(Some(replaced));
     let outcome = chat.store.compact(&chat.id, chat.incarnation().await, second.clone()).await;
     let version = stored(Some(outcome.must("the compaction is legal", &CLAUSE)));
     for chat in [&chat, &chat.reopened(fixture).await] {
         let window = chat.window(Load::new()).await;
         assert_eq!((window.exchanges.as_slice(), window.compaction), (&log[2..], Some(second.stored_as(version))));
     }
-    let third =
-        Compact::new(Profile::default(), version, summary_to(3, "with an exchange")).replacing(Some(second.cut));
+    let third = Compact::new(Profile::default(), version, cut(3, "with an exchange")).replacing(Some(second.cut));
     let append = Append::new(Expect::AnyOrCreate, whole("fourth", None)).compact(third.clone());
     let appended = chat.store.append(&chat.id, append.clone()).await.must("the compaction is legal", &CLAUSE);
     let version = stored(appended.compaction);

@@ -54,7 +54,9 @@ impl Worker {
         let turn = engine.begin(call).await?;
         prompt::check(turn.window(), task.conversation)?;
         let mut provider = SigningProvider::new(origin.provider.as_deref().unwrap_or_default());
-        let reply = provider.reply(head, turn.context(), &script(task)?)?;
+        let script = script(task)?;
+        let reply = provider.reply(head, turn.context(), &script);
+        let reply = reply.map_err(|refusal| format!("{refusal}, in the prompt {}", prompt::outline(turn.context())))?;
         let sent_again = turn.window().iter().filter(|message| message.bound().to_prefix).count();
         let made_after = (head, digest(head, turn.context()), origin);
         let sum = Sent { input: turn.input(), reply: &reply, made_after }.sum();

@@ -36,6 +36,19 @@ pub(super) fn check(window: &[Message], conversation: Conversation) -> Result<()
     Ok(())
 }
 
+/// Returns an outline of a prompt: the role of each message, with the calls that it opens and those that it answers.
+pub(super) fn outline(prompt: &[Message]) -> String {
+    let line = |message: &Message| {
+        let id = |call: &CallId| format!("{}/{}", call.space().0, call.as_str());
+        let opens = message.tool_calls().iter().map(|call| format!(" calls {}", id(call.call_id())));
+        let answers = message.answers().iter().map(|call| format!(" answers {}", id(call)));
+        let about: String = opens.chain(answers).collect();
+        let bound = if message.bound().can_be_removed() { " bound" } else { "" };
+        format!("[{}{about}{bound}]", message.role())
+    };
+    prompt.iter().map(line).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns true if all texts of a message belong to the conversation, and were not seen before.
 fn is_of(message: &Message, conversation: Conversation, seen: &mut HashSet<(Name, Part)>) -> Option<bool> {
     let element: Value = serde_json::from_str(message.json()).ok()?;
