@@ -49,7 +49,7 @@ pub(crate) fn calls(name: Name) -> Vec<CallId> {
     let mut rng = SeededRng::new(hash([name.to_string().as_str(), "calls"]));
     let (first, count) = (rng.below(2), rng.between(1, 4));
     let call = |number: u64| {
-        let space = if (first + number) % 2 == 0 { Space::DEFAULT } else { Space(1) };
+        let space = if (first + number).is_multiple_of(2) { Space::DEFAULT } else { Space(1) };
         CallId::new(space, format!("{}-{}", name.call_id(), number / 2))
     };
     (0..count).map(call).collect()
