@@ -208,6 +208,9 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
 
     let has_results = !message.answers().is_empty();
     let asks = is_of_round || !message.tool_calls().is_empty();
+    // The calls before the message stay open, also if it is the reply of an exchange that another one overtook.
+    let leaves_open =
+        substitutes.is_empty() && view.open().len() + message.answers().len() > message.tool_calls().len();
     // One more element of the reply that has the newest calls.
     let joins = asks
         && substitutes.is_empty()
@@ -215,8 +218,10 @@ fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Orig
             let is_of_newest = last.round.is_some() && last.round == newest(rounds) && last.seq == seq;
             is_of_newest && if is_of_round { last.is_reply } else { joins_reply(view, before) }
         });
+    let joins = joins || asks && leaves_open && !has_results;
     if !message.is_tool_result()
         && !joins
+        && !leaves_open
         && let Some(round) = rounds.last_mut()
     {
         round.followed = round.followed.min(seq);
