@@ -26,9 +26,9 @@ pub(super) enum Step {
     Continue(Script),
     /// A question whose long text is not stored.
     StoreInstead(Script),
-    /// A question that is sent now. Its reply arrives with a later [`Step::Arrive`].
-    Slow(Script),
-    /// The reply of the oldest slow question arrives.
+    /// A question, or the results of all open calls, that is sent now. Its reply arrives with a later [`Step::Arrive`].
+    Slow(Script, bool),
+    /// The reply of the slow call arrives.
     Arrive,
     /// A question whose caller leaves.
     Leave,
@@ -81,7 +81,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => Just(Step::StoreResults),
         4 => any_script().prop_map(Step::Continue),
         2 => any_script().prop_map(Step::StoreInstead),
-        2 => any_script().prop_map(Step::Slow),
+        4 => (any_script(), any::<bool>()).prop_map(|(script, answers)| Step::Slow(script, answers)),
         3 => Just(Step::Arrive),
         1 => Just(Step::Leave),
         3 => any::<bool>().prop_map(Step::CompactWhileOpen),
@@ -89,7 +89,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (1..4u64).prop_map(Step::Truncate),
         1 => (1..6usize).prop_map(Step::Prune),
         1 => Just(Step::Fork),
-        1 => Just(Step::Delete).prop_filter("rare", |_| true),
+        1 => Just(Step::Delete),
         1 => Just(Step::Import),
         2 => (0..3u8).prop_map(Step::Head),
         2 => (0..4u8).prop_map(Step::Origin),

@@ -6,6 +6,7 @@
 
 mod case;
 mod figures;
+mod late;
 mod reasoning;
 mod setup;
 mod world;

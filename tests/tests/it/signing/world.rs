@@ -175,10 +175,13 @@ impl World {
                 }
                 self.call(engine, vec![], CallOptions::new(), script).await
             }
-            Step::Slow(script) => {
+            Step::Slow(script, answers) => {
                 let queues = self.setups.iter().any(|setup| setup.queues());
                 if self.slow.is_none() && !queues {
-                    self.slow = self.send(engine, vec![question()], CallOptions::new(), script).await?;
+                    let open: Vec<CallId> = Self::rounds(&self.log().await?).open().ids().cloned().collect();
+                    let answers = *answers && !open.is_empty();
+                    let input = if answers { results(&open, None) } else { question() };
+                    self.slow = self.send(engine, vec![input], CallOptions::new(), script).await?;
                 }
                 Ok(())
             }
