@@ -13,7 +13,7 @@ const MAX_ALTERNATIVES: usize = 32;
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
 /// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their
-/// types do not know, and trim texts. Reasoning and sealed parts are not compared. A reply element that has nothing
+/// types do not know, and trim texts. Other parts are not compared. A reply element that has nothing
 /// else is skipped, in the transcript and in the log. A transcript may be longer than the loaded part if the log has
 /// earlier exchanges. An empty transcript always agrees.
 ///
@@ -74,19 +74,9 @@ fn match_exchange(messages: &[(usize, &Message)], logged: &[&Message]) -> Result
     Ok(messages.len().saturating_sub(logged.len()))
 }
 
-/// Returns `true` for a reply element that has nothing to compare: only reasoning, sealed data and white space.
+/// Returns `true` for a reply element that has nothing to compare: no calls, and no text but white space.
 fn is_silent(message: &Message) -> bool {
-    let mut is_silent = message.is_reply();
-    if is_silent {
-        message.parts(&mut |part| {
-            is_silent &= match part {
-                Part::Text(text) => trim(&text).is_empty(),
-                Part::Name(_) | Part::Reasoning(_) | Part::Sealed(_) => true,
-                _ => false,
-            };
-        });
-    }
-    is_silent
+    message.is_reply() && message.tool_calls().is_empty() && texts(message).is_empty()
 }
 
 /// Returns `true` if the caller may not know the exchange.
