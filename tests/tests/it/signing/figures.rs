@@ -15,6 +15,20 @@ impl Figures {
         other.0.lock().unwrap().iter().for_each(|(name, many)| self.count(name, *many));
     }
 
+    /// Panics if a kind of event that the property is about never happened.
+    pub(super) fn check_that_all_happened(&self) {
+        for name in [
+            "prompts compared with the one before",
+            "reasoning kept",
+            "reasoning left out",
+            "reasoning kept in its turn",
+            "results stored",
+            "turns that are bound and too large",
+        ] {
+            assert!(self.get(name) > 0, "no {name}");
+        }
+    }
+
     fn get(&self, name: &str) -> u64 {
         self.0.lock().unwrap().get(name).copied().unwrap_or_default()
     }

@@ -8,6 +8,7 @@ mod case;
 mod figures;
 mod late;
 mod reasoning;
+mod sending;
 mod setup;
 mod world;
 
@@ -40,6 +41,9 @@ fn check(name: &str, many: u32, open: impl Fn() -> Arc<dyn FullStore>) {
         })
     });
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+    if cases(many) >= 500 {
+        figures.check_that_all_happened();
+    }
     println!("{name}: {figures}");
 }
 

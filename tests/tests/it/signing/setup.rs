@@ -18,10 +18,12 @@ use tower_chat_history::{
 const RESERVE: u32 = 20;
 
 /// The configuration of an engine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     /// The context window in tokens.
     window: u32,
+    /// True if token counts are corrected by the usage that the provider reports.
+    calibrates: bool,
     watermarks: Watermarks,
     /// The number of results that are not cleared.
     clear: Option<usize>,
@@ -50,10 +52,12 @@ pub(super) fn any_setup() -> impl Strategy<Value = Setup> {
         1 => Just(OnConflict::Reject),
         1 => Just(OnConflict::Serialize(QueueLimits::default())),
     ];
-    let context = (window, watermarks, prop::option::weighted(0.3, 0..3usize), prop::bool::weighted(0.1));
+    let context =
+        (window, watermarks, prop::option::weighted(0.3, 0..3usize), prop::bool::weighted(0.1), any::<bool>());
     (context, summarizes, prop::bool::weighted(0.3), prop::option::weighted(0.2, 4..20usize), on_conflict).prop_map(
-        |((window, watermarks, clear, trims), summarizes, recalls, load, on_conflict)| Setup {
+        |((window, watermarks, clear, trims, calibrates), summarizes, recalls, load, on_conflict)| Setup {
             window,
+            calibrates,
             watermarks,
             clear,
             trims,
@@ -77,7 +81,7 @@ impl Setup {
     }
 
     pub(super) fn engine(&self, store: Arc<dyn FullStore>, origin: Origin) -> Engine {
-        let budget = ContextBudget::tokens(self.window).reply_reserve(RESERVE).calibrate(false);
+        let budget = ContextBudget::tokens(self.window).reply_reserve(RESERVE).calibrate(self.calibrates);
         let mut context = ContextOptions::new().budget(budget).watermarks(self.watermarks);
         if let Some(load) = self.load {
             context = context.load_limit(LoadLimit::new(load, 1 << 20).unwrap());

@@ -8,66 +8,44 @@ use std::{
     time::Duration,
 };
 
-use proptest::{prop_assert, test_runner::TestCaseError};
+use proptest::test_runner::TestCaseError;
 use tests::FullStore;
 use tower_chat_history::{
-    CallOptions, ConversationId, Engine, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError,
-    Turn, TurnInput,
+    CallOptions, ConversationId, Engine, HistoryStoreExt as _, Message,
     dialect::CallId,
     engine::ToolResults,
-    report::Outcome,
     store::{
-        Compact, CompactionVersion, Derived, Load, Loaded, Origin, Positions, Profile, PruneTo, Recorded, Role, Seq,
-        Summary,
+        Compact, CompactionVersion, Derived, Load, Loaded, Origin, Profile, PruneTo, Recorded, Role, Seq, Summary,
     },
 };
-use tower_chat_history_core::{Digest, Rounds};
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+use tower_chat_history_core::Rounds;
+use tower_chat_history_test::signing::{Say, SigningDialect};
 
 use super::{
     case::{Case, Script, Step, calls},
     figures::Figures,
-    reasoning::Reasoning,
+    sending::{Before, Sent},
     setup::Setup,
 };
 
-type Checked<T = ()> = Result<T, TestCaseError>;
+pub(super) type Checked<T = ()> = Result<T, TestCaseError>;
 
 /// The state of a case.
 pub(super) struct World {
-    stores: [Arc<dyn FullStore>; 2],
-    setups: [Setup; 2],
-    has_one_setup: bool,
-    engines: [Engine; 2],
-    origins: [Origin; 2],
-    ids: Vec<ConversationId>,
-    head: u8,
-    slow: Option<Sent>,
-    before: Option<Before>,
+    pub(super) stores: [Arc<dyn FullStore>; 2],
+    pub(super) setups: [Setup; 2],
+    pub(super) has_one_setup: bool,
+    pub(super) engines: [Engine; 2],
+    pub(super) origins: [Origin; 2],
+    pub(super) ids: Vec<ConversationId>,
+    pub(super) head: u8,
+    pub(super) slow: Option<Sent>,
+    pub(super) before: Option<Before>,
     /// True if nothing but calls and compactions happened since the last turn opened.
-    is_calm: bool,
+    pub(super) is_calm: bool,
     /// The number of the compaction before that opening.
-    opened_under: CompactionVersion,
+    pub(super) opened_under: CompactionVersion,
     pub(super) figures: Figures,
-}
-
-/// A prompt that was sent.
-struct Sent {
-    turn: Turn,
-    context: Vec<Message>,
-    head: Digest,
-    origin: Origin,
-    reply: Vec<Message>,
-    reasoning: Reasoning,
-    interrupted: bool,
-}
-
-/// The last call, if nothing but calls happened after it.
-struct Before {
-    context: Vec<Message>,
-    cut: Positions,
-    head: Digest,
-    origin: Origin,
 }
 
 fn user(text: &str) -> Message {
@@ -90,7 +68,7 @@ fn results(calls: &[CallId], text: Option<&str>) -> Message {
     element(&SigningDialect::results(calls.iter().map(|call| (call, result.as_str())), text))
 }
 
-fn failed(error: impl std::fmt::Display) -> TestCaseError {
+pub(super) fn failed(error: impl std::fmt::Display) -> TestCaseError {
     TestCaseError::fail(error.to_string())
 }
 
@@ -103,7 +81,7 @@ impl World {
             engines,
             stores,
             setups: case.setups.clone(),
-            has_one_setup: format!("{:?}", case.setups[0]) == format!("{:?}", case.setups[1]),
+            has_one_setup: case.setups[0] == case.setups[1],
             origins,
             ids: vec![new_id()],
             head: 0,
@@ -133,11 +111,11 @@ impl World {
         }
     }
 
-    fn id(&self) -> ConversationId {
+    pub(super) fn id(&self) -> ConversationId {
         self.ids.last().unwrap().clone()
     }
 
-    async fn log(&self) -> Checked<Vec<Recorded>> {
+    pub(super) async fn log(&self) -> Checked<Vec<Recorded>> {
         let log = self.stores[0].conversation(&self.id()).exchanges().await.map_err(failed)?;
         log.iter().try_for_each(|recorded| recorded.exchange.read_in(&SigningDialect)).map_err(failed)?;
         Ok(log)
@@ -283,112 +261,6 @@ impl World {
         }
         let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(previous);
         self.stores[1].compact(&self.id(), window.revision.incarnation(), compact).await.map_err(failed)?;
-        Ok(())
-    }
-
-    /// Makes a call that nothing overtakes.
-    async fn call(&mut self, engine: usize, input: Vec<Message>, options: CallOptions, script: &Script) -> Checked {
-        let is_opening = input.first().is_some_and(|first| first.answers().is_empty());
-        let Some(sent) = self.send(engine, input, options, script).await? else { return Ok(()) };
-        if is_opening {
-            let one_origin = self.origins[0] == self.origins[1];
-            self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
-        }
-        self.is_calm &= !script.interrupted;
-        self.arrive(sent, true).await
-    }
-
-    /// Returns the number of the stored compaction, and the position before which it leaves out reasoning.
-    async fn compaction(&self) -> Checked<(CompactionVersion, Seq)> {
-        let loaded = self.stores[0].load(&self.id(), Load::new()).await.map_err(failed)?;
-        let Loaded::Window(window) = loaded else { return Ok((CompactionVersion::NONE, Seq::FIRST)) };
-        let reasoning_from = window.compaction.as_ref().map(|compaction| compaction.cut.reasoning_from);
-        Ok((window.compaction_version(), reasoning_from.unwrap_or_default()))
-    }
-
-    /// Sends a prompt, and checks it. Returns `None` if it does not fit.
-    async fn send(
-        &mut self,
-        engine: usize,
-        input: Vec<Message>,
-        options: CallOptions,
-        script: &Script,
-    ) -> Checked<Option<Sent>> {
-        let log = self.log().await?;
-        let continues = input.first().is_none_or(|first| !first.answers().is_empty());
-        if !continues {
-            self.opened_under = self.compaction().await?.0;
-        }
-        let mut input = TurnInput::new(self.id(), input).options(options);
-        input.dialect = Some(&SigningDialect);
-        input.request.tools = Some(self.head.to_string());
-        let (head, origin) = (input.request.digest(), self.origins[engine].clone());
-        let turn = match self.engines[engine].begin(input).await {
-            Ok(turn) => turn,
-            Err(HistoryError::DoesNotFit(error)) => {
-                let bound = if error.turn_is_bound { "turns that are bound and too large" } else { "too large" };
-                self.figures.count(bound, 1);
-                return Ok(None);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        // One replaced cut is stored. If there are more, a turn cannot continue under the one that it began with.
-        let (version, reasoning_from) = self.compaction().await?;
-        self.is_calm &= [self.opened_under, self.opened_under.next()].contains(&version);
-        let context = turn.context().to_vec();
-        let mut provider = SigningProvider::new(origin.provider.clone().unwrap_or_default());
-        let reply = provider.reply(head, &context, &script.says);
-        let reply = reply.map_err(|refusal| failed(format!("refused: {refusal}")))?;
-        self.figures.count("prompts", 1);
-        // A turn may continue under an earlier cut, which left out other reasoning.
-        let valid_from = if continues { Seq::new(u64::MAX) } else { reasoning_from };
-        let reasoning = Reasoning::of(&log, &context, head, &origin, continues, valid_from);
-        prop_assert!(
-            reasoning.left_out_in_turn == 0 || !self.is_calm || !continues,
-            "a turn that continues keeps its reasoning"
-        );
-        Ok(Some(Sent { turn, context, head, origin, reply, reasoning, interrupted: script.interrupted }))
-    }
-
-    /// Stores a reply, and compares the prompt with the one before.
-    async fn arrive(&mut self, sent: Sent, in_order: bool) -> Checked {
-        let Sent { turn, context, head, origin, reply, mut reasoning, interrupted } = sent;
-        let mut reply = Reply::of(reply);
-        reply.incomplete = interrupted;
-        let before = self.before.take();
-        let report = match turn.commit(reply).await {
-            Ok(report) => report,
-            Err(unsaved) => {
-                let overtaken =
-                    matches!(unsaved.reason(), SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone));
-                prop_assert!(overtaken && !in_order, "{}", unsaved.reason());
-                return Ok(());
-            }
-        };
-        // If the prompt was too large, reasoning was left out to make it fit.
-        if report.tokens.is_some_and(|tokens| tokens.trimming.reason.is_some()) {
-            reasoning.valid = 0;
-        }
-        reasoning.count(&self.figures);
-        prop_assert!(reasoning.valid == 0, "valid reasoning is sent");
-        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
-        let picked = self.stores[0].conversation(&self.id()).last(2).await.map_err(failed)?;
-        let stored = picked.iter().find(|recorded| recorded.seq == seq);
-        let Some(provenance) = stored.and_then(|recorded| recorded.exchange.provenance.as_ref()) else {
-            return Ok(());
-        };
-        let by_trimmer = report.tokens.is_some_and(|tokens| tokens.trimming.by_trimmer);
-        let now = Before { context, cut: provenance.cut, head, origin };
-        if let Some(before) = before.filter(|_| in_order && !report.truncated && !by_trimmer) {
-            let same = (before.cut, before.head, &before.origin) == (now.cut, now.head, &now.origin);
-            let is_same = same && self.has_one_setup;
-            prop_assert!(
-                !is_same || now.context.starts_with(&before.context),
-                "under one cut, a prompt begins with the prompt before"
-            );
-            self.figures.count("prompts compared with the one before", u64::from(is_same));
-        }
-        self.before = Some(now).filter(|_| in_order && !report.truncated && !by_trimmer && !interrupted);
         Ok(())
     }
 }
