@@ -64,6 +64,11 @@ impl Script {
     pub(super) fn of(says: impl IntoIterator<Item = Say>) -> Self {
         Self { says: says.into_iter().collect(), interrupted: false }
     }
+
+    /// Returns `true` if the reply can be sent again as it was made: it is complete, and no element says nothing.
+    pub(super) fn can_be_repeated(&self) -> bool {
+        !self.interrupted && !self.says.contains(&Say::Text(String::new()))
+    }
 }
 
 pub(super) fn any_case() -> impl Strategy<Value = Case> {
@@ -105,6 +110,7 @@ fn any_script() -> impl Strategy<Value = Script> {
         2 => Just(vec![Say::Plan("first".into())]),
         2 => Just(vec![Say::Sealed("x".into())]),
         1 => Just(vec![Say::Unknown]),
+        1 => Just(vec![Say::Text(String::new())]),
     ];
     (prop::collection::vec(says, 1..5), prop::bool::weighted(0.06))
         .prop_map(|(says, interrupted)| Script { says: says.concat(), interrupted })

@@ -49,7 +49,7 @@ impl World {
             let one_origin = self.origins[0] == self.origins[1];
             self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
         }
-        self.is_calm &= !script.interrupted;
+        self.is_calm &= script.can_be_repeated();
         self.arrive(sent, true).await
     }
 
