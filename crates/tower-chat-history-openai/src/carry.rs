@@ -123,8 +123,8 @@ fn thinking(message: &Message) -> Option<&'static str> {
     ["reasoning_details", "thinking_blocks"].into_iter().find(|name| has(message, name))
 }
 
-/// Returns the field of OpenRouter with Google's signatures, if the message has one. What other providers encrypted,
-/// such as OpenAI and xAI, may be missing.
+/// Returns the field of OpenRouter with Google's signatures, if the message has one. Data that other providers encrypted
+/// may be missing, such as that of OpenAI and xAI.
 fn google_details(message: &Message) -> Option<&'static str> {
     #[derive(Deserialize)]
     struct Detail {
@@ -146,8 +146,8 @@ enum Rule {
     ReasoningContent,
     /// The signature of the current turn's calls must be sent back.
     Signature,
-    /// If the prompt ends with results, the reply with their calls must be sent with the thinking that Anthropic signed.
-    /// What Google signed must be sent back with all calls of the current turn.
+    /// If the prompt ends with results, thinking that Anthropic signed must be sent back with their calls. Reasoning
+    /// that Google signed must be sent back with all calls of the current turn.
     SignedReasoning,
 }
 
