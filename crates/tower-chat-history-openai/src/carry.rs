@@ -123,8 +123,8 @@ fn thinking(message: &Message) -> Option<&'static str> {
     ["reasoning_details", "thinking_blocks"].into_iter().find(|name| has(message, name))
 }
 
-/// Returns the field of OpenRouter with Google's signatures, if the message has one. Data that other providers encrypted
-/// may be missing, such as that of OpenAI and xAI.
+/// Returns the field of OpenRouter with Google's signatures, if the message has one. Data that other providers
+/// encrypted may be missing, such as that of OpenAI and xAI.
 fn google_details(message: &Message) -> Option<&'static str> {
     #[derive(Deserialize)]
     struct Detail {
