@@ -4,10 +4,7 @@ use std::{borrow::Cow, error::Error, fmt, ops::Range};
 
 use async_openai::{
     error::{OpenAIError, StreamError},
-    types::chat::{
-        ChatCompletionRequestMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
-        CreateChatCompletionResponse,
-    },
+    types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
 };
 use futures_util::StreamExt as _;
 use tower_chat_history::{
@@ -20,7 +17,13 @@ use tower_chat_history::{
     error::StreamStalled,
 };
 
-use crate::{carry::Window, counter, deep, error_type::error_type, fold::TypedFold, from_typed, to_typed};
+use crate::{
+    carry::{Input, Window},
+    counter, deep,
+    error_type::error_type,
+    fold::TypedFold,
+    from_typed, to_typed,
+};
 
 /// The default provider of adapters.
 pub(crate) const PROVIDER: &str = "openai";
@@ -196,9 +199,8 @@ impl Draft for TypedDraft {
     type Request = CreateChatCompletionRequest;
 
     fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<CreateChatCompletionRequest>, BoxError> {
-        let input = self.request.messages.get(self.resent.end);
-        let continues = matches!(input, Some(ChatCompletionRequestMessage::Tool(_)));
-        Window { messages: prompt.window, model: &self.request.model, continues }.check(prompt.provider)?;
+        let input = Input::of(self.request.messages.get(self.resent.end..).unwrap_or_default());
+        Window { messages: prompt.window, model: &self.request.model, input }.check(prompt.provider)?;
         let mut downgraded = 0;
         let converted = prompt.window.iter().filter_map(|message| {
             let converted = to_typed::request_message(message);

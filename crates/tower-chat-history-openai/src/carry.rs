@@ -1,6 +1,8 @@
 //! The fields without which a provider refuses tool calls, and which async-openai's types cannot carry. The rules are
 //! those of November 2026; `docs/providers.md` lists them.
 
+use async_openai::types::chat::ChatCompletionRequestMessage;
+use serde::Deserialize;
 use tower_chat_history::{Message, Role};
 
 /// The error for a call whose prompt has tool calls with a field that their provider requires and async-openai's types
@@ -36,45 +38,105 @@ pub(crate) struct Window<'a> {
     pub(crate) messages: &'a [Message],
     /// The model of the request.
     pub(crate) model: &'a str,
-    /// True if the input answers calls in the window.
-    pub(crate) continues: bool,
+    pub(crate) input: Input,
+}
+
+/// The messages of a request after its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Only results of calls in the window, or nothing, if the window has the results.
+    Results,
+    /// A user message, which begins a turn.
+    Question,
+    /// Other messages.
+    Other,
+}
+
+impl Input {
+    pub(crate) fn of(messages: &[ChatCompletionRequestMessage]) -> Self {
+        if messages.iter().any(|message| matches!(message, ChatCompletionRequestMessage::User(_))) {
+            Self::Question
+        } else if messages.iter().all(|message| matches!(message, ChatCompletionRequestMessage::Tool(_))) {
+            Self::Results
+        } else {
+            Self::Other
+        }
+    }
 }
 
 impl Window<'_> {
     /// Returns an error if the provider would refuse the window without the fields that the types cannot carry.
     pub(crate) fn check(&self, provider: Option<&str>) -> Result<(), CannotCarry> {
         let Some((provider, rule)) = provider.and_then(|name| Some((name, rule(name)?))) else { return Ok(()) };
-        let messages = if rule == Rule::ReasoningContent { self.messages } else { self.current_turn() };
-        let asking = messages.iter().filter(|message| message.has_unknown_fields() && !message.tool_calls().is_empty());
-        let mut fields = asking.filter_map(|message| self.required(rule, message));
-        fields.next().map_or(Ok(()), |field| Err(CannotCarry { provider: provider.to_owned(), field }))
+        let field = match rule {
+            Rule::ReasoningContent => {
+                first(self.messages, |message| has(message, "reasoning_content").then_some("reasoning_content"))
+            }
+            Rule::Signature => self.signed_by_google(|message| message.bound().to_origin.then_some("extra_content")),
+            Rule::SignedReasoning => {
+                first(self.open_round(), thinking).or_else(|| self.signed_by_google(google_details))
+            }
+        };
+        field.map_or(Ok(()), |field| Err(CannotCarry { provider: provider.to_owned(), field }))
     }
 
-    /// Returns the messages after the last question, if the input continues their turn.
+    /// Returns the field that Google requires of a call in the current turn, if its model checks signatures.
+    fn signed_by_google(&self, find: impl Fn(&Message) -> Option<&'static str>) -> Option<&'static str> {
+        if checks_signatures(self.model) { first(self.current_turn(), find) } else { None }
+    }
+
+    /// Returns the messages after the last question. They are none if the input has a question.
     fn current_turn(&self) -> &[Message] {
-        if !self.continues {
+        if self.input == Input::Question {
             return &[];
         }
         let question = self.messages.iter().rposition(|message| *message.role() == Role::User);
         &self.messages[question.map_or(0, |question| question + 1)..]
     }
 
-    /// Returns the field that the provider requires of a message with calls, if the message has it.
-    fn required(&self, rule: Rule, message: &Message) -> Option<&'static str> {
-        let has =
-            |name: &str| message.fields().is_ok_and(|fields| fields.get(name).is_some_and(|json| json.get() != "null"));
-        let bound = message.bound();
-        match rule {
-            Rule::ReasoningContent => has("reasoning_content").then_some("reasoning_content"),
-            Rule::Signature => (bound.to_origin && checks_signatures(self.model)).then_some("extra_content"),
-            Rule::SignedReasoning if !bound.can_be_removed() => None,
-            Rule::SignedReasoning => {
-                // LiteLLM repeats a signature of Google in the id of the call, which the types carry.
-                let mut known = ["reasoning_details", "thinking_blocks"].into_iter();
-                known.find(|name| has(name))
-            }
+    /// Returns the reply whose results end the prompt.
+    fn open_round(&self) -> &[Message] {
+        let reply = self.messages.iter().rposition(|message| !message.is_tool_result());
+        match reply {
+            Some(reply) if self.input == Input::Results => &self.messages[reply..=reply],
+            _ => &[],
         }
     }
+}
+
+/// Returns the first field that is found in a message with calls.
+fn first(messages: &[Message], find: impl Fn(&Message) -> Option<&'static str>) -> Option<&'static str> {
+    let calling = |message: &&Message| message.has_unknown_fields() && !message.tool_calls().is_empty();
+    messages.iter().filter(calling).find_map(find)
+}
+
+fn has(message: &Message, name: &str) -> bool {
+    message.fields().is_ok_and(|fields| fields.get(name).is_some_and(|json| json.get() != "null"))
+}
+
+/// Returns the field of a message with thinking that Anthropic signed. LiteLLM makes `thinking_blocks` of Google's
+/// signatures, too, but it reads them from the ids of the calls, which the types carry.
+fn thinking(message: &Message) -> Option<&'static str> {
+    if !message.bound().to_prefix || message.tool_calls().iter().any(|call| call.id().contains("__thought__")) {
+        return None;
+    }
+    ["reasoning_details", "thinking_blocks"].into_iter().find(|name| has(message, name))
+}
+
+/// Returns the field of OpenRouter with Google's signatures, if the message has one. Data that other providers
+/// encrypted may be missing, such as that of OpenAI and xAI.
+fn google_details(message: &Message) -> Option<&'static str> {
+    #[derive(Deserialize)]
+    struct Detail {
+        format: Option<String>,
+    }
+    if !message.bound().to_origin {
+        return None;
+    }
+    let fields = message.fields().ok()?;
+    let details: Vec<Detail> = serde_json::from_str(fields.get("reasoning_details")?.get()).ok()?;
+    let is_google = |detail: &Detail| detail.format.as_ref().is_some_and(|format| format.starts_with("google"));
+    details.iter().any(is_google).then_some("reasoning_details")
 }
 
 /// A rule of a provider for messages with tool calls.
@@ -84,7 +146,8 @@ enum Rule {
     ReasoningContent,
     /// The signature of the current turn's calls must be sent back.
     Signature,
-    /// The signed reasoning of the current turn's calls must be sent back.
+    /// If the prompt ends with results, thinking that Anthropic signed must be sent back with their calls. Reasoning
+    /// that Google signed must be sent back with all calls of the current turn.
     SignedReasoning,
 }
 
@@ -124,7 +187,8 @@ mod tests {
     }
 
     fn check(messages: &[Message], provider: &str, model: &str, continues: bool) -> Option<&'static str> {
-        let checked = Window { messages, model, continues }.check(Some(provider));
+        let input = if continues { Input::Results } else { Input::Question };
+        let checked = Window { messages, model, input }.check(Some(provider));
         checked.err().map(|error| {
             assert_eq!(error.provider(), provider);
             error.field()
@@ -177,9 +241,61 @@ mod tests {
     }
 
     #[test]
+    fn thinking_is_required_only_in_the_reply_whose_results_end_the_prompt() {
+        let block = json!({"type": "thinking", "thinking": "t", "signature": "s"});
+        let thinking = round(&json!({"thinking_blocks": [block]}), &json!({}));
+        let unsigned = round(&json!({}), &json!({}));
+        assert_eq!(check(&[&thinking[..], &unsigned[1..]].concat(), "litellm", "m", true), None, "an earlier round");
+        let both = [&unsigned[..], &thinking[1..]].concat();
+        assert_eq!(check(&both, "litellm", "m", true), Some("thinking_blocks"));
+        assert_eq!(check(&both[..both.len() - 1], "litellm", "m", true), Some("thinking_blocks"), "no result");
+        let other = Window { messages: &thinking, model: "m", input: Input::Other }.check(Some("litellm"));
+        assert_eq!(other, Ok(()), "an instruction ends the round");
+    }
+
+    #[test]
+    fn of_what_others_encrypted_only_googles_signatures_are_required_by_openrouter() {
+        let details = |format: &str| {
+            let detail = json!({"type": "reasoning.encrypted", "data": "d", "id": "x", "format": format});
+            round(&json!({"reasoning_details": [detail]}), &json!({}))
+        };
+        for format in ["openai-responses-v1", "azure-openai-responses-v1", "xai-responses-v1"] {
+            assert_eq!(check(&details(format), "openrouter", "m", true), None, "{format}");
+        }
+        let google = details("google-gemini-v1");
+        assert_eq!(check(&google, "openrouter", "google/gemini-3-pro", true), Some("reasoning_details"));
+        assert_eq!(check(&google, "openrouter", "google/gemini-2.5-pro", true), None);
+        assert_eq!(check(&google, "openrouter", "google/gemini-3-pro", false), None, "the next question");
+        let later = [&google[..], &round(&json!({}), &json!({}))[1..]].concat();
+        assert_eq!(check(&later, "openrouter", "google/gemini-3-pro", true), Some("reasoning_details"), "same turn");
+    }
+
+    #[test]
+    fn the_id_of_a_call_carries_googles_signature_behind_litellm() {
+        let block = json!({"type": "thinking", "thinking": "t", "signature": "s"});
+        let function = json!({"name": "f", "arguments": "{}"});
+        let call = json!({"id": "x__thought__s", "type": "function", "function": function});
+        let reply = json!({"role": "assistant", "thinking_blocks": [block], "tool_calls": [call]});
+        let window = [Message::user("u"), Message::try_from(reply).unwrap()];
+        assert_eq!(check(&window, "litellm", "gemini-3-pro", true), None);
+    }
+
+    #[test]
+    fn the_input_is_a_question_if_it_has_a_user_message() {
+        let message = |json: Value| serde_json::from_value::<ChatCompletionRequestMessage>(json).unwrap();
+        let result = message(json!({"role": "tool", "tool_call_id": "x", "content": "r"}));
+        let question = message(json!({"role": "user", "content": "u"}));
+        let instruction = message(json!({"role": "developer", "content": "d"}));
+        assert_eq!(Input::of(&[]), Input::Results);
+        assert_eq!(Input::of(&[result.clone(), result.clone()]), Input::Results);
+        assert_eq!(Input::of(&[result.clone(), question]), Input::Question);
+        assert_eq!(Input::of(&[result, instruction]), Input::Other);
+    }
+
+    #[test]
     fn nothing_is_required_by_an_unknown_provider() {
         let window = round(&json!({"reasoning_content": ""}), &json!({}));
-        assert_eq!(Window { messages: &window, model: "m", continues: true }.check(None), Ok(()));
+        assert_eq!(Window { messages: &window, model: "m", input: Input::Results }.check(None), Ok(()));
     }
 
     #[test]

@@ -109,6 +109,9 @@ pub(crate) fn request_message(message: &Message) -> Converted {
 }
 
 /// Fields that some providers require in later requests, together with the tool calls that they came with.
+///
+/// Two other fields with reasoning are not required. `reasoning` repeats the text of another field. In
+/// `provider_specific_fields`, LiteLLM only has copies, and a signature that the id of the call has, too.
 const REASONING: [&str; 4] =
     ["\"reasoning_content\"", "\"reasoning_details\"", "\"extra_content\"", "\"thinking_blocks\""];
 

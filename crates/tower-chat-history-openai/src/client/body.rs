@@ -21,6 +21,8 @@ pub(super) struct ChatBody {
     has_head: bool,
     /// The index of the input's first byte: that of its first message, or of the `]`.
     input_start: usize,
+    /// True if there is an input. There is none if all results were stored before.
+    has_input: bool,
     /// True if there are messages between head and input, which the window replaces.
     has_transcript: bool,
     /// The range of the reply's limit, if it is a number.
@@ -67,6 +69,7 @@ impl ChatBody {
             head_end: ranges[..resent.start].last().map_or(array.start + 1, |last| last.end),
             has_head: resent.start > 0,
             input_start: ranges.get(resent.end).map_or(array.end - 1, |first| first.start),
+            has_input: resent.end < ranges.len(),
             has_transcript: !resent.is_empty(),
             reply_limit: limit.map(|(json, _)| range(text, json)),
             bytes,
@@ -110,7 +113,7 @@ impl ChatBody {
             }
             between.extend_from_slice(message.json().as_bytes());
         }
-        if !separated {
+        if self.has_input && !separated {
             between.push(b',');
         }
         between
@@ -184,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn no_comma_follows_the_window_if_there_is_no_input() {
+        let (head, window) = (Message::system("s"), [Message::user("u0"), Message::tool("x", "r")]);
+        let list = [&[head.clone()], &window[..]].concat();
+        let json = |messages: &[Message]| {
+            let list: Vec<&str> = messages.iter().map(Message::json).collect();
+            format!(r#"{{"messages":[{}]}}"#, list.join(","))
+        };
+        assert_eq!(spliced(&json(&[head]), InputMode::New, &window), json(&list));
+        assert_eq!(spliced(&json(&[]), InputMode::New, &window), json(&window));
+    }
+
+    #[test]
     fn model_and_sampling_are_read_from_the_body() {
         let info = |more: &str| read(&format!(r#"{{"messages":[],{more}}}"#), InputMode::New).info;
         let read = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);
@@ -240,7 +255,7 @@ mod tests {
             after in prop::collection::btree_set(other(), 0..3),
             head in prop::collection::vec(message("system"), 0..3),
             resent in prop::collection::vec((message("user"), message("assistant")), 0..3),
-            input in prop::collection::vec(message("user"), 1..3),
+            input in prop::collection::vec(message("user"), 0..3),
             window in prop::collection::vec(message("user"), 0..4),
             gaps in prop::collection::vec(space(), 4),
         ) {
@@ -262,7 +277,9 @@ mod tests {
             let messages: Vec<Message> = window.iter().map(|json| Message::from_json(json.as_str()).unwrap()).collect();
             let sent = spliced(&body, InputMode::Transcript, &messages);
             prop_assert!(sent.starts_with(&format!("{front}[")), "{sent}");
-            prop_assert!(sent.ends_with(&format!("{}{}]{back}", join(&input), gaps[3])), "{sent}");
+            // Without an input, the window replaces the space before the end of the list.
+            let end = if input.is_empty() { String::new() } else { format!("{}{}", join(&input), gaps[3]) };
+            prop_assert!(sent.ends_with(&format!("{end}]{back}")), "{sent}");
             let array = &sent[front.len()..sent.len() - back.len()];
             let sent: Vec<&RawValue> = serde_json::from_str(array).unwrap();
             let expected: Vec<&String> = head.iter().chain(&window).chain(&input).collect();

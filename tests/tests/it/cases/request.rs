@@ -1,13 +1,18 @@
 //! Unusual requests.
 
+use serde_json::json;
 use tests::{
     ABANDONED, BOTH_KINDS, Chat, Storage, history_error, input_error, log, over_every_store, prompts, request,
     user_call,
 };
 use tower_chat_history::{
-    ConversationId, ExchangeId, HistoryError, HistoryOptions, InConversation, Message, Policies, error::InputError,
-    policy::OnOpenTurn, report::Outcome, store::ConversationIdError,
+    ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, Message, Policies,
+    error::InputError,
+    policy::OnOpenTurn,
+    report::Outcome,
+    store::{ConversationIdError, Origin},
 };
+use tower_chat_history_openai::CannotCarry;
 use tower_chat_history_test::{Op, Reply};
 
 over_every_store! {
@@ -18,6 +23,7 @@ over_every_store! {
     tool_results_that_do_not_answer_all_open_calls,
     a_new_question_supersedes_open_calls,
     a_new_question_on_open_calls_is_rejected_by_policy,
+    a_field_that_the_types_cannot_carry,
     the_same_exchange_id_later,
     the_same_exchange_id_at_the_same_time,
 }
@@ -111,6 +117,23 @@ async fn a_new_question_on_open_calls_is_rejected_by_policy(storage: Storage) {
 
         let results = request([Message::tool("x", "r"), Message::tool("y", "r")]);
         assert_eq!(chat.call(kind, InConversation::new(id, results)).await.unwrap(), "a", "results continue the turn");
+    }
+}
+
+async fn a_field_that_the_types_cannot_carry(storage: Storage) {
+    for kind in BOTH_KINDS {
+        let options = HistoryOptions::new().origin(Origin::unknown().provider("deepseek"));
+        let (chat, id) = (Chat::with_options(&storage, [Reply::text("a")], options), storage.conversation());
+        let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let reply = json!({"role": "assistant", "reasoning_content": "", "tool_calls": [call]});
+        let messages = [Message::user("u"), Message::try_from(reply).unwrap()];
+        storage.store.conversation(&id).import(messages).await.unwrap();
+
+        let results = InConversation::new(id.clone(), request([Message::tool("x", "r")]));
+        let error = chat.call(kind, results).await.unwrap_err();
+        let error: &CannotCarry = error.downcast_ref().unwrap();
+        assert_eq!((error.provider(), error.field()), ("deepseek", "reasoning_content"));
+        assert_eq!((chat.llm.requests().len(), log(&storage.store, &id).await.len()), (0, 2));
     }
 }
 

@@ -92,7 +92,8 @@ impl Dialect for ChatCompletions {
     }
 
     /// Returns `true` if provider, route and account are the same, as far as they are known. If both models have a
-    /// vendor in their name, such as `anthropic/`, the vendors must be the same, too.
+    /// vendor in their name, such as `anthropic/`, the vendors must be the same, too. Words of a path, such as
+    /// `models/`, are no vendors.
     fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
         origin::reads(made_by, reader)
     }

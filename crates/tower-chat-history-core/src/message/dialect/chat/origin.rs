@@ -17,9 +17,18 @@ fn agree(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
-/// Returns the vendor in the name of a gateway's model: `anthropic` for `anthropic/claude-sonnet-4.5`.
+/// The first words of paths that name a model, such as `models/gemini-3-pro`. They are no vendors.
+const PATHS: [&str; 7] = ["models", "tunedModels", "projects", "locations", "accounts", "deployments", "endpoints"];
+
+/// Returns the vendor in the name of a gateway's model: `anthropic` for `anthropic/claude-sonnet-4.5`. In one of
+/// Google's paths, it is the publisher: `google` for `publishers/google/models/gemini-3-pro`. Other paths have none.
 fn vendor(model: &str) -> Option<&str> {
-    model.split_once('/').map(|(vendor, _)| vendor.trim_start_matches('~'))
+    let mut words = model.split('/');
+    if words.by_ref().any(|word| word == "publishers") {
+        return words.next();
+    }
+    let (first, _) = model.split_once('/')?;
+    (!PATHS.contains(&first)).then(|| first.trim_start_matches('~'))
 }
 
 #[cfg(test)]
@@ -36,6 +45,19 @@ mod tests {
         assert!(reads(&origin(), &origin().model("~v/other")));
         for other in [origin().provider("q"), origin().route("s"), origin().account("b"), origin().model("w/m")] {
             assert!(!reads(&origin(), &other) && !reads(&other, &origin()), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_path_are_no_vendors() {
+        for model in ["models/gemini-3-pro", "tunedModels/mine", "accounts/a/models/m", "gemini-3-pro"] {
+            assert_eq!(vendor(model), None, "{model}");
+            assert!(reads(&origin().model(model), &origin().model("google/gemini-3-pro")), "{model}");
+        }
+        let whole = "projects/p/locations/global/publishers/google/models/gemini-3-pro";
+        for model in [whole, "publishers/google/models/gemini-3-pro", "google/gemini-3-pro"] {
+            assert_eq!(vendor(model), Some("google"), "{model}");
+            assert!(!reads(&origin().model(model), &origin().model("publishers/anthropic/models/m")), "{model}");
         }
     }
 
