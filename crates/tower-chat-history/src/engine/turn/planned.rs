@@ -2,7 +2,7 @@
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
-    budget::{Correction, Limits, PromptStart, PromptTokens},
+    budget::{Correction, Limits, PromptStart},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
@@ -175,10 +175,15 @@ impl Call {
         let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
         let correction = self.calibration.map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
-            self.engine.shared.calibration.correction(key, prompt_start(positions, &parts))
+            self.engine.shared.calibration.correction(key, self.prompt_start(positions))
         });
         let (limits, spare) = options.context.budget.corrected(limits, correction);
         Some((CallBudget { limits, parts }, spare))
+    }
+
+    /// Returns the beginning of a prompt under this cut. The next prompt has it too, unless it is compacted.
+    pub(super) fn prompt_start(&self, positions: Positions) -> PromptStart {
+        PromptStart { positions, request: *self.request_digest.get_or_init(|| self.request.digest()) }
     }
 
     /// Returns the message that contains this summary.
@@ -194,11 +199,6 @@ impl Call {
 }
 
 impl PlannedTurn {
-    /// Returns the beginning of the prompt, which the next prompt has too, unless it is compacted.
-    pub(super) fn start(&self) -> Option<PromptStart> {
-        Some(prompt_start(self.plan.fit.sent_under, &self.plan.budget?.parts))
-    }
-
     /// Adds the messages that were recalled for the call.
     pub(in crate::engine) fn add_recalled(&mut self, found: RecalledForCall) {
         let RecalledForCall { recalled, report, has_unprepared } = found;
@@ -207,11 +207,6 @@ impl PlannedTurn {
         }
         (self.recalled, self.recall, self.has_unprepared) = (recalled, Some(report), has_unprepared);
     }
-}
-
-fn prompt_start(positions: Positions, parts: &PromptTokens) -> PromptStart {
-    let request = parts.head.saturating_add(parts.tools).saturating_add(parts.response_format);
-    PromptStart { positions, request }
 }
 
 /// Returns the budget for fitting the window, with the rules of these options.
