@@ -10,7 +10,7 @@ use std::{
 };
 
 use quick_cache::sync::Cache;
-use tower_chat_history_core::{ConversationId, Positions};
+use tower_chat_history_core::{ConversationId, Digest, Positions};
 
 #[doc(hidden)]
 /// The corrections, for each conversation, model and counter.
@@ -33,8 +33,8 @@ pub struct CalibrationKey(u64, u64);
 pub struct PromptStart {
     /// The positions of the cut.
     pub positions: Positions,
-    /// The tokens of head, tools and response format.
-    pub request: u64,
+    /// The [digest](crate::RequestInfo::digest) of head, tools and response format.
+    pub request: Digest,
 }
 
 #[doc(hidden)]
@@ -114,7 +114,7 @@ const SMALLEST_RATIO: f64 = 0.5;
 /// The factor by which a report is raised before it lowers a count.
 const MARGIN: f64 = 1.05;
 
-/// The largest number of entries, of about 120 bytes each.
+/// The largest number of entries, of about 130 bytes each.
 const MAX_ENTRIES: usize = 1 << 16;
 
 impl Calibration {

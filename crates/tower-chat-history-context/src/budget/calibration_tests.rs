@@ -20,7 +20,7 @@ impl Calibration {
 fn start(window_start: u64) -> PromptStart {
     let mut positions = Positions::default();
     positions.window_start = Seq::new(window_start);
-    PromptStart { positions, request: 0 }
+    PromptStart { positions, request: Digest::default() }
 }
 
 fn report(counted: u64, reported: u64) -> UsageReport {
@@ -122,7 +122,7 @@ fn spare_tokens_belong_to_the_beginning_of_the_prompt_and_end_with_a_failed_call
     let key = key(&calibration, 0);
     let learn = || calibration.learn(key, estimate(1_000, 800));
     (0..2).for_each(|_| learn());
-    for other in [start(1), PromptStart { request: 1, ..start(0) }] {
+    for other in [start(1), PromptStart { request: Digest::of(b"other tools"), ..start(0) }] {
         assert_eq!(calibration.correction(key, other), Correction::NONE, "{other:?}");
     }
     assert_eq!(calibration.correction(key, start(0)).spare, 160);

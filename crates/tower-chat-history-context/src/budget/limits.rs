@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{ContextBudget, ContextWindow, ModelLimits};
+use super::{ContextBudget, ContextWindow, Correction, ModelLimits};
 use crate::request::RequestInfo;
 
 /// The default reply reserve, in tokens. It applies if neither the request nor the budget sets a reserve. If the
@@ -65,51 +65,50 @@ pub struct Limits {
     pub least_reply: Option<u64>,
     /// The correction factor: tokens of the provider per counted token, at least 1.
     pub ratio: f64,
-    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt. They are valid
-    /// only for a prompt from which nothing is left out.
-    pub spare: u64,
 }
 
-/// At most a prompt's fifth is regarded as spare.
-const SPARE_SHARE: u64 = 5;
+/// At most a prompt's fifth is regarded as spare: a fourth of the rest.
+const SPARE_SHARE: u64 = 4;
 
 impl Limits {
     /// Returns the largest prompt, in counted tokens, that leaves room for a reply of this size, in tokens of the
     /// provider.
     #[must_use]
     pub fn max_prompt(&self, reply: u64) -> u64 {
-        let provided = self.context.saturating_sub(reply).min(self.prompt);
-        // The spare part is a fifth of the sum if it is a fourth of the rest.
-        scaled(provided, 1.0 / self.ratio).saturating_add(self.spare.min(provided / (SPARE_SHARE - 1)))
+        scaled(self.provided(reply), 1.0 / self.ratio)
     }
 
-    /// Returns the tokens of the provider per counted token, in a prompt of the largest size: at least 0.8.
+    /// Returns the largest prompt, in tokens of the provider, that leaves room for a reply of this size.
+    fn provided(&self, reply: u64) -> u64 {
+        self.context.saturating_sub(reply).min(self.prompt)
+    }
+
+    /// Returns the tokens of the provider per counted token, in the largest prompt of a plan that these spare tokens
+    /// [raised](crate::plan::Plan::raised_by): at least 0.8.
     #[must_use]
-    pub fn factor(&self) -> f64 {
-        if self.spare == 0 {
+    pub fn factor(&self, raised_by: u64) -> f64 {
+        if raised_by == 0 {
             return self.ratio;
         }
-        let counted = self.max_prompt(self.reserve);
-        let provided = self.context.saturating_sub(self.reserve).min(self.prompt);
-        if counted == 0 { 1.0 } else { provided as f64 / counted as f64 }
+        let provided = self.provided(self.reserve) as f64;
+        provided / (provided + raised_by as f64)
     }
 
-    /// Returns the same limits with this number of spare tokens. They are used only without a correction factor.
-    #[must_use]
-    pub fn with_spare(self, spare: u64) -> Self {
-        Self { spare: if self.ratio > 1.0 { 0 } else { spare }, ..self }
+    /// Returns the limits of a prompt that has this number of spare tokens, and the tokens by which the largest prompt
+    /// is larger. Limits with a correction factor stay the same.
+    ///
+    /// These limits are valid only for a prompt from which nothing is left out, so only the planner has them.
+    pub(crate) fn raised(self, spare: u64) -> (Self, u64) {
+        let spare = if self.ratio > 1.0 { 0 } else { spare.min(self.provided(self.reserve) / SPARE_SHARE) };
+        let [context, prompt] = [self.context, self.prompt].map(|tokens| tokens.saturating_add(spare));
+        let raised = Self { context, prompt, ..self };
+        (raised, raised.provided(self.reserve) - self.provided(self.reserve))
     }
 
-    /// Returns the same limits without spare tokens.
-    #[must_use]
-    pub const fn without_spare(self) -> Self {
-        Self { spare: 0, ..self }
-    }
-
-    /// Returns the same limits without any correction.
+    /// Returns the same limits without the correction factor.
     #[must_use]
     pub const fn as_counted(self) -> Self {
-        Self { ratio: 1.0, spare: 0, ..self }
+        Self { ratio: 1.0, ..self }
     }
 
     /// Returns the largest reply, in tokens of the provider, to a prompt of this size, in counted tokens. It is at
@@ -118,7 +117,6 @@ impl Limits {
     pub fn max_reply(&self, prompt: u64) -> u64 {
         // The prompt is rounded up. Otherwise prompt and reply could exceed the window by one token.
         let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
-        let prompt = prompt - self.spare.min(prompt / SPARE_SHARE);
         self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
     }
 }
@@ -150,9 +148,9 @@ impl ContextBudget {
     }
 
     #[doc(hidden)]
-    /// Returns the limits of a call, or `None` if it has none.
+    /// Returns the limits of a call without a correction, or `None` if it has none.
     #[must_use]
-    pub fn limits(&self, request: &RequestInfo, ratio: f64) -> Option<Limits> {
+    pub fn limits(&self, request: &RequestInfo) -> Option<Limits> {
         let ModelLimits { context, input, output } = self.window(request).1?;
         let default = || DEFAULT_REPLY_RESERVE.min(output.unwrap_or(u32::MAX)).min(context / 4);
         let reserve = u64::from(request.max_output.or(self.reply_reserve).unwrap_or_else(default));
@@ -162,9 +160,20 @@ impl ContextBudget {
             prompt: input.unwrap_or(context).into(),
             reserve,
             least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least.max(1)).min(reserve)),
-            ratio: if self.calibrate { ratio.max(1.0) } else { 1.0 },
-            spare: 0,
+            ratio: 1.0,
         })
+    }
+
+    #[doc(hidden)]
+    /// Returns these limits with the correction factor, and the spare tokens. Without [calibration](Self::calibrate),
+    /// the limits stay the same, and there are no spare tokens.
+    #[must_use]
+    pub fn corrected(&self, limits: Limits, correction: Correction) -> (Limits, u64) {
+        if !self.calibrate {
+            return (limits, 0);
+        }
+        let ratio = correction.ratio.max(1.0);
+        (Limits { ratio, ..limits }, if ratio > 1.0 { 0 } else { correction.spare })
     }
 }
 
@@ -187,8 +196,7 @@ fn warn_once(model: &str) {
 
 impl Limits {
     /// No limits. Only watermarks that count messages or turns have an effect.
-    pub const NONE: Self =
-        Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0, spare: 0 };
+    pub const NONE: Self = Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
 }
 
 #[cfg(test)]
@@ -203,7 +211,7 @@ mod tests {
     }
 
     fn limits(budget: &ContextBudget, model: &str, max_output: Option<u32>) -> Limits {
-        budget.limits(&request(Some(model), max_output), 1.0).unwrap()
+        budget.limits(&request(Some(model), max_output)).unwrap()
     }
 
     #[test]
@@ -211,9 +219,9 @@ mod tests {
         let budget = ContextBudget::tokens(1_000).shrink_reply_to(10);
         let mut fixed = request(None, Some(100));
         fixed.max_output_is_fixed = true;
-        assert_eq!(budget.limits(&fixed, 1.0).unwrap().least_reply, None);
+        assert_eq!(budget.limits(&fixed).unwrap().least_reply, None);
         fixed.max_output = None;
-        assert_eq!(budget.limits(&fixed, 1.0).unwrap().least_reply, Some(10));
+        assert_eq!(budget.limits(&fixed).unwrap().least_reply, Some(10));
     }
 
     #[test]
@@ -227,8 +235,8 @@ mod tests {
 
     #[test]
     fn an_unknown_model_has_no_limit() {
-        assert_eq!(ContextBudget::by_model().limits(&request(Some("no such model"), None), 1.0), None);
-        assert_eq!(ContextBudget::by_model().limits(&request(None, None), 1.0), None);
+        assert_eq!(ContextBudget::by_model().limits(&request(Some("no such model"), None)), None);
+        assert_eq!(ContextBudget::by_model().limits(&request(None, None)), None);
         let known = ContextBudget::by_model().model("mine", ModelLimits::new(10));
         assert_eq!(limits(&known, "mine", None).context, 10);
     }
@@ -254,7 +262,8 @@ mod tests {
     #[test]
     fn prompt_and_reply_together_never_exceed_the_window() {
         for ratio in [1.0, 1.01, 1.3] {
-            let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), ratio).unwrap();
+            let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200))).unwrap();
+            let limits = Limits { ratio, ..limits };
             let prompt = limits.max_prompt(limits.reserve);
             let charged = prompt as f64 * ratio;
             assert!(charged + 200.0 <= 1_000.0, "{charged}");
@@ -267,30 +276,32 @@ mod tests {
 
     #[test]
     fn spare_tokens_make_room_for_at_most_a_fifth_of_the_prompt() {
-        let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200)), 1.0).unwrap();
+        let limits = ContextBudget::tokens(1_000).limits(&request(None, Some(200))).unwrap();
         for (spare, prompt, factor) in [(0, 800, 1.0), (100, 900, 800.0 / 900.0), (200, 1_000, 0.8), (900, 1_000, 0.8)]
         {
-            let limits = limits.with_spare(spare);
-            assert_eq!(limits.max_prompt(limits.reserve), prompt);
-            assert!((limits.factor() - factor).abs() < 1e-9, "{}", limits.factor());
-            assert_eq!(limits.max_reply(prompt), 200, "{spare}");
-            assert!((0..prompt).all(|prompt| {
+            let (raised, by) = limits.raised(spare);
+            assert_eq!((raised.max_prompt(200), by), (prompt, prompt - 800));
+            assert!((limits.factor(by) - factor).abs() < 1e-9, "{}", limits.factor(by));
+            assert_eq!(raised.max_reply(prompt), 200, "{spare}");
+            // The reply shrinks for larger prompts only.
+            assert!((prompt..=raised.max_prompt(0)).all(|prompt| {
                 let provided = prompt - spare.min(prompt / 5);
-                provided + limits.max_reply(prompt) <= 1_000
+                provided + raised.max_reply(prompt) <= 1_000
             }));
-            assert_eq!(limits.as_counted().max_prompt(limits.reserve), 800);
         }
-        let corrected = Limits { ratio: 1.1, ..limits }.with_spare(100);
-        assert_eq!((corrected.spare, corrected.factor().to_bits()), (0, 1.1_f64.to_bits()));
+        assert_eq!(Limits::NONE.raised(100), (Limits::NONE, 0));
+        let corrected = Limits { ratio: 1.1, ..limits };
+        assert_eq!(corrected.raised(100), (corrected, 0));
+        assert_eq!(corrected.factor(0).to_bits(), 1.1_f64.to_bits());
     }
 
     #[test]
-    fn the_ratio_is_at_least_1_and_exactly_1_without_calibration() {
-        assert_eq!(
-            ContextBudget::tokens(100).limits(&request(None, None), 0.5).unwrap().ratio.to_bits(),
-            1.0_f64.to_bits()
-        );
-        let exact = ContextBudget::tokens(100).calibrate(false);
-        assert_eq!(exact.limits(&request(None, None), 2.0).unwrap().ratio.to_bits(), 1.0_f64.to_bits());
+    fn a_correction_never_raises_the_limits_and_has_no_effect_without_calibration() {
+        let budget = ContextBudget::tokens(100);
+        let limits = budget.limits(&request(None, None)).unwrap();
+        let correction = |ratio, spare| Correction { ratio, spare };
+        assert_eq!(budget.corrected(limits, correction(0.5, 7)), (limits, 7));
+        assert_eq!(budget.corrected(limits, correction(1.5, 7)), (Limits { ratio: 1.5, ..limits }, 0));
+        assert_eq!(budget.calibrate(false).corrected(limits, correction(2.0, 7)), (limits, 0));
     }
 }

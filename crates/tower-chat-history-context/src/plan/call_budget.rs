@@ -19,7 +19,7 @@ impl CallBudget {
     #[must_use]
     pub fn room_for_summary(self) -> u64 {
         let rest = PromptTokens { summary: 0, window: 0, ..self.parts };
-        self.limits.without_spare().max_prompt(self.limits.reserve).saturating_sub(rest.total())
+        self.limits.max_prompt(self.limits.reserve).saturating_sub(rest.total())
     }
 }
 

@@ -21,15 +21,29 @@ use crate::budget::{PromptTokens, TrimReason};
 /// Returns the first plan that fits, or the error of the last step.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
     let Some(budget) = input.budget else { return plan_once(input) };
+    if let Some(plan) = with_spare(input, &budget) {
+        return Ok(plan);
+    }
     let planned = with_less_for_summaries(input, &budget);
-    let is_final = match &planned {
-        Ok(plan) => budget.limits.spare == 0 || plan.fit.trimming.reason.is_none(),
-        Err(_) => !does_not_fit(&planned) || budget.limits.ratio <= 1.0,
-    };
-    if is_final {
+    if !does_not_fit(&planned) || budget.limits.ratio <= 1.0 {
         return planned;
     }
     with_less_for_summaries(input, &FitBudget { limits: budget.limits.as_counted(), ..budget })
+}
+
+/// Plans a call with the spare tokens. Returns `None` if there are none, or if something has to be left out.
+fn with_spare(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Option<Plan> {
+    let (limits, raised_by) = budget.limits.raised(input.spare);
+    if raised_by == 0 {
+        return None;
+    }
+    let mut plan = with_less_for_summaries(input, &FitBudget { limits, ..*budget }).ok()?;
+    // The raised limits are those of this prompt only.
+    if let Some(planned) = &mut plan.budget {
+        planned.limits = budget.limits;
+    }
+    plan.raised_by = raised_by;
+    plan.fit.trimming.reason.is_none().then_some(plan)
 }
 
 fn with_less_for_summaries(input: &PlanInput<'_>, budget: &FitBudget<'_>) -> Result<Plan, FitError> {
@@ -100,7 +114,7 @@ mod tests {
         let (summary, input) = (Message::system("s"), [Message::user("u")]);
         let cost = |_: &Message| 10;
         let parts = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
-        let limits = Limits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio, spare };
+        let limits = Limits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio };
         let full = Watermark::Percent(100);
         let watermarks = Watermarks { high: full, low: full };
         let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: false, parts, cost: &cost };
@@ -112,6 +126,7 @@ mod tests {
             instead: None,
             limit: LoadLimit::default(),
             on_open_turn: OnOpenTurn::Supersede,
+            spare,
             recall_reserve: None,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
@@ -143,10 +158,11 @@ mod tests {
     fn spare_tokens_are_used_only_if_nothing_is_left_out() {
         let (plan, room) = planned_with_spare(64, 1.0, 16).unwrap();
         assert_eq!((plan.fit.window.len(), room, plan.fit.trimming.reason), (3, 50, None), "80 tokens fit");
-        assert_eq!(plan.budget.unwrap().limits.spare, 16);
+        assert_eq!(plan.raised_by, 16);
+        assert_eq!(plan.budget.unwrap().limits.max_prompt(0), 64, "other readers see the plain limit");
         let (plan, room) = planned_with_spare(64, 1.0, 15).unwrap();
         assert_eq!((plan.fit.window.len(), room), (1, 50), "the turn is left out");
-        assert_eq!(plan.budget.unwrap().limits.spare, 0);
+        assert_eq!(plan.raised_by, 0);
         assert_eq!(planned_with_spare(9, 1.0, 0).unwrap_err(), 10);
     }
 

@@ -113,7 +113,7 @@ pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
         |((context, reserve, least, ratio), watermarks, clear, rule, head, cost)| {
             let budget = ContextBudget::tokens(context);
             let budget = least.into_iter().fold(budget, ContextBudget::shrink_reply_to);
-            let limits = budget.limits(&request(reserve), ratio).unwrap();
+            let limits = Limits { ratio, ..budget.limits(&request(reserve)).unwrap() };
             Policy { limits, watermarks, clear, rule, head, cost }
         },
     )
@@ -184,6 +184,7 @@ impl Policy {
             limit,
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve,
+            spare: 0,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
             budget,
@@ -277,7 +278,7 @@ proptest! {
     #[test]
     fn no_other_pair_of_cutoffs_keeps_more((log, input) in any_log(), context in 10u32..600) {
         let log = Recorded::log(log);
-        let limits = ContextBudget::tokens(context).limits(&request(0), 1.0).unwrap();
+        let limits = ContextBudget::tokens(context).limits(&request(0)).unwrap();
         let watermarks = Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap();
         let policy = Policy { limits, watermarks, clear: None, rule: Rule::Newest, head: 0, cost: Cost::Bytes };
         let Ok(plan) = fitted_once(&log, None, &input, &policy, false) else { return Ok(()) };
@@ -296,7 +297,8 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, leaves_out_recalled: false,
+                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None,
+            spare: 0, leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN, budget: None };
                 let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));

@@ -51,6 +51,8 @@ pub struct Plan {
     pub superseded: usize,
     /// The budget that the prompt fits, if there is one.
     pub budget: Option<CallBudget>,
+    /// The tokens by which the prompt may exceed the budget's largest prompt, because the provider counts fewer.
+    pub raised_by: u64,
     /// The size of the summary that is sent.
     pub summary_tokens: u64,
     /// The part of the log from which messages can be recalled for this call. `None` if nothing is to be recalled.
@@ -78,6 +80,8 @@ pub struct PlanInput<'a> {
     pub instead: Option<&'a [Message]>,
     pub limit: LoadLimit,
     pub on_open_turn: OnOpenTurn,
+    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt.
+    pub spare: u64,
     /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
     pub recall_reserve: Option<u64>,
     /// True if the recalled messages of all earlier exchanges are left out.
@@ -158,6 +162,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         continues: continues.filter(|_| window.is_some()),
         superseded,
         budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
+        raised_by: 0,
         summary_tokens,
         recallable,
     })
@@ -180,7 +185,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
     // The reasoning of the next prompt is not known yet. Without it, the sizes are the smallest possible ones.
     let (items, conditions) = (folded.into_items(), Conditions::UNKNOWN);
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
-    let fit = fit::fit(window, &FitBudget { watermarks, limits: budget.limits.without_spare(), ..*budget }).ok()?;
+    let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)
 }
 
@@ -212,6 +217,7 @@ mod tests {
             limit,
             on_open_turn,
             recall_reserve: None,
+            spare: 0,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
             budget: None,

@@ -48,7 +48,7 @@ where
     let RequestMessages { head, transcript, input } =
         RequestMessages::split(messages.to_vec(), 0, InputMode::Transcript);
     let budget = FitBudget {
-        limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0, spare: 0 },
+        limits: Limits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
         watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
         clear: None,
         trimmer: None,
@@ -65,6 +65,7 @@ where
         limit: LoadLimit::default(),
         on_open_turn: OnOpenTurn::Supersede,
         recall_reserve: None,
+        spare: 0,
         leaves_out_recalled: false,
         conditions: Conditions::UNKNOWN,
         budget: Some(budget),

@@ -145,7 +145,7 @@ impl World {
         parts.input = sum(input);
         let (context, ratio) = (self.limit, 1.0);
         let budget = FitBudget {
-            limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio, spare: 0 },
+            limits: Limits { context, prompt: context, reserve: 0, least_reply: None, ratio },
             watermarks: Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap(),
             clear: None,
             trimmer: None,
@@ -163,6 +163,7 @@ impl World {
             limit: LoadLimit::default(),
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve: None,
+            spare: 0,
             leaves_out_recalled: false,
             conditions: self.conditions(),
             budget: Some(budget),

@@ -9,8 +9,8 @@ use tower_chat_history_context::budget::{PromptTokens, Trimming};
 pub struct TurnTokens {
     /// The size of the prompt that was sent.
     pub prompt: PromptTokens,
-    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter.
-    /// `u64::MAX` if there is no limit.
+    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter, with
+    /// the [correction](Self::calibration). `u64::MAX` if there is no limit.
     pub limit: u64,
     /// The reply reserve, in tokens as the provider counts them.
     pub reply_reserve: u64,

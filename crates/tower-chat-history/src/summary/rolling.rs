@@ -131,7 +131,7 @@ impl<'a> Rolling<'a> {
             // The new summary may leave more or less room than the old one.
             let room = self.room();
             if tokens > room {
-                let shorter = shorten_message(message, room, self.counter);
+                let shorter = shorten_message(message, room, self.counter).map_err(SummaryError::Shortened)?;
                 self.collect(tokens_of(self.counter, &shorter), shorter);
             } else {
                 self.collect(tokens, message.clone());

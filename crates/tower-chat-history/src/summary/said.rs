@@ -203,13 +203,13 @@ mod tests {
                 "[result: word ",
             ),
         ] {
-            let shorter = shorten_message(&element(&json), 200, &counter);
+            let shorter = shorten_message(&element(&json), 200, &counter).unwrap();
             assert_eq!(shorter.dialect().map(|dialect| dialect.name()), Some(SigningDialect::NAME));
             assert!(counter.count_message(&shorter) <= 200, "{begins}");
             assert_eq!(*shorter.role(), role);
             assert!(shorter.text().starts_with(begins) && !shorter.text().contains("secret"), "{}", shorter.text());
         }
-        let note = shorten_message(&element(&format!(r#"{{"from":"model","text":"{long}"}}"#)), 1, &counter);
+        let note = shorten_message(&element(&format!(r#"{{"from":"model","text":"{long}"}}"#)), 1, &counter).unwrap();
         assert!(note.text().ends_with("tokens, left out]") && note.is_reply(), "{}", note.text());
     }
 

@@ -47,7 +47,13 @@ fn byte_at(text: &str, char: usize) -> usize {
 ///
 /// A message of another dialect than chat completions becomes a message of its dialect with one text, in which calls
 /// and results stand in brackets.
-pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenCounter) -> Message {
+///
+/// Returns an error if the dialect cannot read the message that it writes.
+pub(super) fn shorten_message(
+    message: &Message,
+    room: u32,
+    counter: &dyn TokenCounter,
+) -> Result<Message, MessageError> {
     let other = message.dialect().filter(|dialect| dialect.name() != ChatCompletions::NAME);
     let (name, text) = match other {
         Some(_) => (None, said::in_brackets(message)),
@@ -63,21 +69,19 @@ pub(super) fn shorten_message(message: &Message, room: u32, counter: &dyn TokenC
     // Most tokens have up to four characters. With longer tokens, some of the room stays unused.
     let mut max_chars = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(4);
     for _ in 0..ATTEMPTS {
-        // A dialect reads what it writes.
-        let shorter = with(max_chars).unwrap_or_else(|_| message.clone());
+        let shorter = with(max_chars)?;
         let tokens = counter.count_message(&shorter);
         if tokens <= room {
-            return shorter;
+            return Ok(shorter);
         }
         let scaled = max_chars as f64 * f64::from(room) / f64::from(tokens) * 0.9;
         max_chars = scaled as usize;
     }
     let note = format!("[a message of {} tokens, left out]", tokens_of(counter, message));
-    let note = match other {
+    match other {
         Some(dialect) => Message::compose(dialect, speaker(message), note),
         None => Message::from_serialize(&json!({"role": message.role().as_str(), "content": note})),
-    };
-    note.unwrap_or_else(|_| message.clone())
+    }
 }
 
 /// Returns the role in which a message can be composed.
@@ -147,18 +151,18 @@ mod tests {
         let custom = serde_json::json!({"id": "c", "type": "custom", "custom": {"name": "g", "input": long}});
         let calls = serde_json::json!({"role": "assistant", "tool_calls": [call("a"), call("b"), custom], "x": long});
         let calls = Message::try_from(calls).unwrap();
-        let shorter = shorten_message(&calls, 200, &COUNTER);
+        let shorter = shorten_message(&calls, 200, &COUNTER).unwrap();
         assert!(COUNTER.count_message(&shorter) <= 200);
         let names: Vec<_> =
             shorter.tool_calls().iter().map(|call| (call.id(), call.name(), call.is_custom())).collect();
         assert_eq!(names, [("a", "f", false), ("b", "f", false), ("c", "g", true)]);
         assert!(shorter.tool_calls().iter().all(|call| call.arguments().starts_with("word ")));
 
-        let result = shorten_message(&Message::tool("a", &long), 50, &COUNTER);
+        let result = shorten_message(&Message::tool("a", &long), 50, &COUNTER).unwrap();
         assert!(result.is_tool_result() && result.tool_call_id() == Some("a") && COUNTER.count_message(&result) <= 50);
 
         let picture = r#"{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{}}]}"#;
-        let picture = shorten_message(&Message::from_json(picture).unwrap(), 100, &COUNTER);
+        let picture = shorten_message(&Message::from_json(picture).unwrap(), 100, &COUNTER).unwrap();
         assert_eq!(picture.text(), "see\n[image_url]");
     }
 
@@ -168,7 +172,7 @@ mod tests {
         let calls: Vec<_> = (0..1_000).map(call).collect();
         let calls = Message::try_from(serde_json::json!({"role": "assistant", "tool_calls": calls})).unwrap();
         let tokens = COUNTER.count_message(&calls);
-        let note = shorten_message(&calls, 100, &COUNTER);
+        let note = shorten_message(&calls, 100, &COUNTER).unwrap();
         assert_eq!(note.text(), format!("[a message of {tokens} tokens, left out]"));
         assert!(COUNTER.count_message(&note) < 20);
     }

@@ -83,7 +83,7 @@ impl ModelTable {
     ///
     /// Returns an error if the model's name begins with none of the table's names.
     pub fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
-        let found = normalized_names(model).into_iter().find_map(|name| self.longest_prefix(&name));
+        let found = normalized_names(model).find_map(|name| self.longest_prefix(&name));
         found.ok_or_else(|| UnknownModel { model: model.to_owned() })
     }
 
@@ -101,8 +101,8 @@ const MAX_PARTS: usize = 32;
 
 /// Returns the forms in which a model's name is looked up: the name itself, that of the model from which it was made,
 /// and the name without its provider.
-pub(crate) fn normalized_names(model: &str) -> [String; 3] {
-    [model, base_model(model), without_provider(model)].map(normalized)
+pub(crate) fn normalized_names(model: &str) -> impl Iterator<Item = String> {
+    [model, base_model(model), without_provider(model)].into_iter().map(normalized)
 }
 
 /// Returns the form in which names are compared.

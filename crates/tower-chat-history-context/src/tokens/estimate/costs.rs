@@ -187,12 +187,13 @@ impl ImageCost {
             Self::Fixed(tokens) => tokens,
             Self::Squares { side, longest_side, max_tokens } => size().map_or(max_tokens, |(width, height)| {
                 let longest = width.max(height).max(1);
-                let shrunk = |pixels: u64| pixels * u64::from(longest_side).min(longest) / longest;
-                limited(ceil(shrunk(width), side) * ceil(shrunk(height), side)).clamp(1, max_tokens.max(1))
+                let shrunk = |pixels: u64| pixels.saturating_mul(u64::from(longest_side).min(longest)) / longest;
+                limited(ceil(shrunk(width), side).saturating_mul(ceil(shrunk(height), side)))
+                    .clamp(1, max_tokens.max(1))
             }),
             Self::Tiles { side, small, tokens, unknown } => size().map_or(unknown, |(width, height)| {
                 let is_small = width.max(height) <= u64::from(small);
-                let tiles = if is_small { 1 } else { ceil(width, side) * ceil(height, side) };
+                let tiles = if is_small { 1 } else { ceil(width, side).saturating_mul(ceil(height, side)) };
                 limited(tiles.saturating_mul(tokens.into()))
             }),
         }

@@ -40,8 +40,18 @@ impl Estimate {
     /// Returns `None` for OpenAI's models, which have public tokenizers, and for models of unknown families.
     #[must_use]
     pub fn for_model(model: &str) -> Option<Self> {
-        normalized_names(model).into_iter().find_map(|name| of_name(&name))
+        if is_openai(model) {
+            return None;
+        }
+        normalized_names(model).find_map(|name| of_name(&name))
     }
+}
+
+/// Returns `true` for names of OpenAI's models in their usual form, without an allocation: `gpt-5`, `openai/gpt-5`, `o3`.
+fn is_openai(model: &str) -> bool {
+    let name = model.strip_prefix("openai/").unwrap_or(model);
+    let begins = name.starts_with("gpt-") || matches!(name.as_bytes(), [b'o', b'0'..=b'9', ..]);
+    begins && !name.contains('/')
 }
 
 fn of_name(name: &str) -> Option<Estimate> {
@@ -137,9 +147,19 @@ mod tests {
 
     #[test]
     fn other_models_have_no_preset() {
-        for model in
-            ["", "gpt-4o", "openai/gpt-5.6", "o3", "gpt-oss:20b", "grok-4", "llama2:7b", "my-claude-proxy", "/"]
-        {
+        for model in [
+            "",
+            "gpt-4o",
+            "openai/gpt-5.6",
+            "o3",
+            "o4-mini",
+            "GPT-4o",
+            "gpt-oss:20b",
+            "grok-4",
+            "llama2:7b",
+            "my-claude-proxy",
+            "/",
+        ] {
             assert!(Estimate::for_model(model).is_none(), "{model}");
         }
     }

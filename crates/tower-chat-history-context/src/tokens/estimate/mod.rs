@@ -114,23 +114,22 @@ impl Estimate {
     /// Creates an estimate with this [name](TokenCounter::name), with these costs, and with a counter for the texts.
     ///
     /// ```
-    /// use tower_chat_history_context::tokens::{Costs, Estimate, PerText, TokenCounter};
+    /// use tower_chat_history_context::{
+    ///     Message,
+    ///     tokens::{Costs, Estimate, PerText, TokenCounter},
+    /// };
     ///
     /// // The tokenizer of the model, and the frame of its chat template.
     /// let tokenizer = PerText::named("words", |text: &str| text.split_whitespace().count());
     /// let counter = Estimate::named("acme-1", Costs::new().message(6).call(20), tokenizer);
-    /// assert_eq!(counter.count_message(&"one two".into_user()), 6 + 2);
-    /// # trait IntoUser { fn into_user(self) -> tower_chat_history_context::Message; }
-    /// # impl IntoUser for &str {
-    /// #     fn into_user(self) -> tower_chat_history_context::Message { tower_chat_history_context::Message::user(self) }
-    /// # }
+    /// assert_eq!(counter.count_message(&Message::user("one two")), 6 + 2);
     /// ```
     pub fn named(name: impl Into<Arc<str>>, costs: Costs, texts: impl TokenCounter) -> Self {
         Self { name: name.into(), costs, texts: Texts::Counter(Arc::new(texts)) }
     }
 
-    fn of(preset: &Preset) -> Self {
-        Self { name: preset.name.into(), costs: preset.costs, texts: Texts::Rates(preset.rates) }
+    fn of(preset: &'static Preset) -> Self {
+        Self { name: Arc::clone(&preset.name), costs: preset.costs, texts: Texts::Rates(preset.rates) }
     }
 
     /// Creates the estimate for Claude models since Opus 4.7, Sonnet 5, Haiku 5 and Fable 5.

@@ -14,7 +14,7 @@ use super::{
     SummaryWorker,
 };
 use crate::{
-    error::{DialectPlace, HistoryError, OtherDialect},
+    error::HistoryError,
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
@@ -86,13 +86,11 @@ impl From<StoreError> for JobError {
 }
 
 /// Returns the error for a page from this position on that cannot be read in the dialect of the conversation.
-fn unreadable(error: HistoryError, job: &Job, from: Seq) -> StoreError {
+fn unreadable(error: HistoryError, job: &Job, from: Seq) -> JobError {
     match error {
-        HistoryError::Load(error) => error,
-        HistoryError::OtherDialect(OtherDialect { place: DialectPlace::Stored(seq), .. }) => {
-            StoreError::Corrupt { conversation: job.conversation.clone(), seq, source: error.into() }
-        }
-        error => StoreError::Corrupt { conversation: job.conversation.clone(), seq: from, source: error.into() },
+        HistoryError::Load(error) => error.into(),
+        HistoryError::OtherDialect(error) => SummaryError::OtherDialect(error).into(),
+        error => StoreError::Corrupt { conversation: job.conversation.clone(), seq: from, source: error.into() }.into(),
     }
 }
 

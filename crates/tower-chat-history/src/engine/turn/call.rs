@@ -1,6 +1,6 @@
 //! The state of a call before it is planned.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     plan::Conditions,
     tokens::{ByteEstimate, Estimate, TokenCounter},
 };
-use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Origin, Window};
+use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin, Window};
 use tracing::Span;
 
 use super::super::{Engine, count::Counting};
@@ -30,6 +30,8 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) choices: usize,
     pub(in crate::engine) request: RequestInfo,
+    /// The digest of the request, for the calibration.
+    pub(super) request_digest: OnceLock<Digest>,
     /// The provider that is called.
     origin: Origin,
     pub(in crate::engine) counting: Counting,
@@ -74,6 +76,7 @@ impl Call {
             dialect,
             choices,
             request,
+            request_digest: OnceLock::new(),
             origin,
             counting,
             calibration,

@@ -2,7 +2,7 @@
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
-    budget::{Correction, Limits, PromptStart, PromptTokens},
+    budget::{Correction, Limits, PromptStart},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
@@ -92,7 +92,7 @@ impl Call {
             Some(summary) => Some(self.summary_message(&summary.text)?),
             None => None,
         };
-        let budget = self.budget(history, summary.as_ref()).await;
+        let (budget, spare) = self.budget(history, summary.as_ref()).await.unzip();
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
             (None, _) | (_, None) => 0,
@@ -122,6 +122,7 @@ impl Call {
             },
             limit: options.context.load_limit,
             on_open_turn: options.policies.on_open_turn,
+            spare: spare.unwrap_or_default(),
             recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
             leaves_out_recalled: false,
             conditions: self.conditions(),
@@ -159,11 +160,11 @@ impl Call {
         })
     }
 
-    /// Returns the call's limits, and the sizes of all parts of the prompt except the window and the summary.
-    async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<CallBudget> {
+    /// Returns the call's limits, the sizes of all parts of the prompt except the window and the summary, and the spare
+    /// tokens.
+    async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<(CallBudget, u64)> {
         let options = self.engine.options();
-        // The ratio does not depend on the beginning of the prompt, whose size is not known yet.
-        let limits = options.context.budget.limits(&self.request, 1.0);
+        let limits = options.context.budget.limits(&self.request);
         // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
@@ -174,10 +175,15 @@ impl Call {
         let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
         let correction = self.calibration.map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
-            self.engine.shared.calibration.correction(key, prompt_start(positions, &parts))
+            self.engine.shared.calibration.correction(key, self.prompt_start(positions))
         });
-        let limits = Limits { ratio: correction.ratio, ..limits }.with_spare(correction.spare);
-        Some(CallBudget { limits, parts })
+        let (limits, spare) = options.context.budget.corrected(limits, correction);
+        Some((CallBudget { limits, parts }, spare))
+    }
+
+    /// Returns the beginning of a prompt under this cut. The next prompt has it too, unless it is compacted.
+    pub(super) fn prompt_start(&self, positions: Positions) -> PromptStart {
+        PromptStart { positions, request: *self.request_digest.get_or_init(|| self.request.digest()) }
     }
 
     /// Returns the message that contains this summary.
@@ -193,11 +199,6 @@ impl Call {
 }
 
 impl PlannedTurn {
-    /// Returns the beginning of the prompt, which the next prompt has too, unless it is compacted.
-    pub(super) fn start(&self) -> Option<PromptStart> {
-        Some(prompt_start(self.plan.fit.sent_under, &self.plan.budget?.parts))
-    }
-
     /// Adds the messages that were recalled for the call.
     pub(in crate::engine) fn add_recalled(&mut self, found: RecalledForCall) {
         let RecalledForCall { recalled, report, has_unprepared } = found;
@@ -206,11 +207,6 @@ impl PlannedTurn {
         }
         (self.recalled, self.recall, self.has_unprepared) = (recalled, Some(report), has_unprepared);
     }
-}
-
-fn prompt_start(positions: Positions, parts: &PromptTokens) -> PromptStart {
-    let request = parts.head.saturating_add(parts.tools).saturating_add(parts.response_format);
-    PromptStart { positions, request }
 }
 
 /// Returns the budget for fitting the window, with the rules of these options.
@@ -237,7 +233,7 @@ fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
     (prompt.window, prompt.summary, prompt.recalled) = (fit.tokens, plan.summary_tokens, 0);
     TurnTokens {
         prompt,
-        limit: limits.max_prompt(limits.reserve),
+        limit: limits.max_prompt(limits.reserve).saturating_add(plan.raised_by),
         reply_reserve: limits.reserve,
         reply_limit: fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
         evicted_messages: fit.evicted.messages,
@@ -246,7 +242,7 @@ fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
         cached_prefix: None,
         compacted: fit.cut.is_some(),
         for_this_call: fit.for_this_call,
-        calibration: limits.factor(),
+        calibration: limits.factor(plan.raised_by),
         reported: None,
     }
 }

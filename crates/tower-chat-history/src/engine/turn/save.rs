@@ -53,9 +53,10 @@ impl TurnState {
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
         if let Some(key) = call.calibration.filter(|_| is_counted()) {
             // The next prompt begins with this one only if the log has its messages.
-            let start = planned.start().filter(|_| matches!(call.stored, Stored::Exchange));
-            let report =
-                UsageReport { counted, reported: usage.input_tokens, is_estimate: call.counting.is_estimate(), start };
+            let is_estimate = call.counting.is_estimate();
+            let is_next = is_estimate && matches!(call.stored, Stored::Exchange);
+            let start = is_next.then(|| call.prompt_start(planned.plan.fit.sent_under));
+            let report = UsageReport { counted, reported: usage.input_tokens, is_estimate, start };
             call.engine.shared.calibration.learn(key, report);
         }
     }

@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use crate::error::BoxError;
+use tower_chat_history_core::MessageError;
+
+use crate::error::{BoxError, OtherDialect};
 
 /// The reason why a summary was not made, or not accepted.
 ///
@@ -46,6 +48,12 @@ pub enum SummaryError {
     /// The summarizer panicked.
     #[error("the summarizer panicked")]
     Panicked,
+    /// An exchange to summarize is in another dialect than that of the call.
+    #[error(transparent)]
+    OtherDialect(OtherDialect),
+    /// The dialect could not write a shorter form of a message that is too large for one call of the summarizer.
+    #[error("a message could not be shortened in its dialect")]
+    Shortened(#[source] MessageError),
 }
 
 // Written by hand, because a derived implementation would show the summarizer's own error.
@@ -63,6 +71,8 @@ impl fmt::Debug for SummaryError {
             Self::Failed(_) => f.debug_struct("Failed").finish_non_exhaustive(),
             Self::TimedOut(after) => f.debug_tuple("TimedOut").field(after).finish(),
             Self::Panicked => f.write_str("Panicked"),
+            Self::OtherDialect(error) => f.debug_tuple("OtherDialect").field(error).finish(),
+            Self::Shortened(_) => f.debug_struct("Shortened").finish_non_exhaustive(),
         }
     }
 }
@@ -79,16 +89,24 @@ impl SummaryError {
             Self::Failed(_) => "failed",
             Self::TimedOut(_) => "timed_out",
             Self::Panicked => "panicked",
+            Self::OtherDialect(_) => "other_dialect",
+            Self::Shortened(_) => "shortened",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tower_chat_history_core::{ChatCompletions, DialectName, Message, Seq};
+
     use super::*;
+    use crate::error::DialectPlace;
 
     #[test]
     fn errors_have_names_and_show_no_text() {
+        let called = DialectName::of(&ChatCompletions);
+        let other = OtherDialect { place: DialectPlace::Stored(Seq::FIRST), found: None, called };
+        let unread = Message::from_json(r#"{"role":"user","content":"secret""#).unwrap_err();
         for (error, kind) in [
             (SummaryError::Empty, "empty"),
             (SummaryError::CutOff, "cut_off"),
@@ -97,6 +115,8 @@ mod tests {
             (SummaryError::Failed("secret".into()), "failed"),
             (SummaryError::TimedOut(Duration::from_secs(1)), "timed_out"),
             (SummaryError::Panicked, "panicked"),
+            (SummaryError::OtherDialect(other), "other_dialect"),
+            (SummaryError::Shortened(unread), "shortened"),
         ] {
             assert_eq!(error.kind(), kind);
             assert!(!format!("{error} {error:?}").contains("secret"));

@@ -1,9 +1,11 @@
 //! The summary modes of other libraries.
 
 use tower_chat_history::{
-    Engine, HistoryStoreExt as _, MemoryStore, Message, Role,
+    ContextBudget, Engine, HistoryStoreExt as _, MemoryStore, Message, Reply, Role,
     budget::Watermarks,
+    store::Usage,
     summary::{Summaries, SummarizeWhen, SummaryFormat},
+    tokens::{ByteEstimate, TokenCounter as _},
 };
 
 use super::support::{Facts, begin, context, id, mentions, options, turn};
@@ -94,4 +96,30 @@ async fn summaries_are_made_after_the_reply_by_watermark() {
         engine.drain(std::time::Duration::from_secs(10)).await.unwrap();
     }
     assert!(facts.calls() > 2);
+}
+
+/// Spare tokens raise the limit of one prompt only, so they do not delay a summary.
+#[tokio::test]
+async fn a_summary_starts_at_the_plain_limit_if_the_counter_counts_too_many_tokens() {
+    const PLAIN: u64 = 1_800;
+    let facts = Facts::new();
+    let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::AfterReply { percent: 100 });
+    let options = options(summaries).context(ContextBudget::tokens(2_000).reply_reserve(200));
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let mut was_raised = false;
+    for number in 0..60 {
+        let turn = begin(&engine, &format!("question {number}")).await;
+        let counted: u64 = turn.context().iter().map(|m| u64::from(ByteEstimate::new().count_message(m))).sum();
+        let mut reply = Reply::new(Message::assistant("a".repeat(80)));
+        reply.usage = Some(Usage::new(counted * 80 / 100, 1));
+        let tokens = turn.commit(reply).await.unwrap().tokens.unwrap();
+        engine.drain(std::time::Duration::from_secs(10)).await.unwrap();
+        was_raised |= tokens.limit > PLAIN;
+        if facts.calls() > 0 {
+            assert!(was_raised && tokens.prompt.total() <= PLAIN, "{tokens:?}");
+            return;
+        }
+        assert!(tokens.prompt.total() <= PLAIN, "no summary was made: {tokens:?}");
+    }
+    panic!("no summary was made");
 }
