@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::dialect::sound_calls;
 use super::{Message, MessageError};
-use crate::lossy::Lossy;
+use crate::lossy;
 
 impl Message {
     /// Returns this message with the field `name` of its JSON object set to `value`, which is JSON. An existing field
@@ -63,18 +62,7 @@ impl Message {
     ///
     /// Returns an error if the JSON is not an object. A message of chat completions always is one.
     pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
-        let fields: BTreeMap<Name, &RawValue> = serde_json::from_str(self.json()).map_err(MessageError::from_json)?;
-        Ok(fields.into_iter().map(|(Name(name), value)| (name, value)).collect())
-    }
-}
-
-/// The name of a field. Unlike a `String`, it can be read if it has lone surrogates.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Name(String);
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Lossy::deserialize(deserializer)?.0.into_owned()))
+        lossy::fields(self.json()).map_err(MessageError::from_json)
     }
 }
 

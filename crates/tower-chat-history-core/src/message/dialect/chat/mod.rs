@@ -2,6 +2,7 @@
 
 mod cache_control;
 mod content;
+mod element;
 mod foreign;
 mod index;
 mod inline;
