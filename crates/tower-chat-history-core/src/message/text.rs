@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{ChatCompletions, Content, Dialect, Message, Part};
+use super::{ChatCompletions, Content, Message, Part};
 
 impl Message {
     /// Returns everything that the message says in words, joined without a separator: its texts and those of its
@@ -63,7 +63,7 @@ fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::{
-        message::{CallId, Index, MessageError, Space, ToolCall},
+        message::{CallId, Dialect, Index, MessageError, Space, ToolCall},
         role::Role,
     };
 
