@@ -1,11 +1,12 @@
 //! JSON strings, including those that are not Unicode: `"\ud83d"` is legal JSON, and JavaScript clients send it.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Visitor},
 };
+use serde_json::value::RawValue;
 
 /// Decodes a JSON string. `json` must be one valid JSON value. Returns `None` if the value is not a string. Lone
 /// surrogates become U+FFFD.
@@ -55,6 +56,23 @@ impl<'de: 'a, 'a> Deserialize<'de> for Lossy<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Read as bytes, because serde_json then passes lone surrogates on instead of refusing them.
         deserializer.deserialize_bytes(Bytes).map(Self)
+    }
+}
+
+/// Returns the JSON of the fields of an object, by name. If a field occurs twice, the last one counts. Lone surrogates
+/// in names become U+FFFD. Returns an error if the JSON is not an object.
+pub(crate) fn fields(json: &str) -> serde_json::Result<BTreeMap<String, &RawValue>> {
+    let fields: BTreeMap<Name, &RawValue> = serde_json::from_str(json)?;
+    Ok(fields.into_iter().map(|(Name(name), value)| (name, value)).collect())
+}
+
+/// The name of a field. Unlike a `String`, it can be read if it has lone surrogates.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Lossy::deserialize(deserializer)?.0.into_owned()))
     }
 }
 

@@ -17,25 +17,34 @@ enum Block {
     Thinking { text: String, signature: String },
     Call(ToolCall),
     Result { call: CallId, text: String },
-    /// A block that this dialect does not know, or cannot read. It stays as it is written.
+    /// An object in a reply whose type cannot be read. It could be signed.
+    Unreadable,
+    /// A block that this dialect does not know, or a block of another type that cannot be read. It stays as it is
+    /// written.
     Other,
 }
 
 impl Block {
     fn read(json: &str, is_reply: bool) -> Self {
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
+        let fields: BTreeMap<String, &RawValue> = match serde_json::from_str(json) {
+            Ok(fields) => fields,
+            // A name that is not Unicode makes the whole object unreadable.
+            Err(_) if is_reply && json.starts_with('{') => return Self::Unreadable,
+            Err(_) => return Self::Other,
+        };
         // A call's input can be any JSON. It stays a text, so that deep nesting does no harm.
         let json = |name: &str| fields.get(name).map_or("", |value| value.get());
         let text = |name: &str| serde_json::from_str::<String>(json(name)).ok();
+        let text_or_json = |name: &str| text(name).unwrap_or_else(|| json(name).to_owned());
         let id = |name: &str| Some(CallId::new(Space::DEFAULT, text(name)?));
         let read = || match (text("type")?.as_str(), is_reply) {
             ("text", _) => Some(Self::Text(text("text")?)),
-            ("thinking", true) => Some(Self::Thinking { text: text("thinking")?, signature: text("signature")? }),
-            ("tool_use", true) => Some(Self::Call(ToolCall::new(id("id")?, text("name")?, json("input")))),
-            ("tool_result", false) => {
-                let text = text("content").unwrap_or_else(|| json("content").to_owned());
-                Some(Self::Result { call: id("tool_use_id")?, text })
+            // The type alone decides, so that no signed block is sent after another prompt.
+            ("thinking", true) => {
+                Some(Self::Thinking { text: text_or_json("thinking"), signature: text_or_json("signature") })
             }
+            ("tool_use", true) => Some(Self::Call(ToolCall::new(id("id")?, text("name")?, json("input")))),
+            ("tool_result", false) => Some(Self::Result { call: id("tool_use_id")?, text: text_or_json("content") }),
             _ => None,
         };
         read().unwrap_or(Self::Other)
@@ -107,7 +116,7 @@ impl Dialect for Blocks {
         let (mut opens, mut answers) = (Vec::new(), Vec::new());
         for (_, block) in blocks {
             match block {
-                Block::Thinking { .. } => index.bound = Bound::TO_PREFIX,
+                Block::Thinking { .. } | Block::Unreadable => index.bound = Bound::TO_PREFIX,
                 Block::Call(call) => opens.push(call),
                 Block::Result { call, .. } => answers.push(call),
                 Block::Text(_) | Block::Other => {}
@@ -136,7 +145,7 @@ impl Dialect for Blocks {
                         visit(Part::Result { call, text: text.into() });
                     }
                 }
-                Block::Other => visit(Part::Other { kind: "".into(), text: json.into() }),
+                Block::Unreadable | Block::Other => visit(Part::Other { kind: "".into(), text: json.into() }),
             }
         }
     }
@@ -175,7 +184,10 @@ impl Dialect for Blocks {
     }
 
     fn unbound(&self, message: &Message) -> Option<String> {
-        with_blocks(message.json(), |json, block| (!matches!(block, Block::Thinking { .. })).then(|| json.to_owned()))
+        with_blocks(message.json(), |json, block| match block {
+            Block::Thinking { .. } | Block::Unreadable => None,
+            _ => Some(json.to_owned()),
+        })
     }
 
     fn digest(&self, json: &str) -> Digest {

@@ -47,6 +47,24 @@ async fn no_prompt_is_refused_when_turns_leave_the_window() -> Result<(), BoxErr
     Ok(())
 }
 
+#[test]
+fn thinking_is_bound_in_any_spelling() -> Result<(), BoxError> {
+    for block in [
+        r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#,
+        r#"{"type":"thinking","thinking":"\ud83d","signature":"s"}"#,
+        r#"{"type":"thinking","thinking":"Hm.","signature":5}"#,
+        r#"{"type":"thinking"}"#,
+        r#"{"\ud83d":1,"type":"thinking","thinking":"Hm.","signature":"s"}"#,
+    ] {
+        let json = format!(r#"{{"role":"assistant","content":[{block},{{"type":"text","text":"Yes."}}]}}"#);
+        let message = Message::in_dialect(&Blocks, json)?;
+        assert_eq!(message.bound(), Bound::TO_PREFIX, "{block}");
+        let rest = r#"{"role":"assistant","content":[{"type":"text","text":"Yes."}]}"#;
+        assert_eq!(message.unbound().map(Message::json), Some(rest), "{block}");
+    }
+    Ok(())
+}
+
 fn samples() -> Samples {
     Samples::new(&Blocks)
         .element(r#"{"role":"user","content":[{"type":"text","text":"Is it so?","cache_control":{"type":"ephemeral"}}]}"#)

@@ -31,7 +31,7 @@ fn a_message_is_read_and_changed() {
         assert_eq!(Message::from_serialize(&message).unwrap(), message);
         let with = message.with_field("more", &lists(LEVELS)).unwrap();
         assert!(with.fields().unwrap().contains_key("more") && with.has_unknown_fields());
-        let _ = (with.without_field("more").unwrap(), with.sendable(), message.with_text("t"));
+        let _ = (with.without_field("more").unwrap(), with.sendable(), message.with_text("t").unwrap());
         let _ = message.with_parts(&texts()).unwrap();
     }
     for text in texts() {

@@ -20,31 +20,33 @@ const MAX_ALTERNATIVES: usize = 32;
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    let said: Vec<(usize, &Message)> =
-        transcript.iter().enumerate().filter(|(_, message)| !is_silent(message)).collect();
+    let Some(first) = transcript.iter().position(|message| !is_silent(message)) else { return Ok(()) };
+    // As long as a message is left, one is left that is not silent: the first.
+    let messages = &transcript[first..];
     // The alternatives. Each is the number of the caller's messages that are not matched yet. Each exchange that the
     // caller may lack adds one alternative.
-    let mut left = vec![said.len()];
+    let mut left = vec![messages.len()];
     let mut mismatch: Option<TranscriptError> = None;
-    if said.is_empty() {
-        return Ok(());
-    }
     for Recorded { seq, exchange, .. } in loaded.into_iter().flat_map(|window| window.exchanges.iter().rev()) {
-        let logged: Vec<&Message> = exchange.messages.iter().filter(|message| !is_silent(message)).collect();
         let mut next = Vec::with_capacity(left.len() + 1);
         for end in left {
             if may_be_unknown(exchange) {
                 next.push(end);
             }
-            match match_exchange(&said[..end], &logged) {
+            match match_exchange(&messages[..end], &exchange.messages) {
                 Ok(0) => return Ok(()),
                 Ok(rest) => next.push(rest),
                 Err(position) => {
+                    let position = first + position;
                     if mismatch.is_none_or(|mismatch| position <= mismatch.position) {
                         mismatch = Some(TranscriptError { position, seq: Some(*seq) });
                     }
                 }
             }
+        }
+        if next.len() > 1 {
+            // Alternatives that differ only in silent messages are the same.
+            next.iter_mut().for_each(|end| *end = without_silent_end(&messages[..*end]));
         }
         next.sort_unstable();
         next.dedup();
@@ -58,20 +60,36 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
     if loaded.is_some_and(has_earlier_exchanges) {
         return Ok(());
     }
-    let position = said.get(rest.saturating_sub(1)).map_or(0, |(position, _)| *position);
+    let position = first + without_silent_end(&messages[..*rest]).saturating_sub(1);
     let before = TranscriptError { position, seq: None };
     Err(mismatch.filter(|mismatch| mismatch.position < before.position).unwrap_or(before))
 }
 
 /// Matches the end of the messages with those of an exchange. Returns the number of messages before it, or the position
 /// of the last message that differs.
-fn match_exchange(messages: &[(usize, &Message)], logged: &[&Message]) -> Result<usize, usize> {
-    for ((position, message), logged) in messages.iter().rev().zip(logged.iter().rev()) {
-        if !is_same(message, logged) {
-            return Err(*position);
+///
+/// Nearly all messages are equal to the logged ones. They are compared byte by byte, and only the parts of others are
+/// read.
+fn match_exchange(mut messages: &[Message], mut logged: &[Message]) -> Result<usize, usize> {
+    while let ([earlier @ .., message], [earlier_logged @ .., last]) = (messages, logged) {
+        if message == last {
+            (messages, logged) = (earlier, earlier_logged);
+        } else if is_silent(message) {
+            messages = earlier;
+        } else if is_silent(last) {
+            logged = earlier_logged;
+        } else if is_same(message, last) {
+            (messages, logged) = (earlier, earlier_logged);
+        } else {
+            return Err(earlier.len());
         }
     }
-    Ok(messages.len().saturating_sub(logged.len()))
+    Ok(messages.len())
+}
+
+/// Returns the number of messages without the silent ones at the end.
+fn without_silent_end(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| !is_silent(message)).map_or(0, |last| last + 1)
 }
 
 /// Returns `true` for a reply element that has nothing to compare: no calls, and no text but white space.
@@ -91,11 +109,10 @@ fn has_earlier_exchanges(window: &Window) -> bool {
 
 /// Returns `true` if two messages have the same role, texts, calls and results.
 fn is_same(one: &Message, other: &Message) -> bool {
-    one == other
-        || one.role() == other.role()
-            && one.answers() == other.answers()
-            && one.tool_calls() == other.tool_calls()
-            && has_same_texts(one, other)
+    one.role() == other.role()
+        && one.answers() == other.answers()
+        && one.tool_calls() == other.tool_calls()
+        && has_same_texts(one, other)
 }
 
 /// Returns `true` if two messages have the same text, and the same text of each result.
@@ -274,6 +291,26 @@ mod tests {
             let error = TranscriptError { position: at, seq: Some(Seq::new(seq)) };
             assert_eq!(marked(at, json), Err(error), "{json}");
         }
+    }
+
+    #[test]
+    fn silent_elements_may_be_lacking_on_both_sides() {
+        let silent = |data: &str| element(&format!(r#"{{"from":"model","sealed":"{data}","by":"one"}}"#));
+        let said = |text: &str| element(&format!(r#"{{"from":"model","text":"{text}"}}"#));
+        let asked = |text: &str| element(&format!(r#"{{"from":"user","text":"{text}"}}"#));
+        let first = [asked("1"), silent("00"), said("a"), silent("11")];
+        let second = [asked("2"), silent("22"), silent("00"), said("b")];
+        let log = log(0, &[&first, &second]);
+        for transcript in [
+            vec![silent("33"), asked("1"), said("a"), asked("2"), said("b"), silent("33")],
+            vec![asked("1"), silent("11"), silent("00"), said("a"), asked("2"), silent("00"), said("b")],
+            vec![silent("11"), asked("2"), silent("22"), said("b")],
+            vec![silent("00")],
+        ] {
+            assert_eq!(check(&transcript, Some(&log)), Ok(()), "{transcript:?}");
+        }
+        let edited = [asked("1"), said("c"), silent("11"), silent("00"), asked("2"), said("b")];
+        assert_eq!(check(&edited, Some(&log)), Err(TranscriptError { position: 1, seq: Some(Seq::FIRST) }));
     }
 
     #[test]

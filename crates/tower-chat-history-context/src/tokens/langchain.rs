@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::value::RawValue;
-use tower_chat_history_core::{Content, Message, Role};
+use tower_chat_history_core::{ChatCompletions, Content, Media, Message, Part, Role};
 
 use super::{TokenCounter, python};
 
@@ -19,6 +19,10 @@ use super::{TokenCounter, python};
 /// With the default of four characters per token, the estimate is far too low for Chinese, Japanese and Korean. Use
 /// [`ByteEstimate`](super::ByteEstimate) for them. `use_usage_metadata_scaling` is not available, because messages here
 /// contain no usage.
+///
+/// LangChain has no messages of dialects other than chat completions. For them, the counter adds up the characters of
+/// the role, of all texts, names, reasoning and data, of the ids of the calls that results answer, and of the list of
+/// calls. An image costs 85 tokens.
 ///
 /// JSON with more than 1,000 levels counts as plain text. Python's `json` fails on it.
 ///
@@ -99,6 +103,30 @@ impl LangChainEstimate {
         }
     }
 
+    /// Returns the characters of a message of another dialect without its role, and the tokens of its images.
+    fn parts(&self, message: &Message) -> (usize, u32) {
+        let (mut count, mut images) = (calls(message), 0_u32);
+        message.parts(&mut |part| match part {
+            // `calls` has the calls.
+            Part::Call(_) => {}
+            Part::Name(name) => count += if self.count_name { chars(name) } else { 0 },
+            Part::Text(text) | Part::Refusal(text) | Part::Reasoning(text) | Part::Other { text, .. } => {
+                count += chars(&text);
+            }
+            Part::Result { call, text } => count += chars(call.as_str()) + chars(&text),
+            Part::Sealed(bytes) => count += bytes,
+            Part::OtherCall { name, arguments } => count += chars(&name) + chars(&arguments),
+            Part::Media { media: Media::Image | Media::ImageLowDetail, .. } => {
+                images = images.saturating_add(self.tokens_per_image);
+            }
+            Part::Media { words, data, .. } => {
+                count += [words, data].into_iter().flatten().map(|text| chars(&text)).sum::<usize>();
+            }
+            _ => {}
+        });
+        (count, images)
+    }
+
     fn part(&self, json: &str) -> (usize, u32) {
         if let Ok(text) = serde_json::from_str::<String>(json) {
             return (chars(&text), 0);
@@ -130,6 +158,11 @@ impl TokenCounter for LangChainEstimate {
     }
 
     fn count_message(&self, message: &Message) -> u32 {
+        if message.dialect().is_some_and(|dialect| dialect.name() != ChatCompletions::NAME) {
+            let (count, images) = self.parts(message);
+            let tokens = self.tokens(count + chars(message.role().as_str()));
+            return tokens.saturating_add(self.extra_tokens_per_message).saturating_add(images);
+        }
         let (content, images) = self.content(message);
         let calls = match message.content() {
             Content::Parts(parts) if !parts.is_empty() => 0,

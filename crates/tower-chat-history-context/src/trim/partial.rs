@@ -81,13 +81,16 @@ impl<C: CountMessages + ?Sized> Room<'_, C> {
             let kept = self.kept(pieces, count);
             let reversed = self.from_end && !self.exact;
             let text = if reversed { kept.iter().rev().map(String::as_str).collect() } else { kept.concat() };
-            let part = message.with_text(&text);
+            let Ok(part) = message.with_text(&text) else { return false };
             // The original message remembers its count.
             let part = if part == *message { message } else { &part };
             before.saturating_add(self.counter.count(std::slice::from_ref(part))) <= self.max_tokens
         };
         let count = largest_fitting(pieces.len(), fits);
-        (count > 0).then(|| message.with_text(&self.kept(pieces, count).concat()))
+        if count == 0 {
+            return None;
+        }
+        message.with_text(&self.kept(pieces, count).concat()).ok()
     }
 
     /// Returns the `count` pieces at the side that is kept.

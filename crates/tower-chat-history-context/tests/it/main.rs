@@ -1,6 +1,7 @@
-//! Lists of messages, trimmed and repaired by hand.
+//! Lists of messages that are counted, trimmed and repaired by hand.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
+mod counters;
 mod reasoning;
 mod signing;
 mod trim;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Content, Message, Part};
+use super::{ChatCompletions, Content, Message, Part};
 
 impl Message {
     /// Returns everything that the message says in words, joined without a separator: its texts and those of its
@@ -12,31 +12,51 @@ impl Message {
     /// As long as the [dialect](Self::dialect) is not known, it is empty.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
-        if let Content::Text(text) = self.content() {
-            return text;
-        }
-        let mut texts = self.texts();
-        if texts.len() > 1 { Cow::Owned(texts.concat()) } else { texts.pop().unwrap_or_default() }
+        if self.is_chat_completions() { self.content().into_text() } else { joined(self.texts_of_parts()) }
     }
 
     /// Returns the texts that [`text`](Self::text) joins, in order.
     #[must_use]
     pub fn texts(&self) -> Vec<Cow<'_, str>> {
-        match self.content() {
-            Content::Text(text) => vec![text],
-            Content::Parts(parts) => parts.into_iter().filter_map(Content::text_of_part).map(Cow::Owned).collect(),
-            // Messages of other dialects have no such content.
-            Content::None | Content::Other(_) => {
-                let mut texts = Vec::new();
-                self.parts(&mut |part| {
-                    if let Part::Text(text) | Part::Result { text, .. } = part {
-                        texts.push(text);
-                    }
-                });
-                texts
+        if self.is_chat_completions() { self.content().into_texts() } else { self.texts_of_parts() }
+    }
+
+    fn is_chat_completions(&self) -> bool {
+        self.dialect().is_some_and(|dialect| dialect.name() == ChatCompletions::NAME)
+    }
+
+    /// Returns the texts of a message of any dialect.
+    fn texts_of_parts(&self) -> Vec<Cow<'_, str>> {
+        let mut texts = Vec::new();
+        self.parts(&mut |part| {
+            if let Part::Text(text) | Part::Result { text, .. } = part {
+                texts.push(text);
             }
+        });
+        texts
+    }
+}
+
+impl<'a> Content<'a> {
+    fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            content => joined(content.into_texts()),
         }
     }
+
+    fn into_texts(self) -> Vec<Cow<'a, str>> {
+        match self {
+            Self::None | Self::Other(_) => Vec::new(),
+            Self::Text(text) => vec![text],
+            Self::Parts(parts) => parts.into_iter().filter_map(Self::text_of_part).map(Cow::Owned).collect(),
+        }
+    }
+}
+
+/// Joins the texts without a separator. One text is not copied.
+fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
+    if texts.len() > 1 { Cow::Owned(texts.concat()) } else { texts.pop().unwrap_or_default() }
 }
 
 #[cfg(test)]
@@ -105,7 +125,7 @@ mod tests {
         assert_eq!(changed.json(), r#"{"a":2,"b":1,"role":"user"}"#);
         assert_eq!(changed.without_field("role").unwrap().json(), r#"{"a":2,"b":1}"#);
         assert_eq!(changed.dialect().map(Dialect::name), Some("test/lists"));
-        assert_eq!(message.with_text("t"), message, "it has no content");
+        assert!(message.with_text("t").is_err() && message.with_parts(&["1"]).is_err(), "it has no content");
         assert!(Message::in_dialect(&Lists, "[]").unwrap().with_field("a", "2").is_err(), "it is no object");
     }
 }

@@ -40,7 +40,7 @@ impl IndexError {
             Self::Store(error) => error.kind(),
             Self::Damaged(_) => "damaged_index",
             Self::Name(_) => "attachment_name",
-            Self::UnknownDialect { .. } => "other_dialect",
+            Self::UnknownDialect { .. } => "unknown_dialect",
             Self::TimedOut(_) => "timeout",
         }
     }

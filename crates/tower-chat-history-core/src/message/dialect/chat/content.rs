@@ -23,39 +23,41 @@ impl Message {
         }
     }
 
-    /// Returns this message of chat completions with this text as its content. All other fields stay as they are
-    /// written. A message of another dialect is returned unchanged.
-    #[must_use]
-    pub fn with_text(&self, text: &str) -> Self {
-        self.with_content_json(&Value::from(text).to_string())
-    }
-
-    /// Returns this message of chat completions with these parts as its content, each given as the JSON of one part.
-    /// All other fields stay as they are written. A message of another dialect is returned unchanged.
+    /// Returns this message of [chat completions](ChatCompletions) with this text as its content. All other fields stay
+    /// as they are written, also those that can contain text: refusals, reasoning, and the arguments of calls.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part is not JSON.
+    /// Returns an error if the message is of another [dialect](Self::dialect), or if its dialect is not known. Such a
+    /// message has no content that could be replaced.
+    pub fn with_text(&self, text: &str) -> Result<Self, MessageError> {
+        self.with_content_json(&Value::from(text).to_string())
+    }
+
+    /// Returns this message of [chat completions](ChatCompletions) with these parts as its content, each given as the
+    /// JSON of one part. All other fields stay as they are written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a part is not JSON, if the message is of another [dialect](Self::dialect), or if its dialect
+    /// is not known.
     pub fn with_parts(&self, parts: &[impl AsRef<str>]) -> Result<Self, MessageError> {
         let parts: Result<Vec<&RawValue>, _> = parts.iter().map(|part| serde_json::from_str(part.as_ref())).collect();
         let parts = parts.map_err(MessageError::from_json)?;
-        Ok(self.with_content_json(&serde_json::to_string(&parts).map_err(MessageError::from_json)?))
+        self.with_content_json(&serde_json::to_string(&parts).map_err(MessageError::from_json)?)
     }
 
     /// Replaces the content. `content` must be JSON.
-    fn with_content_json(&self, content: &str) -> Self {
-        let Some(dialect) = self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME) else {
-            return self.clone();
-        };
-        let changed = match &self.index().chat.content {
+    fn with_content_json(&self, content: &str) -> Result<Self, MessageError> {
+        let dialect = self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME);
+        let dialect = dialect.ok_or(MessageError::new("it is no message of chat completions"))?;
+        match &self.index().chat.content {
             Some(range) => {
                 let json = [&self.json()[..range.start], content, &self.json()[range.end..]].concat();
                 Self::in_dialect(dialect, json)
             }
             None => self.with_field("content", content),
-        };
-        // Replacing JSON by JSON leaves a valid message.
-        changed.unwrap_or_else(|_| self.clone())
+        }
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
     fn replacing_the_content_preserves_the_other_fields() {
         let json = r#"{ "x" : 1.50, "content" : [ 1 ], "role":"user","name":"n" }"#;
         let message = Message::from_json(json).unwrap();
-        assert_eq!(message.with_text("a\"b").json(), json.replace("[ 1 ]", r#""a\"b""#));
+        assert_eq!(message.with_text("a\"b").unwrap().json(), json.replace("[ 1 ]", r#""a\"b""#));
         let part = r#"{"type" : "text", "text":"t"}"#;
         assert_eq!(
             message.with_parts(&[part, part]).unwrap().json(),
@@ -122,8 +124,8 @@ mod tests {
     #[test]
     fn content_is_added_if_there_is_none() {
         let message = Message::from_json(r#"{"role":"assistant","x":1.0,"content":null}"#).unwrap();
-        assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
+        assert_eq!(message.with_text("t").unwrap().json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
         let message = Message::from_json(r#"{"role":"assistant","x":1.0}"#).unwrap();
-        assert_eq!(message.with_text("t").json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
+        assert_eq!(message.with_text("t").unwrap().json(), r#"{"content":"t","role":"assistant","x":1.0}"#);
     }
 }

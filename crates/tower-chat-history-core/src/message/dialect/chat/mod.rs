@@ -2,6 +2,7 @@
 
 mod cache_control;
 mod content;
+mod element;
 mod foreign;
 mod index;
 mod inline;
@@ -72,7 +73,11 @@ impl Dialect for ChatCompletions {
 
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
         let cleared = message.answers().first().is_some_and(clears);
-        cleared.then(|| message.with_text(placeholder).json().to_owned())
+        if !cleared {
+            return None;
+        }
+        // Replacing JSON by JSON leaves a valid message of this dialect.
+        message.with_text(placeholder).ok().map(|message| message.json().to_owned())
     }
 
     /// Returns the message with only the valid entries of `tool_calls`, and without the field if no call is left.

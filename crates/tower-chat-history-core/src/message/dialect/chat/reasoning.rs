@@ -1,13 +1,21 @@
 //! The reasoning in a reply: the fields in which providers send it, and the parts of it that they have signed or
 //! encrypted. The names are those that the providers document, as of November 2026.
+//!
+//! If in doubt, a reply is bound: reasoning that is left out costs little, but a provider refuses a prompt with
+//! reasoning that it signed for another one.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::index::{decoded, is_string};
-use crate::message::dialect::{Bound, Part};
+use super::{
+    element::{Element, elements},
+    index::{decoded, sound_calls},
+};
+use crate::{
+    lossy,
+    message::dialect::{Bound, Part},
+};
 
 /// The fields of a reply in which reasoning and signatures arrive, as JSON.
 #[derive(Default)]
@@ -78,10 +86,9 @@ pub(super) fn bound_of_calls(calls: &RawValue) -> Bound {
     if signatures_of_calls(calls).is_empty() { Bound::NONE } else { Bound::TO_ORIGIN }
 }
 
-/// Returns the signatures in a list of calls, without their quotes.
+/// Returns the signatures in the valid entries of a list of calls, without their quotes. Other entries are not sent.
 pub(super) fn signatures_of_calls(calls: &RawValue) -> Vec<&str> {
-    let entries: Vec<&RawValue> = serde_json::from_str(calls.get()).unwrap_or_default();
-    entries.into_iter().flat_map(signatures).collect()
+    sound_calls(calls).into_iter().flat_map(signatures).collect()
 }
 
 /// The fields with a provider's signature in a call, in its function, or in a message.
@@ -98,7 +105,7 @@ fn signatures(json: &RawValue) -> Vec<&str> {
         for (name, value) in object(json) {
             if SIGNATURES.contains(&&*name) {
                 let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_else(|_| vec![value]);
-                found.extend(list.into_iter().filter_map(nonempty));
+                found.extend(list.into_iter().filter_map(sealed));
             } else if depth < MAX_DEPTH && SIGNED.contains(&&*name) {
                 left.push((value, depth + 1));
             }
@@ -125,101 +132,17 @@ pub(super) fn bound_of_list(list: &RawValue) -> Bound {
     elements(list).iter().map(Element::bound).fold(Bound::NONE, Bound::or)
 }
 
-/// Returns the elements of a list that are objects.
-fn elements(list: &RawValue) -> Vec<Element<'_>> {
-    // Nearly all lists have nothing but objects. Such a list is read in one pass.
-    if let Ok(elements) = serde_json::from_str(list.get()) {
-        return elements;
-    }
-    let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
-    elements.into_iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect()
-}
-
 /// Returns the fields of an object. Returns none for another value.
 pub(super) fn object(json: &RawValue) -> BTreeMap<String, &RawValue> {
-    serde_json::from_str(json.get()).unwrap_or_default()
+    lossy::fields(json.get()).unwrap_or_default()
 }
 
-/// An element of a list of reasoning, with the fields of all formats.
-#[derive(Deserialize)]
-struct Element<'a> {
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    format: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    summary: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thinking: Option<&'a RawValue>,
-    #[serde(borrow)]
-    signature: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(borrow, rename = "reasoningText")]
-    reasoning_text: Option<ReasoningText<'a>>,
-    #[serde(borrow, rename = "redactedContent")]
-    redacted_content: Option<&'a RawValue>,
-}
-
-/// The text and signature of one of Bedrock's blocks.
-#[derive(Deserialize)]
-struct ReasoningText<'a> {
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    signature: Option<&'a RawValue>,
-}
-
-impl<'a> Element<'a> {
-    fn texts(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        let inner = self.reasoning_text.as_ref().and_then(|inner| inner.text);
-        let texts = [self.thinking, self.text, self.summary, inner];
-        texts.into_iter().flatten().filter(|json| nonempty(json).is_some()).map(decoded)
+/// Returns a signature or encrypted data: the escaped text of a string without its quotes, or the JSON of a value of
+/// another type. Returns `None` for null and for an empty string.
+pub(super) fn sealed(json: &RawValue) -> Option<&str> {
+    match json.get() {
+        "null" => None,
+        json if json.starts_with('"') => json.strip_prefix('"')?.strip_suffix('"').filter(|text| !text.is_empty()),
+        json => Some(json),
     }
-
-    fn has_text(&self) -> bool {
-        self.texts().next().is_some()
-    }
-
-    /// Returns the signatures and the encrypted data, without their quotes.
-    fn sealed(&self) -> impl Iterator<Item = &'a str> {
-        let inner = self.reasoning_text.as_ref().and_then(|inner| inner.signature);
-        [self.signature, self.data, inner, self.redacted_content].into_iter().flatten().filter_map(nonempty)
-    }
-
-    fn visit(&self, visit: &mut dyn FnMut(Part<'a>)) {
-        self.texts().for_each(|text| visit(Part::Reasoning(text)));
-        self.sealed().for_each(|sealed| visit(Part::Sealed(sealed.len())));
-    }
-
-    /// Returns the conditions of the element. Anthropic binds what it has signed or encrypted to everything before it.
-    /// Other providers only read their own data.
-    fn bound(&self) -> Bound {
-        if self.sealed().next().is_none() {
-            return Bound::NONE;
-        }
-        if self.is_anthropic() { Bound::TO_PREFIX } else { Bound::TO_ORIGIN }
-    }
-
-    /// Returns `true` if the element is Anthropic's. In OpenRouter's list, the format says it; if there is none, only a
-    /// signed text is, because no other provider signs text. LiteLLM's lists have blocks of Anthropic and Bedrock.
-    fn is_anthropic(&self) -> bool {
-        let name = |json: Option<&'a RawValue>| json.map(decoded).unwrap_or_default();
-        let (kind, format) = (name(self.r#type), name(self.format));
-        if !kind.starts_with("reasoning.") {
-            return true;
-        }
-        match &*format {
-            "" | "unknown" => self.signature.and_then(nonempty).is_some(),
-            format => format.starts_with("anthropic"),
-        }
-    }
-}
-
-/// Returns the escaped text of a string that is not empty, without its quotes.
-fn nonempty(json: &RawValue) -> Option<&str> {
-    let text = is_string(json).then(|| json.get())?;
-    text.strip_prefix('"')?.strip_suffix('"').filter(|text| !text.is_empty())
 }

@@ -159,19 +159,69 @@ fn a_reply_of_signed_reasoning_alone_leaves_nothing() {
 }
 
 #[test]
-fn values_of_other_types_are_not_signatures() {
+fn empty_values_and_values_in_other_places_are_not_signatures() {
     for odd in [
         json!({"reasoning_details": "s"}),
-        json!({"reasoning_details": {"signature": "s"}}),
-        json!({"reasoning_details": [1, null, "s", [], {"signature": 1, "data": {}}]}),
+        json!({"reasoning_details": [1, null, "s", [], {"signature": null, "data": ""}]}),
         json!({"thinking_blocks": null, "extra_content": [], "provider_specific_fields": "s"}),
-        json!({"extra_content": {"google": {"thought_signature": {"a": 1}}}}),
+        json!({"extra_content": {"google": {"thought_signature": null, "thought_signatures": [null, ""]}}}),
         json!({"extra_content": {"google": null, "x": {"thought_signature": "s"}}}),
     ] {
         let made = reply(&odd);
         assert_eq!((made.bound(), made.unbound()), (Bound::NONE, Some(&made)), "{odd}");
     }
     assert_eq!(reasoning(&reply(&json!({"reasoning": {"steps": 2}}))).0, [r#"{"steps":2}"#]);
+}
+
+#[test]
+fn signatures_that_are_not_strings_are_bound() {
+    for (odd, bound) in [
+        (json!({"reasoning_details": {"signature": "s"}}), Bound::TO_PREFIX),
+        (json!({"reasoning_details": [1, null, {"signature": 1}]}), Bound::TO_PREFIX),
+        (json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": {}}]}), Bound::TO_ORIGIN),
+        (json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "s", "format": 1}]}), Bound::TO_PREFIX),
+        (json!({"thinking_blocks": [{"type": "thinking", "signature": ["s"]}]}), Bound::TO_PREFIX),
+        (json!({"extra_content": {"google": {"thought_signature": {"a": 1}}}}), Bound::TO_ORIGIN),
+        (json!({"extra_content": {"google": {"thought_signatures": ["", 1]}}}), Bound::TO_ORIGIN),
+    ] {
+        assert_bound(&reply(&odd), bound, &json!({"role": "assistant", "content": "a"}));
+    }
+    let blocks = json!([{"reasoningText": "hm", "signature": "abcd"}]);
+    let made = reply(&json!({"provider_specific_fields": {"reasoningContentBlocks": blocks}}));
+    assert_bound(&made, Bound::TO_PREFIX, &json!({"role": "assistant", "content": "a"}));
+    let made = reply(&json!({"thinking_blocks": blocks}));
+    assert_eq!(reasoning(&made), (vec!["hm".into()], vec![4]));
+}
+
+#[test]
+fn signatures_beside_names_with_lone_surrogates_and_repeated_fields_are_found() {
+    let surrogate = r#""\ud83d":"\ud83d""#;
+    let signed = r#""signature":"s","thinking":"t","type":"thinking""#;
+    let google = format!(r#""extra_content":{{{surrogate},"google":{{{surrogate},"thought_signature":"s"}}}}"#);
+    let call = format!(r#"{{"id":"x","type":"function","function":{{"name":"f","arguments":"{{}}"}},{google}}}"#);
+    for (fields, bound) in [
+        (google.clone(), Bound::TO_ORIGIN),
+        (format!(r#""tool_calls":[{call}]"#), Bound::TO_ORIGIN),
+        (format!(r#""thinking_blocks":[{{{surrogate},{signed}}}]"#), Bound::TO_PREFIX),
+        (format!(r#""thinking_blocks":[{{"signature":null,{signed}}}]"#), Bound::TO_PREFIX),
+        (format!(r#""thinking_blocks":[1,{{"type":"thinking",{signed}}}]"#), Bound::TO_PREFIX),
+        (format!(r#""reasoning_details":[{{{surrogate},{signed}}}]"#), Bound::TO_PREFIX),
+        (
+            format!(r#""provider_specific_fields":{{{surrogate},"thinking_blocks":[{{{surrogate},{signed}}}]}}"#),
+            Bound::TO_PREFIX,
+        ),
+        (
+            format!(
+                r#""provider_specific_fields":{{"reasoningContentBlocks":[{{"reasoningText":{{{surrogate},{signed}}}}}]}}"#
+            ),
+            Bound::TO_PREFIX,
+        ),
+    ] {
+        let made = Message::from_json(format!(r#"{{"role":"assistant","content":"a",{fields}}}"#)).unwrap();
+        assert_eq!(made.bound(), bound, "{fields}");
+        let rest = made.unbound().unwrap();
+        assert!(rest.bound() == Bound::NONE && !rest.json().contains(r#":"s""#), "{}", rest.json());
+    }
 }
 
 #[test]
