@@ -9,7 +9,7 @@
 //! | the message itself | [3](PER_MESSAGE), and 1 for its role |
 //! | content (a text, or parts of type text), refusal | those of the text |
 //! | readable reasoning | those of its text |
-//! | data that only the provider can read: signatures, encrypted reasoning | its bytes divided by [6](Costs::sealed_bytes), rounded up |
+//! | sealed data: signatures, encrypted reasoning | its bytes divided by [6](Costs::sealed_bytes), rounded up |
 //! | a name | those of the name, and 1 |
 //! | a tool call (also one in the older `function_call`) | 3, and those of the tool's name and of the arguments |
 //! | an image | [85](IMAGE_LOW_DETAIL) at low detail, otherwise [1,445](IMAGE_HIGH_DETAIL) |
