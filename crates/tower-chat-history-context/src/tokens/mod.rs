@@ -9,7 +9,7 @@
 //! | the message itself | [3](PER_MESSAGE), and 1 for its role |
 //! | content (a text, or parts of type text), refusal | those of the text |
 //! | readable reasoning | those of its text |
-//! | data that only the provider can read: signatures, encrypted reasoning | its bytes divided by [6](Costs::sealed_bytes), rounded up |
+//! | sealed data: signatures, encrypted reasoning | its bytes divided by [6](Costs::sealed_bytes), rounded up |
 //! | a name | those of the name, and 1 |
 //! | a tool call (also one in the older `function_call`) | 3, and those of the tool's name and of the arguments |
 //! | an image | [85](IMAGE_LOW_DETAIL) at low detail, otherwise [1,445](IMAGE_HIGH_DETAIL) |
@@ -19,10 +19,11 @@
 //!
 //! These are the costs of OpenAI's chat models. Source: OpenAI's cookbook, "How to count tokens with tiktoken". Images,
 //! audio and files have a fixed cost, whatever the length of their base64 text. Call ids and fields that the format
-//! does not know cost nothing, because models do not see them. A counter with the model's own tokenizer is exact only for
-//! texts, names and calls: the tokens of media, of reasoning, and of data that only the provider can read are a guess
-//! with every counter. [`RequestTokens`] counts the parts of a request other
+//! does not know cost nothing, because models do not see them. [`RequestTokens`] counts the parts of a request other
 //! than its messages.
+//!
+//! A counter with the model's own tokenizer is exact only for texts, names and calls. The tokens of media, of
+//! reasoning and of sealed data are a guess with every counter.
 //!
 //! ```
 //! use tower_chat_history_context::{

@@ -1,7 +1,7 @@
 //! Messages that `serde_json` cannot read as a `Value`.
 
 use serde_json::{Map, Value, json, value::RawValue};
-use tower_chat_history_core::{Message, Part, ToolCall};
+use tower_chat_history_core::{Message, ToolCall};
 
 /// Makes a message from the fields that can be read, each by itself, and from those that [`Message`] has parsed. All
 /// other fields are lost.
@@ -22,7 +22,7 @@ fn parsed(message: &Message, name: &str, json: &RawValue) -> Option<Value> {
         "name" => message.name().map(Value::from),
         "tool_call_id" => message.tool_call_id().map(Value::from),
         "tool_calls" => Some(calls(message, json)),
-        "reasoning_content" => reasoning(message),
+        "reasoning_content" => text(json),
         _ => None,
     }
 }
@@ -39,14 +39,12 @@ fn calls(message: &Message, json: &RawValue) -> Value {
     entries.iter().zip(calls).map(readable).collect()
 }
 
-fn reasoning(message: &Message) -> Option<Value> {
-    let mut reasoning = None;
-    message.parts(&mut |part| {
-        if let Part::Reasoning(text) = part {
-            reasoning.get_or_insert_with(|| Value::from(text));
-        }
-    });
-    reasoning
+/// Returns the text of a string with lone surrogates, which become U+FFFD. Returns `None` for another value.
+fn text(json: &RawValue) -> Option<Value> {
+    let is_string = json.get().starts_with('"');
+    // The content of a message is the only text that is read in this way.
+    let message = Message::user("").with_field("content", json.get()).ok().filter(|_| is_string)?;
+    Some(message.text().into())
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -91,5 +89,16 @@ mod tests {
         let expected = |reasoning: &str| json!({"role": "assistant", "content": null, "tool_calls": [signed, other], "reasoning_content": reasoning});
         assert_eq!(message("\"\""), expected(""));
         assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}\u{fffd}\u{fffd}"));
+    }
+
+    #[test]
+    fn reasoning_content_is_that_of_its_own_field() {
+        let json = r#"{"role":"assistant","content":"b","reasoning_content":"a \ud800",
+            "thinking_blocks":[{"type":"thinking","thinking":"c","signature":"s"}]}"#;
+        let value = from_readable_fields(&Message::from_json(json).unwrap());
+        assert_eq!(value["reasoning_content"], "a \u{fffd}\u{fffd}\u{fffd}");
+        let json = r#"{"role":"assistant","content":"b","reasoning":"c","reasoning_content":{"steps":1e999}}"#;
+        let value = from_readable_fields(&Message::from_json(json).unwrap());
+        assert_eq!(value, json!({"role": "assistant", "content": "b", "reasoning": "c"}));
     }
 }
