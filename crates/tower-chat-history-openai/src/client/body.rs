@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn no_comma_follows_the_window_if_there_is_no_input() {
         let (head, window) = (Message::system("s"), [Message::user("u0"), Message::tool("x", "r")]);
-        let list = [&[head.clone()], &window[..]].concat();
+        let list: Vec<Message> = std::iter::once(&head).chain(&window).cloned().collect();
         let json = |messages: &[Message]| {
             let list: Vec<&str> = messages.iter().map(Message::json).collect();
             format!(r#"{{"messages":[{}]}}"#, list.join(","))
