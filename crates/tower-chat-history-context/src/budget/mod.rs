@@ -3,12 +3,12 @@
 //! A model's context window contains the prompt and the reply. A [`ContextBudget`] defines the size of the context
 //! window, and how much of it is reserved for the reply. The rest, in tokens of the call's counter, is the limit of the
 //! prompt. All parts of the prompt count: head, tools, response format, summary, window, input. If a prompt exceeds the
-//! limit, its window is compacted. If that is not enough, the call fails with [`DoesNotFit`] before the model is called.
-//! The error has the size of each part.
+//! limit, its window is compacted. If that is not enough, the call fails with [`DoesNotFit`] before the model is
+//! called. The error has the size of each part.
 //!
-//! A prompt that exceeds the limit is sent in one case only: if the counter is an estimate, and the provider has counted
-//! fewer tokens for the beginning of this prompt, the [correction](ContextBudget::calibrate) raises the limit of this
-//! prompt, by at most a fourth. The correction of a count that is too low lowers the limit.
+//! A prompt that exceeds the limit is sent in one case only: if the counter is an estimate, and the provider has
+//! counted fewer tokens for the beginning of this prompt, the [correction](ContextBudget::calibrate) raises the limit
+//! of this prompt, by at most a fourth. The correction of a count that is too low lowers the limit.
 //!
 //! ```
 //! use tower_chat_history_context::budget::{ContextBudget, ModelLimits};

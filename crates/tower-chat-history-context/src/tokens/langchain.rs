@@ -107,8 +107,6 @@ impl LangChainEstimate {
     fn parts(&self, message: &Message) -> (usize, u32) {
         let (mut count, mut images) = (calls(message), 0_u32);
         message.parts(&mut |part| match part {
-            // `calls` has the calls.
-            Part::Call(_) => {}
             Part::Name(name) => count += if self.count_name { chars(name) } else { 0 },
             Part::Text(text) | Part::Refusal(text) | Part::Reasoning(text) | Part::Other { text, .. } => {
                 count += chars(&text);
@@ -122,6 +120,7 @@ impl LangChainEstimate {
             Part::Media { words, data, .. } => {
                 count += [words, data].into_iter().flatten().map(|text| chars(&text)).sum::<usize>();
             }
+            // `calls` has the calls.
             _ => {}
         });
         (count, images)

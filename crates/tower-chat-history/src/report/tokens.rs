@@ -9,8 +9,8 @@ use tower_chat_history_context::budget::{PromptTokens, Trimming};
 pub struct TurnTokens {
     /// The size of the prompt that was sent.
     pub prompt: PromptTokens,
-    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter, with
-    /// the [correction](Self::calibration). `u64::MAX` if there is no limit.
+    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter,
+    /// with the [correction](Self::calibration). `u64::MAX` if there is no limit.
     pub limit: u64,
     /// The reply reserve, in tokens as the provider counts them.
     pub reply_reserve: u64,
@@ -35,8 +35,8 @@ pub struct TurnTokens {
     pub for_this_call: bool,
     /// The [calibration](crate::ContextBudget::calibrate) factor, learned from the usage that the provider reported in
     /// this conversation: provider tokens per counted token, in a prompt of the largest size. It is from 1 to 1.5, and
-    /// from 0.8 to 2 if the counter is an [estimate](crate::tokens::TokenCounter::is_estimate). It is 1 before the first
-    /// report, and if the prompt fits only without the correction.
+    /// from 0.8 to 2 if the counter is an [estimate](crate::tokens::TokenCounter::is_estimate). It is 1 before the
+    /// first report, and if the prompt fits only without the correction.
     pub calibration: f64,
     /// The prompt's size in tokens, as the provider reported it.
     pub reported: Option<u64>,

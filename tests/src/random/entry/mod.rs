@@ -122,7 +122,7 @@ fn read(json: &str) -> Checked {
         message.text().len(),
         message.is_blank_reply(),
         message.sendable().bytes(),
-        message.with_text("x").map(|message| message.bytes()),
+        message.with_text("x").map_or(0, |message| message.bytes()),
     ));
     let counters = (ByteEstimate::new(), LangChainEstimate::new());
     black_box((counters.0.count_message(&message), counters.1.count_message(&message)));

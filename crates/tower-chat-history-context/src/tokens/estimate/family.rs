@@ -47,7 +47,8 @@ impl Estimate {
     }
 }
 
-/// Returns `true` for names of OpenAI's models in their usual form, without an allocation: `gpt-5`, `openai/gpt-5`, `o3`.
+/// Returns `true` for names of OpenAI's models in their usual form, without an allocation: `gpt-5`, `openai/gpt-5`,
+/// `o3`.
 fn is_openai(model: &str) -> bool {
     let name = model.strip_prefix("openai/").unwrap_or(model);
     let begins = name.starts_with("gpt-") || matches!(name.as_bytes(), [b'o', b'0'..=b'9', ..]);
