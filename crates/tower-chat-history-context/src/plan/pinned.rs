@@ -7,8 +7,9 @@ use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Se
 
 use super::input::continues_turn;
 
-/// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if it
-/// is the stored cut, if nothing of the turn is bound to its prompt, or if its summary is not stored any more.
+/// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
+/// window is the one under that cut, if nothing of the turn is bound to its prompt, or if the cut's summary is not
+/// stored any more.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
@@ -21,7 +22,8 @@ pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     let sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
     let none = Cut::default();
     let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
-    if sent_under == stored.positions() || sent_under.window_start > turn.first()?.seq {
+    let is_loaded = sent_under == stored.positions() && !window.truncated;
+    if is_loaded || sent_under.window_start > turn.first()?.seq {
         return None;
     }
     let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_deref());

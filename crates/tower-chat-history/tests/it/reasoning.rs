@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore, Message, Reply,
-    TurnInput, TurnReport,
+    ContextBudget, ContextOptions, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore,
+    Message, Reply, TurnInput, TurnReport,
     dialect::{CallId, DialectName, Space},
     error::DialectPlace,
-    store::{Compact, Cut, Load, Loaded, Origin, Profile, Role, Seq, Summary, Window},
+    store::{Compact, Cut, Load, LoadLimit, Loaded, Origin, Profile, Role, Seq, Summary, Window},
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
@@ -117,6 +117,21 @@ async fn a_turn_continues_under_the_cut_that_it_began_with() {
     let report = talk.call(question(), &answers()).await;
     assert_eq!(report.reasoning_left_out, 2, "the next turn has the new cut");
     assert_eq!(report.messages_sent, 1 + 4 + 1, "the summary, the last turn without its reasoning, the question");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_with_bound_reasoning_continues_beyond_the_load_limit() {
+    let context = ContextOptions::new().load_limit(LoadLimit::new(8, 1 << 20).unwrap());
+    let mut talk = Talk::new(HistoryOptions::new().context(context));
+    talk.call(question(), &answers()).await;
+    talk.call(question(), &asks()).await;
+    for _ in 0..2 {
+        let report = talk.call(result(), &asks()).await;
+        assert_eq!((report.reasoning_left_out, report.truncated), (0, false));
+    }
+    assert_eq!(talk.provider.counts().missing, 0);
+    // The next turn has the cut that the limit requires.
+    assert!(talk.call(question(), &answers()).await.truncated);
 }
 
 #[tokio::test(start_paused = true)]

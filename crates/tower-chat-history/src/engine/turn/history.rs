@@ -61,7 +61,7 @@ impl Call {
             Some(window) => {
                 read_in(self.dialect, &self.conversation, &window.exchanges)?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
-                let pinned = match plan::pinned(&window, &self.input).filter(|_| !window.truncated) {
+                let pinned = match plan::pinned(&window, &self.input) {
                     Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
                     None => None,
                 };
@@ -87,7 +87,7 @@ impl Call {
 
 impl Call {
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
-    /// read.
+    /// read, or if it has more than twice as much as the load limit allows.
     async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
         let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
@@ -95,7 +95,7 @@ impl Call {
         read_in(self.dialect, &self.conversation, &exchanges)?;
         exchanges.extend_from_slice(&window.exchanges);
         let compaction = Compaction::new(window.compaction_version(), cut);
-        Ok(Some(Window::new(window.revision, Some(compaction), exchanges, window.truncated)))
+        Ok(Some(Window::new(window.revision, Some(compaction), exchanges, false)))
     }
 
     /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,
