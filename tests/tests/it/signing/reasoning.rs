@@ -58,6 +58,7 @@ impl Reasoning {
                 && let Some(at) = places.get(&provenance.prompt)
                 && !context[*at..].starts_with(reply)
                 && context[*at..].starts_with(&rest)
+                && log.iter().filter(|other| begins_alike(other, &rest)).count() == 1
             {
                 reasoning.valid += all;
             }
@@ -82,6 +83,13 @@ impl Reasoning {
 
 fn has_reasoning(message: &&Message) -> bool {
     message.bound().to_prefix
+}
+
+/// Returns `true` if the reply of an exchange may be the one that was sent as these messages. Ids of calls are reused,
+/// so two replies to the same prompt can be equal except for their reasoning.
+fn begins_alike(recorded: &Recorded, sent: &[Message]) -> bool {
+    let mut rest = recorded.exchange.reply().iter().filter_map(rest);
+    rest.next().as_ref() == sent.first()
 }
 
 /// Returns a message as it is sent without its reasoning.

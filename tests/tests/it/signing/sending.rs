@@ -47,7 +47,8 @@ impl World {
         let Some(sent) = self.send(engine, input, options, script).await? else { return Ok(()) };
         if is_opening {
             let one_origin = self.origins[0] == self.origins[1];
-            self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
+            let is_quiet = !(self.is_threaded && self.setups[0].summarizes_in_background());
+            self.is_calm = is_quiet && one_origin && self.has_one_setup && self.setups[0].is_complete();
         }
         self.is_calm &= script.can_be_repeated();
         self.arrive(sent, true).await
