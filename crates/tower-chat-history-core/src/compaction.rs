@@ -71,12 +71,18 @@ impl Compaction {
     /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
     /// or `None` if it must be removed. Stores call this within the truncation.
     ///
+    /// If the cut must be removed, the cut that it replaced takes its place, as far as that one is still right.
+    ///
     /// The result always has the next version, even if the cut is unchanged, so that no compaction made from the
     /// log before the truncation can replace it.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let replaced = self.replaced.as_ref().and_then(|cut| cut.truncated_to(len));
-        self.cut.truncated_to(len).map(|cut| Self::new(self.version.next(), cut).replacing(replaced))
+        let (cut, replaced) = match self.cut.truncated_to(len) {
+            Some(cut) => (cut, replaced),
+            None => (replaced?, None),
+        };
+        Some(Self::new(self.version.next(), cut).replacing(replaced))
     }
 
     /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), or

@@ -227,6 +227,7 @@ macro_rules! __conformance_list {
                 profiles_are_treated_separately
                 a_compaction_in_flight_is_gone
                 the_replaced_cut_is_truncated_too
+                a_replaced_cut_returns_with_the_log_before_it
             }
             #[needs(truncate)]
             truncate_race {

@@ -138,3 +138,18 @@ pub async fn the_replaced_cut_is_truncated_too(fixture: &dyn Fixture) {
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!((after.cut, after.replaced.map(|cut| *cut)), (Cut { rounds_start: Seq::new(3), ..late }, None));
 }
+
+/// If the truncation removes the cut of a compaction, the cut that it replaced is stored again.
+pub async fn a_replaced_cut_returns_with_the_log_before_it(fixture: &dyn Fixture) {
+    let edit = Editable::new(fixture).await;
+    let chat = &edit.chat;
+    chat.add_turns(6).await;
+    let (earlier, later) = (summary_to(2, "of two turns"), summary_to(5, "of five turns"));
+    let compact = Compact::new(Profile::default(), NONE, later).replacing(Some(earlier.clone()));
+    chat.store.compact(&chat.id, chat.incarnation().await, compact).await.must("the compaction is legal", &CLAUSE);
+    edit.keep(4).await;
+    let after = chat.compaction(&Profile::default()).await.must("the replaced cut is still right", &CLAUSE);
+    assert_eq!((after.cut, after.replaced), (earlier, None));
+    edit.keep(1).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, None);
+}
