@@ -26,15 +26,14 @@ use self::{
     world::World,
 };
 
-/// Runs the property. `open` returns a handle of one store for each of two engines. `is_threaded` is true for a store
-/// with threads of its own.
-fn check(name: &str, many: u32, is_threaded: bool, open: impl Fn() -> Arc<dyn FullStore>) {
+/// Runs the property. `open` returns a handle of one store for each of two engines.
+fn check(name: &str, many: u32, open: impl Fn() -> Arc<dyn FullStore>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let figures = Figures::default();
     let config = Config { cases: cases(many), failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&any_case(), |case: Case| {
         runtime.block_on(async {
-            let mut world = World::new(&case, [open(), open()], is_threaded);
+            let mut world = World::new(&case, [open(), open()]);
             let outcome = world.run(&case).await;
             world.end().await;
             figures.add(&world.figures);
@@ -51,13 +50,13 @@ fn check(name: &str, many: u32, is_threaded: bool, open: impl Fn() -> Arc<dyn Fu
 #[test]
 fn a_signing_provider_refuses_nothing_over_memory() {
     let store = MemoryStore::new();
-    check("memory", 10_000, false, || Arc::new(store.clone()));
+    check("memory", 10_000, || Arc::new(store.clone()));
 }
 
 #[test]
 fn a_signing_provider_refuses_nothing_over_a_cache() {
     let store = MemoryStore::new();
-    check("cached", 2_500, false, || Arc::new(CachedStore::new(store.clone())));
+    check("cached", 2_500, || Arc::new(CachedStore::new(store.clone())));
 }
 
 #[test]
@@ -66,5 +65,5 @@ fn a_signing_provider_refuses_nothing_over_sqlite() {
     let path = directory.path().join("chat.db");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(SqliteStore::open(path)).unwrap();
-    check("sqlite", 500, true, || Arc::new(Remote(store.clone())));
+    check("sqlite", 500, || Arc::new(Remote(store.clone())));
 }

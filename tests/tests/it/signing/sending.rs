@@ -44,11 +44,12 @@ impl World {
         script: &Script,
     ) -> Checked {
         let is_opening = input.first().is_some_and(|first| first.answers().is_empty());
+        let (before, _) = self.compaction().await?;
         let Some(sent) = self.send(engine, input, options, script).await? else { return Ok(()) };
         if is_opening {
+            self.opened_under = before;
             let one_origin = self.origins[0] == self.origins[1];
-            let is_quiet = !(self.is_threaded && self.setups[0].summarizes_in_background());
-            self.is_calm = is_quiet && one_origin && self.has_one_setup && self.setups[0].is_complete();
+            self.is_calm = one_origin && self.has_one_setup && self.setups[0].is_complete();
         }
         self.is_calm &= script.can_be_repeated();
         self.arrive(sent, true).await
@@ -72,9 +73,6 @@ impl World {
     ) -> Checked<Option<Sent>> {
         let log = self.log().await?;
         let continues = input.first().is_none_or(|first| !first.answers().is_empty());
-        if !continues {
-            self.opened_under = self.compaction().await?.0;
-        }
         let mut input = TurnInput::new(self.id(), input).options(options);
         input.dialect = Some(&SigningDialect);
         input.request.tools = Some(self.head.to_string());

@@ -75,11 +75,6 @@ impl Setup {
         self.load.is_none() && !self.trims
     }
 
-    /// Returns `true` if summaries are written while other calls are made.
-    pub(super) const fn summarizes_in_background(&self) -> bool {
-        matches!(self.summarizes, Some(SummarizeWhen::AfterReply { .. }))
-    }
-
     /// Returns `true` if calls of one conversation wait for each other.
     pub(super) const fn queues(&self) -> bool {
         matches!(self.on_conflict, OnConflict::Serialize(_))

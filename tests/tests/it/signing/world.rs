@@ -34,8 +34,6 @@ pub(super) type Checked<T = ()> = Result<T, TestCaseError>;
 pub(super) struct World {
     pub(super) stores: [Arc<dyn FullStore>; 2],
     pub(super) setups: [Setup; 2],
-    /// True if the store has threads of its own, so that background work runs at any time.
-    pub(super) is_threaded: bool,
     pub(super) has_one_setup: bool,
     pub(super) engines: [Engine; 2],
     pub(super) origins: [Origin; 2],
@@ -75,7 +73,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> TestCaseError {
 }
 
 impl World {
-    pub(super) fn new(case: &Case, stores: [Arc<dyn FullStore>; 2], is_threaded: bool) -> Self {
+    pub(super) fn new(case: &Case, stores: [Arc<dyn FullStore>; 2]) -> Self {
         let origins = [Origin::unknown().provider("one"), Origin::unknown().provider("one")];
         let engine = |at: usize| case.setups[at].engine(Arc::clone(&stores[at]), origins[at].clone());
         let engines = [engine(0), engine(1)];
@@ -83,7 +81,6 @@ impl World {
             engines,
             stores,
             setups: case.setups.clone(),
-            is_threaded,
             has_one_setup: case.setups[0] == case.setups[1],
             origins,
             ids: vec![new_id()],
