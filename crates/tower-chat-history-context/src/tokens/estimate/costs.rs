@@ -44,6 +44,8 @@ pub enum ImageCost {
         side: u32,
         /// The longest side of an image that is one tile, in pixels.
         small: u32,
+        /// The longest side of an image, in pixels. The provider makes larger images smaller.
+        longest_side: u32,
         /// The tokens of a tile.
         tokens: u32,
         /// The tokens of an image whose size is unknown.
@@ -185,19 +187,25 @@ impl ImageCost {
         let size = || data.and_then(media::pixels);
         match self {
             Self::Fixed(tokens) => tokens,
-            Self::Squares { side, longest_side, max_tokens } => size().map_or(max_tokens, |(width, height)| {
-                let longest = width.max(height).max(1);
-                let shrunk = |pixels: u64| pixels.saturating_mul(u64::from(longest_side).min(longest)) / longest;
-                limited(ceil(shrunk(width), side).saturating_mul(ceil(shrunk(height), side)))
-                    .clamp(1, max_tokens.max(1))
+            Self::Squares { side, longest_side, max_tokens } => size().map_or(max_tokens, |size| {
+                let (width, height) = shrunk(size, longest_side);
+                limited(ceil(width, side).saturating_mul(ceil(height, side))).clamp(1, max_tokens.max(1))
             }),
-            Self::Tiles { side, small, tokens, unknown } => size().map_or(unknown, |(width, height)| {
+            Self::Tiles { side, small, longest_side, tokens, unknown } => size().map_or(unknown, |size| {
+                let (width, height) = shrunk(size, longest_side);
                 let is_small = width.max(height) <= u64::from(small);
                 let tiles = if is_small { 1 } else { ceil(width, side).saturating_mul(ceil(height, side)) };
                 limited(tiles.saturating_mul(tokens.into()))
             }),
         }
     }
+}
+
+/// Returns the sides of an image, in pixels, after its longer side was reduced to this number of pixels.
+fn shrunk((width, height): (u64, u64), longest_side: u32) -> (u64, u64) {
+    let longest = width.max(height).max(1);
+    let shrunk = |pixels: u64| pixels.saturating_mul(u64::from(longest_side).min(longest)) / longest;
+    (shrunk(width), shrunk(height))
 }
 
 impl MediaCost {

@@ -95,7 +95,7 @@ pub(super) static GEMINI: Preset = Preset {
 pub(super) static GEMINI_OLDER: Preset = Preset {
     name: LazyLock::new(|| "gemini-older-estimate".into()),
     costs: GEMINI_COSTS
-        .image(ImageCost::Tiles { side: 768, small: 384, tokens: 258, unknown: 1_548 }, 1_548)
+        .image(ImageCost::Tiles { side: 768, small: 384, longest_side: 3_072, tokens: 258, unknown: 1_548 }, 1_548)
         .video(MediaCost { unknown: 17_700, bytes_per_token: Some(1_000) })
         .document(DocumentCost::Pages(1_120)),
     rates: GEMINI_RATES,

@@ -92,6 +92,15 @@ fn an_image_has_the_tokens_of_its_size_in_pixels() {
 }
 
 #[test]
+fn an_image_whose_header_claims_a_huge_size_counts_as_reduced() {
+    let limit = i32::MAX.unsigned_abs();
+    let url = png(limit, limit);
+    assert_eq!(image(&Estimate::gemini_older(), &url), 258 * 16, "3,072 x 3,072 pixels");
+    assert_eq!(image(&Estimate::anthropic(), &url), 4_784);
+    assert_eq!(image(&Estimate::anthropic_older(), &url), 1_568);
+}
+
+#[test]
 fn an_image_without_a_known_size_has_the_largest_number() {
     for (preset, expected) in [
         (Estimate::anthropic(), 4_784),
