@@ -158,7 +158,7 @@ impl World {
                 let question = Question { text, before, already: &already };
                 let expected = self.found(&of_memory, in_memory, question).await;
                 assert_eq!((expected.unsearched, expected.damaged), (0, 0));
-                let handles = if number.is_multiple_of(8) { indexes.len() } else { 1 };
+                let handles = if number.is_multiple_of(16) { indexes.len() } else { 1 };
                 for (handle, index) in &indexes[..handles] {
                     let found = self.found(index, revision, question).await;
                     assert_eq!(bytes(&found), bytes(&expected), "{handle}: {question:?}");
