@@ -70,7 +70,9 @@ impl View {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     fn push_before(&mut self, message: &Message, rest: &[Message]) {
         if let Placed::Sent { message, closed } = self.rounds.push(message, rest) {
-            self.messages.extend(closed.abandoned());
+            if !closed.is_empty() {
+                self.messages.extend(closed.abandoned());
+            }
             self.messages.push(message);
         }
     }
@@ -141,7 +143,7 @@ impl View {
     /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A
     /// request then needs no input.
     #[must_use]
-    pub const fn awaits_reply(&self) -> bool {
+    pub fn awaits_reply(&self) -> bool {
         self.rounds.ends_with_round() && self.open().is_empty()
     }
 

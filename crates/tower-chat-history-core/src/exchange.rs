@@ -59,7 +59,7 @@ pub struct Exchange {
     /// The prompt after which the reply was made, if the reply has a part that is [bound](crate::Bound) to it.
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<Box<Provenance>>,
 }
 
 impl Exchange {
@@ -107,6 +107,7 @@ impl Exchange {
     }
 
     /// Returns the reply. It is empty if the exchange has none.
+    #[inline]
     #[must_use]
     pub fn reply(&self) -> &[Message] {
         &self.messages[self.messages.len().saturating_sub(self.reply_len)..]
@@ -119,8 +120,10 @@ impl Exchange {
     ///
     /// Returns an error if a message is not an element of this dialect.
     pub fn read_in(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
-        let recalled = self.recalled.iter().map(|recalled| &recalled.message);
-        recalled.chain(&self.messages).try_for_each(|message| message.read_in(dialect))
+        if let Some(recalled) = &self.recalled {
+            recalled.message.read_in(dialect)?;
+        }
+        self.messages.iter().try_for_each(|message| message.read_in(dialect))
     }
 
     /// Copies the stored token counts to the messages that do not have a count yet. [`Message::tokens_by`] then returns
@@ -147,6 +150,7 @@ impl Exchange {
     /// An exchange that opens a turn closes all tool calls that are still open before it. An exchange of only tool
     /// results and blank replies should therefore [continue](Self::continues) the one before it. An
     /// [import](crate::Conversation::import) does that.
+    #[inline]
     #[must_use]
     pub const fn opens_turn(&self) -> bool {
         self.continues.is_none()
@@ -180,7 +184,7 @@ impl Exchange {
         });
         let id = shared(self.id.as_str().len());
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
-        let provenance = self.provenance.as_ref().map_or(0, Provenance::memory);
+        let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
         let texts = text(&self.model) + text(&self.finish_reason);
         shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
     }

@@ -168,12 +168,14 @@ impl Fit {
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     let Window { exchanges, cut, continues, .. } = window;
-    let kept = |item: Item| {
-        let is_whole = item.round.is_none_or(|round| round.followed >= cut.rounds_start);
-        if is_whole { Some(item) } else { item.without_round() }
+    let kept = |item: Item| match item.round {
+        Some(round) if round.followed < cut.rounds_start => item.rest,
+        _ => Some(item.message),
     };
-    let reasoning = window.apply_rule(&WindowIndex::of(exchanges, cut, continues));
-    let window = window.items.into_iter().filter_map(kept).map(|item| item.message).collect();
+    let is_bound = window.items.iter().any(|item| item.message.bound().can_be_removed());
+    let log = is_bound.then(|| WindowIndex::of(exchanges, cut, continues));
+    let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
+    let window = window.items.into_iter().filter_map(kept).collect();
     Fit { window, sent_from: cut.window_start, sent_under: cut.positions(), reasoning, ..Fit::default() }
 }
 

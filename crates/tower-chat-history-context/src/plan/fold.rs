@@ -78,11 +78,16 @@ impl Item {
 #[derive(Debug)]
 pub(super) struct Folded {
     view: View,
-    /// The origin of each message.
-    origins: Vec<Origin>,
-    rounds: Vec<Round>,
+    origins: Origins,
     /// The position after the last exchange.
     next: Seq,
+}
+
+/// The origins of the view's messages.
+#[derive(Debug, Default)]
+struct Origins {
+    of_messages: Vec<Origin>,
+    rounds: Vec<Round>,
 }
 
 /// The exchange of a message, the index of its round, and whether it is the recalled messages of its exchange.
@@ -94,7 +99,7 @@ struct Origin {
     is_reply: bool,
 }
 
-/// A message that was added to the view, or the end of an exchange.
+/// A message that was added to the view.
 #[derive(Clone, Copy, Debug)]
 struct Added {
     /// The position of its exchange.
@@ -109,7 +114,7 @@ impl Folded {
     /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
     /// is the position of the log's next exchange.
     pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
-        let mut folded = Self { view: View::default(), origins: Vec::new(), rounds: Vec::new(), next };
+        let mut folded = Self { view: View::default(), origins: Origins::default(), next };
         for recorded in exchanges {
             folded.push(recorded, recalled_from);
         }
@@ -117,31 +122,25 @@ impl Folded {
     }
 
     fn push(&mut self, Recorded { seq, exchange, .. }: &Recorded, recalled_from: Seq) {
-        let Self { view, origins, rounds, .. } = self;
+        let Self { view, origins, .. } = self;
         let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
         let reply_start = exchange.messages.len() - exchange.reply().len();
         view.push_exchange_with(exchange, recalled, |view, before, source| {
             let is_reply = matches!(source, Source::Log(index) if index >= reply_start);
             let added = Added { seq: *seq, source, is_reply, is_of_round: asks && is_reply };
-            note_origins(view, before, added, origins, rounds);
+            origins.truncate(before);
+            origins.add(view, before, added);
         });
         // Even if no message was pushed, an earlier exchange may have given way.
-        self.note_end(*seq);
+        origins.truncate(view.messages().len());
         self.next = seq.next();
-    }
-
-    /// Notes that earlier messages may have been removed.
-    fn note_end(&mut self, seq: Seq) {
-        let len = self.view.messages().len();
-        let end = Added { seq, source: Source::Log(usize::MAX), is_reply: false, is_of_round: false };
-        note_origins(&self.view, len, end, &mut self.origins, &mut self.rounds);
     }
 
     /// Removes the exchange that the input of a call repeats, if the log ends with one.
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
-        self.note_end(self.next);
+        self.origins.truncate(self.view.messages().len());
     }
 
     pub(super) const fn view(&self) -> &View {
@@ -150,7 +149,7 @@ impl Folded {
 
     /// Returns the exchange with the newest calls.
     pub(super) fn asked_by(&self) -> Option<Seq> {
-        self.rounds.last().map(|round| round.asked)
+        self.origins.rounds.last().map(|round| round.asked)
     }
 
     /// Returns the index of the input message that repeats the open calls, if there is one.
@@ -163,15 +162,15 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let (seq, round) = (self.asked_by().unwrap_or_default(), self.rounds.len().checked_sub(1));
+        let (seq, round) = (self.asked_by().unwrap_or_default(), self.origins.newest_round());
         let origin = Origin { seq, round, is_recalled: false, is_reply: false };
-        self.origins.resize(self.view.messages().len(), origin);
+        self.origins.of_messages.resize(self.view.messages().len(), origin);
     }
 
     pub(super) fn into_items(self) -> Vec<Item> {
-        let Self { view, origins, rounds, next } = self;
+        let Self { view, origins: Origins { of_messages, rounds }, next } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
-        let items = view.into_messages().into_iter().zip(origins);
+        let items = view.into_messages().into_iter().zip(of_messages);
         let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
             let round = at.and_then(round);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
@@ -189,49 +188,61 @@ fn rest_of(message: &Message) -> Option<Message> {
     if message.answers().is_empty() { None } else { message.answering(&[]) }
 }
 
-/// Notes the origins of the messages from index `before` on: a message, and before it the substitutes for the results
-/// of the calls that it closes.
-fn note_origins(view: &View, before: usize, added: Added, origins: &mut Vec<Origin>, rounds: &mut Vec<Round>) {
-    let Added { seq, source, is_reply, is_of_round } = added;
-    if origins.len() > before {
-        origins.truncate(before);
-        let newest = origins.last().and_then(|origin| origin.round);
-        rounds.truncate(newest.map_or(0, |newest| newest + 1));
-        if let Some(round) = rounds.last_mut() {
+impl Origins {
+    /// Removes the origins of the messages from index `len` on, if there are any.
+    fn truncate(&mut self, len: usize) {
+        if self.of_messages.len() <= len {
+            return;
+        }
+        self.of_messages.truncate(len);
+        let newest = self.of_messages.last().and_then(|origin| origin.round);
+        self.rounds.truncate(newest.map_or(0, |newest| newest + 1));
+        if let Some(round) = self.rounds.last_mut() {
             round.followed = NOT_FOLLOWED;
         }
     }
-    let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
-    let newest = |rounds: &Vec<Round>| rounds.len().checked_sub(1);
-    let of_newest = Origin { seq, round: newest(rounds), is_recalled: false, is_reply: false };
-    origins.extend(substitutes.iter().map(|_| of_newest));
 
-    let has_results = !message.answers().is_empty();
-    let asks = is_of_round || !message.tool_calls().is_empty();
-    // The calls before the message stay open, also if it is the reply of an exchange that another one overtook.
-    let leaves_open =
-        substitutes.is_empty() && view.open().len() + message.answers().len() > message.tool_calls().len();
-    // One more element of the reply that has the newest calls.
-    let joins = asks
-        && substitutes.is_empty()
-        && origins.last().is_some_and(|last| {
-            let is_of_newest = last.round.is_some() && last.round == newest(rounds) && last.seq == seq;
-            is_of_newest && if is_of_round { last.is_reply } else { joins_reply(view, before) }
-        });
-    let joins = joins || asks && leaves_open && !has_results;
-    if !message.is_tool_result()
-        && !joins
-        && !leaves_open
-        && let Some(round) = rounds.last_mut()
-    {
-        round.followed = round.followed.min(seq);
+    /// Returns the index of the newest round.
+    fn newest_round(&self) -> Option<usize> {
+        self.rounds.len().checked_sub(1)
     }
-    let answered = newest(rounds).filter(|_| has_results);
-    if asks && !joins {
-        rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
+
+    /// Adds the origins of the messages from index `before` on: a message, and before it the substitutes for the
+    /// results of the calls that it closes.
+    fn add(&mut self, view: &View, before: usize, added: Added) {
+        let Added { seq, source, is_reply, is_of_round } = added;
+        let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
+        if !substitutes.is_empty() {
+            let of_newest = Origin { seq, round: self.newest_round(), is_recalled: false, is_reply: false };
+            self.of_messages.extend(substitutes.iter().map(|_| of_newest));
+        }
+        let (calls, results) = (message.tool_calls().len(), message.answers().len());
+        let asks = is_of_round || calls > 0;
+        // The calls before the message stay open, also if it is the reply of an exchange that another one overtook.
+        let leaves_open = substitutes.is_empty() && view.open().len() + results > calls;
+        let joins =
+            asks && substitutes.is_empty() && (leaves_open && results == 0 || self.joins_newest(view, before, added));
+        if !message.is_tool_result()
+            && !joins
+            && !leaves_open
+            && let Some(round) = self.rounds.last_mut()
+        {
+            round.followed = round.followed.min(seq);
+        }
+        let answered = self.newest_round().filter(|_| results > 0);
+        if asks && !joins {
+            self.rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
+        }
+        let round = answered.or(self.newest_round().filter(|_| asks));
+        self.of_messages.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
     }
-    let round = answered.or(newest(rounds).filter(|_| asks));
-    origins.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
+
+    /// Returns `true` if the message at index `at` is one more element of the reply that has the newest calls.
+    fn joins_newest(&self, view: &View, at: usize, added: Added) -> bool {
+        let Some(last) = self.of_messages.last() else { return false };
+        let is_of_newest = last.round.is_some() && last.round == self.newest_round() && last.seq == added.seq;
+        is_of_newest && if added.is_of_round { last.is_reply } else { joins_reply(view, at) }
+    }
 }
 
 /// Returns `true` if the message at index `at` of the view is one more element of the reply that the message before it

@@ -77,7 +77,7 @@ impl Rule<'_> {
             return reasoning;
         }
         let head = self.call.request.digest();
-        let newest = self.exchanges.iter().rev().find_map(|recorded| recorded.exchange.provenance.as_ref());
+        let newest = self.exchanges.iter().rev().find_map(|recorded| recorded.exchange.provenance.as_deref());
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));

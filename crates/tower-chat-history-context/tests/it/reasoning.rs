@@ -205,7 +205,8 @@ impl World {
         let provenance = provenance(&reply, &sent, self.conditions(), under);
         let messages = input.into_iter().chain(reply.iter().cloned());
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
-        (exchange.continues, exchange.recalled, exchange.provenance) = (planned.continues, recalled, provenance);
+        (exchange.continues, exchange.recalled, exchange.provenance) =
+            (planned.continues, recalled, provenance.map(Box::new));
         self.append(exchange);
         if let Some(cut) = planned.fit.cut.filter(|_| !overtaken) {
             prop_assert!(!is_pinned);

@@ -99,7 +99,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         // so it remains a continuation and opens no turn.
         exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
         exchange.recalled = exchange.recalled.and_then(|recalled| recalled.moved_back(first));
-        exchange.provenance = exchange.provenance.and_then(|provenance| provenance.moved_back(first));
+        exchange.provenance = exchange.provenance.and_then(|provenance| provenance.moved_back(first).map(Box::new));
         let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {
             // Another caller appended the same exchange: another fork of this log.

@@ -4,6 +4,7 @@ mod counted;
 pub(crate) mod dialect;
 mod error;
 mod field;
+mod indexed;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use self::error::MessageError;
 use self::{
     counted::Counted,
     dialect::{plain_index, plain_json, tool_index, tool_json},
+    indexed::{Indexed, LazyIndex},
 };
 use crate::{digest::Digest, nested, role::Role};
 
@@ -59,17 +61,11 @@ pub struct Message(Arc<Parsed>);
 
 struct Parsed {
     json: Box<RawValue>,
-    /// Empty as long as nobody knows the dialect.
-    indexed: OnceLock<Indexed>,
+    indexed: LazyIndex,
     counted: Counted,
     digest: OnceLock<Digest>,
     /// The message without what is bound to a prompt or an origin. `None` if nothing is left.
     unbound: OnceLock<Option<Message>>,
-}
-
-struct Indexed {
-    dialect: &'static dyn Dialect,
-    index: Index,
 }
 
 impl Message {
@@ -112,16 +108,18 @@ impl Message {
     }
 
     fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
-        let message = Self::unread(json);
-        message.0.indexed.get_or_init(|| Indexed { dialect, index });
-        message
+        Self::with_index(json, LazyIndex::Read(Indexed { dialect, index }))
     }
 
     /// Creates a message of an unknown dialect.
     pub(crate) fn unread(json: Box<RawValue>) -> Self {
+        Self::with_index(json, LazyIndex::ReadLater(OnceLock::new()))
+    }
+
+    fn with_index(json: Box<RawValue>, indexed: LazyIndex) -> Self {
         Self(Arc::new(Parsed {
             json,
-            indexed: OnceLock::new(),
+            indexed,
             counted: Counted::default(),
             digest: OnceLock::new(),
             unbound: OnceLock::new(),
@@ -192,6 +190,7 @@ impl Message {
     }
 
     /// Returns the dialect, or `None` if the message was stored in a dialect that has not [read](Self::read_in) it yet.
+    #[inline]
     #[must_use]
     pub fn dialect(&self) -> Option<&'static dyn Dialect> {
         self.0.indexed.get().map(|indexed| indexed.dialect)
@@ -203,16 +202,19 @@ impl Message {
     /// # Errors
     ///
     /// Returns an error if the message is not an element of this dialect.
+    #[inline]
     pub fn read_in(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
-        if self.0.indexed.get().is_none() {
-            let index = dialect.index(self.json())?;
-            self.0.indexed.get_or_init(|| Indexed { dialect, index });
-        }
+        if self.0.indexed.get().is_some() { Ok(()) } else { self.read_now(dialect) }
+    }
+
+    fn read_now(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
+        self.0.indexed.set(dialect, dialect.index(self.json())?);
         Ok(())
     }
 
     /// Returns the properties that history needs. As long as the [dialect](Self::dialect) is not known, they are
     /// those of a message in an unknown role.
+    #[inline]
     #[must_use]
     pub fn index(&self) -> &Index {
         match self.0.indexed.get() {
@@ -230,6 +232,7 @@ impl Message {
     }
 
     /// Returns the role.
+    #[inline]
     #[must_use]
     pub fn role(&self) -> &Role {
         &self.index().role
@@ -246,12 +249,14 @@ impl Message {
     ///
     /// Entries of `tool_calls` that no result can answer are left out: those that are not objects, have no id (or
     /// an empty one, or one that is not a string), or name neither a function nor a custom tool.
+    #[inline]
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.index().opens
     }
 
     /// Returns the ids of the calls that the message answers, in order.
+    #[inline]
     #[must_use]
     pub fn answers(&self) -> &[CallId] {
         &self.index().answers
@@ -264,6 +269,7 @@ impl Message {
     }
 
     /// Returns `true` if the message has nothing but results of tool calls.
+    #[inline]
     #[must_use]
     pub fn is_tool_result(&self) -> bool {
         *self.role() == Role::Tool
@@ -276,6 +282,7 @@ impl Message {
     }
 
     /// Returns `true` if this is an element of the model's reply.
+    #[inline]
     #[must_use]
     pub fn is_reply(&self) -> bool {
         *self.role() == Role::Assistant
@@ -295,12 +302,14 @@ impl Message {
     /// text, no parts, no refusal, no audio and no calls.
     ///
     /// Providers refuse such a message when it is sent back to them.
+    #[inline]
     #[must_use]
     pub fn is_blank_reply(&self) -> bool {
         self.index().says_nothing
     }
 
     /// Returns the conditions under which the message may be sent again as it is.
+    #[inline]
     #[must_use]
     pub fn bound(&self) -> Bound {
         self.index().bound

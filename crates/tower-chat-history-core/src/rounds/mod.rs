@@ -74,6 +74,18 @@ struct Mark {
     open: OpenCalls,
 }
 
+/// The calls that a message answers.
+enum Answer {
+    /// The message has no results.
+    NoResults,
+    /// Its results answer no open call, and it has nothing else.
+    NoCall,
+    /// Its results answer open calls.
+    Calls,
+    /// This part of it is left without the results that answer no open call. It is true if others do.
+    Part(Message, bool),
+}
+
 /// An exchange whose messages are being added.
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
@@ -87,23 +99,40 @@ impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
         let index = message.index();
-        if !counts(message, rest) {
+        if !counts(index, rest) {
             return Placed::Nowhere;
         }
-        let known: Vec<CallId> = index.answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
-        let is_whole = known.len() == index.answers.len() && !(known.is_empty() && message.is_tool_result());
-        let answering = if is_whole { None } else { message.answering(&known) };
-        if !is_whole && answering.is_none() && known.is_empty() {
-            return Placed::Nowhere;
-        }
+        let (answering, answers_calls) = match self.answer(message) {
+            Answer::NoResults => (None, false),
+            Answer::NoCall => return Placed::Nowhere,
+            Answer::Calls => (None, true),
+            Answer::Part(part, answers_calls) => (Some(part), answers_calls),
+        };
         let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
         let closed = if self.joins(index) {
-            self.join(message, known.is_empty());
+            self.join(message, !answers_calls);
             OpenCalls::default()
         } else {
             self.close_by(message)
         };
         Placed::Sent { message: sent, closed }
+    }
+
+    /// Answers the open calls that a message has results for.
+    fn answer(&mut self, message: &Message) -> Answer {
+        let answers = message.answers();
+        if answers.is_empty() && !message.is_tool_result() {
+            return Answer::NoResults;
+        }
+        let known: Vec<CallId> = answers.iter().filter(|id| self.open.answer(id)).cloned().collect();
+        if known.len() == answers.len() && !known.is_empty() {
+            return Answer::Calls;
+        }
+        match message.answering(&known) {
+            Some(part) => Answer::Part(part, !known.is_empty()),
+            None if known.is_empty() => Answer::NoCall,
+            None => Answer::Calls,
+        }
     }
 
     /// Adds a message that closes no calls.
@@ -254,7 +283,8 @@ impl Message {
     /// In chat completions, all other messages close them, except tool results.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
-        self.index().closes == Closes::Always && !self.is_blank_reply()
+        let index = self.index();
+        index.closes == Closes::Always && !index.says_nothing
     }
 
     /// Returns `true` if there is a state in which the message closes calls.
@@ -265,8 +295,9 @@ impl Message {
 
 /// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
 /// same exchange. All other messages change nothing.
-fn counts(message: &Message, rest: &[Message]) -> bool {
-    !message.is_blank_reply() && (!message.bound().to_next || is_followed(rest))
+#[inline]
+fn counts(index: &Index, rest: &[Message]) -> bool {
+    !index.says_nothing && (!index.bound.to_next || is_followed(rest))
 }
 
 /// The largest number of elements in a row that must each be followed by the next one. More are not examined, so that

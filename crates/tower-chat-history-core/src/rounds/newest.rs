@@ -79,7 +79,7 @@ impl NewestRound {
             if open.is_empty() {
                 break;
             }
-            let said = with_rest(&recorded.exchange.messages).filter(|(message, rest)| counts(message, rest));
+            let said = with_rest(&recorded.exchange.messages).filter(|(message, rest)| counts(message.index(), rest));
             let said: Vec<&ToolCall> = said.flat_map(|(message, _)| message.tool_calls()).collect();
             let said = said.into_iter().rev();
             calls.extend(said.filter(|call| open.pop_if(|id| *id == call.call_id()).is_some()).cloned());

@@ -9,11 +9,8 @@ use crate::message::{CallId, Dialect, Message};
 /// Providers reuse call ids, so an id is looked up here and never in the whole log.
 #[derive(Clone, Default)]
 pub struct OpenCalls {
-    len: usize,
-    /// All calls of the reply. `None` if it has none.
+    /// `None` if no call was added.
     calls: Option<Arc<Calls>>,
-    /// The dialect of the reply.
-    dialect: Option<&'static dyn Dialect>,
 }
 
 /// The calls of a reply. A result finds its call in constant time.
@@ -24,6 +21,10 @@ struct Calls {
     first_open: HashMap<CallId, usize>,
     /// The position of the last call with each id.
     last: HashMap<CallId, usize>,
+    /// The number of calls that are open.
+    open: usize,
+    /// The dialect of the reply.
+    dialect: Option<&'static dyn Dialect>,
 }
 
 #[derive(Clone)]
@@ -44,12 +45,16 @@ impl OpenCalls {
     }
 
     /// Adds the calls of another message of the same reply. No call may be answered before.
+    #[inline]
     pub(super) fn add(&mut self, message: &Message) {
-        let added = message.tool_calls();
-        if added.is_empty() {
-            return;
+        if !message.tool_calls().is_empty() {
+            self.add_all(message);
         }
-        let Calls { in_order, first_open, last } = Arc::make_mut(self.calls.get_or_insert_default());
+    }
+
+    fn add_all(&mut self, message: &Message) {
+        let added = message.tool_calls();
+        let Calls { in_order, first_open, last, open, dialect } = Arc::make_mut(self.calls.get_or_insert_default());
         in_order.reserve(added.len());
         for call in added {
             let (id, position) = (call.call_id(), in_order.len());
@@ -59,8 +64,8 @@ impl OpenCalls {
                 None => drop(first_open.insert(id.clone(), position)),
             }
         }
-        self.len += added.len();
-        self.dialect = message.dialect();
+        *open += added.len();
+        *dialect = message.dialect();
     }
 
     /// Returns `true` if the id is that of one of the calls, which is then no longer open. Of several calls with the
@@ -68,13 +73,13 @@ impl OpenCalls {
     pub(super) fn answer(&mut self, id: &CallId) -> bool {
         let Some(calls) = &mut self.calls else { return false };
         let Some(&position) = calls.first_open.get(id) else { return false };
-        let Calls { in_order, first_open, .. } = Arc::make_mut(calls);
+        let Calls { in_order, first_open, open, .. } = Arc::make_mut(calls);
         in_order[position].is_open = false;
         match (in_order[position].next, first_open.get_mut(id)) {
             (Some(next), Some(first)) => *first = next,
             (_, _) => drop(first_open.remove(id)),
         }
-        self.len -= 1;
+        *open -= 1;
         true
     }
 
@@ -104,19 +109,20 @@ impl OpenCalls {
 
     /// Returns `true` if there is no call.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns the number of calls.
+    #[inline]
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
+    pub fn len(&self) -> usize {
+        self.calls.as_ref().map_or(0, |calls| calls.open)
     }
 
     /// Returns the constant results with which the calls are closed, in order.
     pub fn abandoned(&self) -> impl Iterator<Item = Message> {
-        let dialect = self.dialect;
+        let dialect = self.calls.as_ref().and_then(|calls| calls.dialect);
         // A dialect reads what it writes. If it does not, the result is left out.
         self.ids().filter_map(move |id| Message::in_dialect(dialect?, dialect?.abandoned(id)).ok())
     }

@@ -88,7 +88,7 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
     (cut.recalled_from, cut.reasoning_from) = (Seq::new(5), Seq::new(6));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance = Some(Provenance::new(7, head, prompt, cut.positions(), origin));
+    exchange.provenance = Some(Box::new(Provenance::new(7, head, prompt, cut.positions(), origin)));
     exchange
 }
 

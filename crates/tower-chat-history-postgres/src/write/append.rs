@@ -55,7 +55,7 @@ async fn once(
 ) -> Result<Appended, Failure> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = append.exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
-    let provenance = append.exchange.provenance.as_ref().map(Provenance::encode);
+    let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
     let provenance = provenance.transpose().map_err(StoreError::backend)?;
     let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
     let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, provenance, cut, name };

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore, Load,
-    Profile, Provenance, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
+    Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -137,7 +137,7 @@ async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history
     say(store, id, "one").await;
     let mut second = exchange("two");
     second.recalled = Some(Recalled::new("one", vec![Citation::new(Seq::FIRST, 0..1)]));
-    second.provenance = Some(Provenance::default());
+    second.provenance = Some(Box::default());
     store.append(id, Append::new(Expect::AnyOrCreate, second)).await.unwrap();
     let incarnation = say(store, id, "three").await.revision.incarnation();
     let none = CompactionVersion::NONE;

@@ -42,7 +42,7 @@ async fn once(
 ) -> Result<Appended, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
-    let provenance = append.exchange.provenance.as_ref().map(Provenance::encode).transpose();
+    let provenance = append.exchange.provenance.as_deref().map(Provenance::encode).transpose();
     let provenance = provenance.map_err(StoreError::backend)?.unwrap_or_default();
     let (word, incarnation, version) = match append.expect {
         Expect::Absent => ("absent", None, String::new()),

@@ -144,7 +144,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
         let fourth = fourth.unwrap();
         assert_eq!(fourth.prompt.to_string(), "00112233445566778899aabbccddeeff");
         fourth_provenance.prompt = fourth.prompt;
-        assert_eq!(fourth, fourth_provenance);
+        assert_eq!(*fourth, fourth_provenance);
     }
     let name = AttachmentName::new("terms/a").unwrap();
     let early = Attachment::new(name.clone(), Seq::new(2)..Seq::new(4), b"abc".as_slice());

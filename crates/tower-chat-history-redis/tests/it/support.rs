@@ -171,7 +171,8 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let origin = Origin::unknown().provider(provider);
-    exchange.provenance = Some(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin));
+    exchange.provenance =
+        Some(Box::new(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin)));
     exchange
 }
 
@@ -184,7 +185,7 @@ pub(crate) async fn make(store: &RedisStore, id: &ConversationId, provider: &str
 pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
     let provider = |made: &Provenance| made.origin.provider.clone().unwrap();
-    page.exchanges.iter().map(|one| one.exchange.provenance.as_ref().map(provider).unwrap_or_default()).collect()
+    page.exchanges.iter().map(|one| one.exchange.provenance.as_deref().map(provider).unwrap_or_default()).collect()
 }
 
 pub(crate) fn name(name: &str) -> AttachmentName {

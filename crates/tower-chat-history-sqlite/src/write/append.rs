@@ -35,7 +35,7 @@ impl AppendExchange {
         let recalled = append.exchange.recalled.as_ref();
         let recalled_first = recalled.and_then(Recalled::first_cited);
         let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
-        let provenance = append.exchange.provenance.as_ref().map(Provenance::encode);
+        let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
         let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
         let (expect, compact) = (append.expect, append.compact);

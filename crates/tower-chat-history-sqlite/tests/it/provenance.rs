@@ -14,7 +14,8 @@ fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance = Some(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin));
+    exchange.provenance =
+        Some(Box::new(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin)));
     exchange
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         exchange.continues = asked;
         let added = Added::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
-        match append_results(store, &conversation, append, window.revision.next(), named, &within).await {
+        match append_results(store, &conversation, &append, window.revision.next(), named, &within).await {
             Ok(stored) => {
                 let revision = engine.retain(&conversation, &stored, added).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
@@ -154,7 +154,7 @@ async fn load(
 async fn append_results(
     store: &BoundedStore,
     conversation: &ConversationId,
-    append: Append,
+    append: &Append,
     next: Seq,
     named: bool,
     within: &Span,

@@ -4,9 +4,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Recorded, Revision, Seq,
-    StoreError, Timestamp,
+    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect,
+    DialectName, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page,
+    Recorded, Revision, Seq, StoreError, Timestamp,
 };
 use tracing::{Instrument as _, Span};
 
@@ -91,11 +91,12 @@ impl BoundedStore {
                 Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
                 Loaded::Absent | Loaded::Unchanged => &[],
             };
-            for Recorded { exchange, .. } in
-                exchanges.iter().filter(|found| found.exchange.dialect.as_str() == dialect.name())
-            {
-                // The caller's check returns the error.
-                let _ = exchange.read_in(dialect);
+            if !DialectName::of(dialect).is_built_in() {
+                let in_dialect = |found: &&Recorded| found.exchange.dialect.as_str() == dialect.name();
+                for Recorded { exchange, .. } in exchanges.iter().filter(in_dialect) {
+                    // The caller's check returns the error.
+                    let _ = exchange.read_in(dialect);
+                }
             }
             if let Loaded::Window(window) = &mut loaded {
                 let begins = window.exchanges.first();
@@ -125,14 +126,14 @@ impl BoundedStore {
     pub(super) async fn append(
         &self,
         conversation: &ConversationId,
-        append: Append,
+        append: &Append,
         next: Option<Seq>,
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..self.options.save_attempts {
             *attempts += 1;
-            match self.append_once(conversation, append.clone(), next, *attempts).await {
+            match self.append_once(conversation, append, next, *attempts).await {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "storing an exchange failed; retrying");
@@ -149,17 +150,17 @@ impl BoundedStore {
     async fn append_once(
         &self,
         conversation: &ConversationId,
-        append: Append,
+        append: &Append,
         next: Option<Seq>,
         attempts: u32,
     ) -> Result<Appended, SaveError> {
         if attempts > 1
             && let Some(next) = next
-            && let Some(stored) = self.stored_earlier(conversation, &append, next).await?
+            && let Some(stored) = self.stored_earlier(conversation, append, next).await?
         {
             return Ok(stored);
         }
-        Ok(self.bounded(async { self.store.append(conversation, append).await }).await?)
+        Ok(self.bounded(async { self.store.append(conversation, append.clone()).await }).await?)
     }
 
     /// Returns the exchange that an earlier attempt stored, or `None` if the append can be repeated.

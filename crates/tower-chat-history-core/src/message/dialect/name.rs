@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatCompletions, Dialect};
+use super::{ChatCompletions, Dialect, known};
 
 /// The name of a [dialect](Dialect), which every stored exchange has.
 ///
@@ -36,6 +36,13 @@ impl DialectName {
     #[must_use]
     pub fn is_chat_completions(&self) -> bool {
         self.0 == ChatCompletions::NAME
+    }
+
+    /// Returns `true` if this crate has the dialect. Messages in it have their [index](crate::Index) from the
+    /// beginning.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        known(self).is_some()
     }
 }
 

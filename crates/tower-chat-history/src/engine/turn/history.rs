@@ -128,15 +128,18 @@ pub(in crate::engine) fn read_in(
     conversation: &ConversationId,
     exchanges: &[Recorded],
 ) -> Result<(), HistoryError> {
+    let is_read = DialectName::of(dialect).is_built_in();
     for Recorded { seq, exchange, .. } in exchanges {
         if exchange.dialect.as_str() != dialect.name() {
             let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
             return Err(OtherDialect { place, found, called: DialectName::of(dialect) }.into());
         }
-        exchange.read_in(dialect).map_err(|source| {
-            let conversation = conversation.clone();
-            HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
-        })?;
+        if !is_read {
+            exchange.read_in(dialect).map_err(|source| {
+                let conversation = conversation.clone();
+                HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
+            })?;
+        }
     }
     Ok(())
 }

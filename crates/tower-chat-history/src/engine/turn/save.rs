@@ -62,7 +62,7 @@ impl TurnState {
     }
 
     /// Returns the append to make, or the outcome if there is nothing to store.
-    fn append(&mut self, reply: Reply) -> Result<Append, Outcome> {
+    fn append(&mut self, reply: Reply) -> Result<Box<Append>, Outcome> {
         let mut messages = match std::mem::take(&mut self.call.stored) {
             Stored::Nothing => return Err(Outcome::NotStored(NotStored::Asked)),
             Stored::Instead(messages) => messages,
@@ -92,8 +92,9 @@ impl TurnState {
         exchange.incomplete = reply.incomplete;
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
-        exchange.provenance = plan::provenance(exchange.reply(), &self.context, self.call.conditions(), sent_under);
-        let mut append = Append::new(self.planned.history.expect, exchange);
+        let provenance = plan::provenance(exchange.reply(), &self.context, self.call.conditions(), sent_under);
+        exchange.provenance = provenance.map(Box::new);
+        let mut append = Box::new(Append::new(self.planned.history.expect, exchange));
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
             let profile = self.call.engine.options().context.profile.clone();
             Compact::new(profile, self.planned.history.compaction, cut)
@@ -103,7 +104,13 @@ impl TurnState {
     }
 
     /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
-    async fn store(&self, mut append: Append, reply: &[Message], pending: Option<Cut>, step: SaveStep<'_>) -> Outcome {
+    async fn store(
+        &self,
+        mut append: Box<Append>,
+        reply: &[Message],
+        pending: Option<Cut>,
+        step: SaveStep<'_>,
+    ) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let exchange = &mut append.exchange;
         let runtime = Handle::try_current().ok();
@@ -112,7 +119,7 @@ impl TurnState {
         let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
-        let mut appended = self.append_with_or_without_compaction(append, &mut attempts).await;
+        let mut appended = self.append_with_or_without_compaction(&append, &mut attempts).await;
         let mut is_duplicate = false;
         if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
             match store.is_own(conversation, &own, attempts).await {
@@ -168,15 +175,16 @@ impl TurnState {
     /// invalid in the current log. The exchange is then stored without it, because the reply has been paid for.
     async fn append_with_or_without_compaction(
         &self,
-        append: Append,
+        append: &Append,
         attempts: &mut u32,
     ) -> Result<Appended, SaveError> {
         let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
         let next = self.planned.history.next;
-        match store.append(conversation, append.clone(), next, attempts).await {
+        match store.append(conversation, append, next, attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                store.append(conversation, Append::new(append.expect, append.exchange), next, attempts).await
+                let alone = Append::new(append.expect, append.exchange.clone());
+                store.append(conversation, &alone, next, attempts).await
             }
             result => result,
         }

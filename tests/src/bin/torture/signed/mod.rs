@@ -154,7 +154,7 @@ mod tests {
         let mut exchange = Exchange::new(task.name.exchange_id().unwrap(), messages).with_reply_len(reply_len);
         let origin = Origin::unknown().provider("one");
         let provenance = Provenance::new(1, digest, digest, Cut::default().positions(), origin);
-        exchange.provenance = is_bound.then_some(provenance);
+        exchange.provenance = is_bound.then(|| Box::new(provenance));
         if task.kind.continues() { exchange.continuing(Seq::FIRST) } else { exchange }
     }
 
