@@ -11,7 +11,7 @@
 #[doc(inline)]
 pub use tower_chat_history_core::{
     Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, MessageError,
-    Part, Space, ToolCall,
+    OpenAiResponses, Part, Space, ToolCall,
 };
 
 #[doc = include_str!("../docs/writing-a-dialect.md")]
