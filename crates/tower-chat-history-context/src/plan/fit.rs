@@ -173,8 +173,16 @@ pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
         if is_whole { Some(item) } else { item.without_round() }
     };
     let reasoning = window.apply_rule(&WindowIndex::of(exchanges, cut, continues));
-    let window = window.items.into_iter().filter_map(kept).map(|item| item.message).collect();
-    Fit { window, sent_from: cut.window_start, sent_under: cut.positions(), reasoning, ..Fit::default() }
+    let items: Vec<Item> = window.items.into_iter().filter_map(kept).collect();
+    let sent_from = sent_from(&items, cut.window_start);
+    let window = items.into_iter().map(|item| item.message).collect();
+    Fit { window, sent_from, sent_under: cut.positions(), reasoning, ..Fit::default() }
+}
+
+/// Returns the position from which a prompt with these items contains the log. `start` is the start of the window.
+fn sent_from(items: &[Item], start: Seq) -> Seq {
+    let restarts = items.iter().any(|item| item.message.index().restarts);
+    items.first().filter(|_| restarts).map_or(start, |first| start.max(first.seq))
 }
 
 /// The values from which the outcome of a fit is built.
@@ -229,8 +237,9 @@ impl Outcome<'_> {
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
-        let window = items.into_iter().filter_map(|item| item.kept(window, rounds));
-        let window = window.map(|item| item.message).collect();
+        let items: Vec<Item> = items.into_iter().filter_map(|item| item.kept(window, rounds)).collect();
+        let sent_from = sent_from(&items, log.seq(sent.window));
+        let window = items.into_iter().map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
         let mut next = cut.clone();
@@ -259,7 +268,7 @@ impl Outcome<'_> {
             cut: (next != *cut).then_some(next),
             reply: None,
             tokens: after.tokens,
-            sent_from: log.seq(sent.window),
+            sent_from,
             evicted: before.less(after),
             trimming,
             for_this_call: sent != stored,

@@ -27,9 +27,9 @@ pub struct Index {
     pub says_nothing: bool,
     /// `true` if [`Dialect::sendable`](super::Dialect::sendable) changes the message.
     pub is_rewritten: bool,
-    /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt that
-    /// has it begins with it. If it cannot be sent, because it is [bound](Self::bound) to another origin, the messages
-    /// before it are sent.
+    /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt
+    /// with such messages begins at the newest one. If it is left out, because it is [bound](Self::bound) to another
+    /// origin, the messages before it are sent. It must not be bound to its prompt.
     pub restarts: bool,
     pub(crate) chat: ChatFields,
 }

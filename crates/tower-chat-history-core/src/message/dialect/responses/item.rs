@@ -76,18 +76,16 @@ impl<'a> Item<'a> {
     /// Returns the properties that history needs.
     pub(super) fn index(&self) -> Index {
         let mut index = Index::new(self.role());
+        match index.role {
+            Role::Assistant => index.closes = Closes::AfterResult,
+            Role::Other(_) => index.closes = Closes::Never,
+            _ => {}
+        }
         match &self.kind {
-            Kind::Message(Role::Assistant) => {}
-            Kind::Message(Role::Other(_)) | Kind::Unknown => index.closes = Closes::Never,
-            Kind::Message(_) => {}
-            Kind::Reasoning | Kind::OfServer => {}
             Kind::Call(kind) => index.opens = kind.call(&self.fields).into_iter().collect(),
             Kind::Output(kind) => index.answers = kind.answered(&self.fields).into_iter().collect(),
             Kind::Compaction => index.restarts = self.sealed().is_some(),
-            Kind::Trigger => index.closes = Closes::Never,
-        }
-        if index.role == Role::Assistant {
-            index.closes = Closes::AfterResult;
+            _ => {}
         }
         index.bound = self.bound();
         index.says_nothing = self.says_nothing();

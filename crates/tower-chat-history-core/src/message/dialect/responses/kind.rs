@@ -57,7 +57,7 @@ impl CallKind {
 
     /// Returns the call of an item, or `None` if no output can name it, because it has no id.
     pub(super) fn call(self, item: &Members<'_>) -> Option<ToolCall> {
-        let id = self.id(item.text(if self == Self::McpApproval { "id" } else { "call_id" })?)?;
+        let id = self.id(&item.text(if self == Self::McpApproval { "id" } else { "call_id" })?)?;
         let name = |name: &'static str| Cow::Borrowed(name);
         let (name, arguments) = match self {
             Self::Function | Self::McpApproval => (item.text_or_json("name"), item.text_or_json("arguments")),
@@ -79,11 +79,11 @@ impl CallKind {
     pub(super) fn answered(self, item: &Members<'_>) -> Option<CallId> {
         // OpenAI's reference calls the field of a local shell's output `id`, and its guide calls it `call_id`.
         let or_id = || if self == Self::LocalShell { item.text("id") } else { None };
-        self.id(item.text(self.answer_field()).or_else(or_id)?)
+        self.id(&item.text(self.answer_field()).or_else(or_id)?)
     }
 
-    fn id(self, id: Cow<'_, str>) -> Option<CallId> {
-        (!id.is_empty()).then(|| CallId::new(Space(self as u8), &*id))
+    fn id(self, id: &str) -> Option<CallId> {
+        (!id.is_empty()).then(|| CallId::new(Space(self as u8), id))
     }
 }
 

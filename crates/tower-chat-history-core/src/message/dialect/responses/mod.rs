@@ -44,8 +44,8 @@ use crate::{
 ///
 /// # Compaction
 ///
-/// A `compaction` item [stands for](Index::restarts) everything before it. The log keeps what is before it, and sends it
-/// to another origin. A `compaction_trigger` is stored, and sent only by the call that has it in its input.
+/// A `compaction` item [stands for](Index::restarts) everything before it. Items before it stay in the log, and are
+/// sent to another origin. A `compaction_trigger` is stored, and sent only by the call that has it in its input.
 ///
 /// # Limits
 ///
@@ -83,8 +83,8 @@ impl Dialect for OpenAiResponses {
         written::abandoned(call)
     }
 
-    /// Returns the output with `placeholder` in place of its text and its images. A screenshot becomes one of one pixel.
-    /// Tools that were found and approvals stay, because later calls need them.
+    /// Returns the output with `placeholder` in place of its text and its images. A screenshot becomes one of one
+    /// pixel. Tools that were found and approvals stay, because later calls need them.
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
         message
             .answers()
@@ -94,8 +94,8 @@ impl Dialect for OpenAiResponses {
             .and_then(|json| written::cleared(json, placeholder))
     }
 
-    /// Returns a message or a call without its `id`, and nothing for reasoning, compactions, and calls that the provider
-    /// executed.
+    /// Returns a message or a call without its `id`, and nothing for reasoning, compactions, and calls that the
+    /// provider executed.
     fn unbound(&self, message: &Message) -> Option<String> {
         written::unbound(message.json())
     }

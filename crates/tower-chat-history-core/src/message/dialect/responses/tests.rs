@@ -1,5 +1,7 @@
 //! Each row of the table of items.
 
+use std::slice;
+
 use super::OpenAiResponses;
 use crate::{
     message::{Bound, CallId, Closes, Dialect, Media, Message, Part, Space, ToolCall},
@@ -87,7 +89,7 @@ fn each_kind_of_calls_has_a_space_of_its_own() {
         for output in [output, abandoned] {
             let answer = item(output);
             assert_eq!((answer.role(), answer.index().closes), (&Role::Tool, Closes::Never), "{output}");
-            assert_eq!(answer.answers(), [id.clone()]);
+            assert_eq!(answer.answers(), slice::from_ref(&id));
         }
         assert_eq!(OpenAiResponses.abandoned(&id), abandoned);
     }
