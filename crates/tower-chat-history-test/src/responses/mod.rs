@@ -2,6 +2,7 @@
 //!
 //! [`ResponsesProvider`] checks the body of each request, and makes a response from a script. It needs no clock and no
 //! randomness. A program that keeps a conversation passes if the provider never returns a [`ResponsesRefusal`].
+//! [`MockResponses`] is the same as a tower service.
 //!
 //! # Rules
 //!
@@ -55,7 +56,11 @@ mod provider;
 mod reasoning;
 mod refusal;
 mod seal;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod service;
 
+#[cfg(any(feature = "openai", feature = "server"))]
+pub use self::service::MockResponses;
 pub use self::{
     item::CallType,
     made::MadeResponse,

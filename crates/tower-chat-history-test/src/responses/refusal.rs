@@ -95,7 +95,7 @@ impl ResponsesRefusal {
 
     /// Returns the body of the provider's response.
     #[must_use]
-    pub fn body(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let Self { message, param, .. } = self;
         let code = self.code();
         json!({"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}})
