@@ -3,5 +3,6 @@
 
 mod counters;
 mod reasoning;
+mod responses_tokens;
 mod signing;
 mod trim;
