@@ -20,8 +20,8 @@
 //! | a call or an output that names no call | 400, `missing_required_parameter` |
 //! | a message in an unknown role, an empty `id` | 400, `invalid_value` |
 //!
-//! A request with `previous_response_id` is refused with status 400 and the code `previous_response_not_found`. Items of
-//! unknown types are accepted.
+//! A request with `previous_response_id` is refused with status 400 and the code `previous_response_not_found`. Items
+//! of unknown types are accepted.
 //!
 //! Sources: OpenAI's guides to conversation state, reasoning and compaction, and the errors in public issues until
 //! September 2026. These are assumptions: the wordings for kinds of calls other than functions and custom tools, the

@@ -184,7 +184,8 @@ fn words(name: &str) -> String {
 }
 
 #[cfg(any(feature = "openai", feature = "server"))]
-impl From<ResponsesRefusal> for crate::ApiFailure {
+impl From<ResponsesRefusal> for crate::reply::ApiFailure {
+    /// Returns the error that the provider sends.
     fn from(refusal: ResponsesRefusal) -> Self {
         let mut failure = Self::new(refusal.status(), refusal.message.clone());
         if let Some(code) = refusal.code() {
