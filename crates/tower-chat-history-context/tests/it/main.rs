@@ -4,5 +4,6 @@
 mod counters;
 mod reasoning;
 mod responses_tokens;
+mod responses_view;
 mod signing;
 mod trim;

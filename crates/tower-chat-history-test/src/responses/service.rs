@@ -26,8 +26,9 @@ use crate::{lock::lock, reply::ApiFailure};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mock = MockResponses::new(ResponsesProvider::new("acme"), [vec![Output::text("Hello!")]]);
-/// let body = mock.clone().oneshot(r#"{"model":"gpt-5.5","input":"Hi!"}"#.to_owned()).await??;
-/// assert_eq!(MadeResponse::items(&body).map(|items| items.len()), Some(1));
+/// let body = mock.clone().oneshot(r#"{"model":"gpt-5.5","input":"Hi!"}"#.to_owned()).await?;
+/// let items = body.ok().and_then(|body| MadeResponse::items(&body));
+/// assert_eq!(items.map(|items| items.len()), Some(1));
 ///
 /// let orphan = r#"{"input":[{"type":"function_call_output","call_id":"call_1","output":"12 degrees"}]}"#;
 /// let failure = mock.clone().oneshot(orphan.to_owned()).await?.unwrap_err();
