@@ -96,8 +96,8 @@ impl Rule<'_> {
             }
             reasoning.left_out += leave_out(items, start, valid, is_kept);
             let read = |at: usize| {
-                let message = items[at].message_in(window, rounds);
-                message.is_some_and(|message| restart.read(at, start, message))
+                let item = &items[at];
+                item.is_kept(window, Seq::FIRST) && restart.read(at, start, &item.message, is_kept(item))
             };
             let mut from = start;
             if (start..items.len()).map(read).fold(false, |any, restarts| any | restarts) {

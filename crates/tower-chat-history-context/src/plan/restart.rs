@@ -2,6 +2,9 @@
 //!
 //! The newest such message is the first one of the prompt. If calls before it have no result yet, because it is between
 //! the elements of their reply, the prompt begins with this reply. So no result is without its call.
+//!
+//! The start does not depend on the rounds that a cut leaves out. Otherwise prompts under one cut would not begin with
+//! each other: the call that stores a cut knows the start before it.
 
 use tower_chat_history_core::Message;
 
@@ -17,11 +20,11 @@ pub(super) struct Restart {
 }
 
 impl Restart {
-    /// Reads the message of the item at index `at`. `reply` is the index of the first item of its reply. Returns `true`
-    /// if the prompt begins anew.
-    pub(super) fn read(&mut self, at: usize, reply: usize, message: &Message) -> bool {
+    /// Reads the message of the item at index `at`, also if its round is left out. `reply` is the index of the first
+    /// item of its reply. Returns `true` if the prompt begins anew.
+    pub(super) fn read(&mut self, at: usize, reply: usize, message: &Message, is_sent: bool) -> bool {
         let before = self.start;
-        if message.index().restarts {
+        if message.index().restarts && is_sent {
             self.start = self.start.max(if self.open == 0 { at } else { self.opened });
         }
         let open = (self.open + message.tool_calls().len()).saturating_sub(message.answers().len());
@@ -51,7 +54,7 @@ mod tests {
         for group in groups {
             let reply = at;
             for json in *group {
-                restart.read(at, reply, &Message::in_dialect(&OpenAiResponses, *json).unwrap());
+                restart.read(at, reply, &Message::in_dialect(&OpenAiResponses, *json).unwrap(), true);
                 at += 1;
             }
         }

@@ -382,6 +382,20 @@ fn a_compaction_between_calls_of_a_reply_keeps_the_calls_and_stays_without_them(
 }
 
 #[test]
+fn the_start_after_a_compaction_does_not_depend_on_the_rounds_that_are_left_out() {
+    let mut world = talk(1, u64::MAX / 4);
+    world.step(&Step::Ask(vec![Reply::Compaction, Reply::Calls(1), Reply::Compaction])).unwrap();
+    world.step(&Step::Ask(vec![Reply::Text])).unwrap();
+    let with_round = prompt(&world);
+    let mut cut = world.cut();
+    cut.rounds_start = Seq::new(world.log.len() as u64);
+    world.store(cut).unwrap();
+    let without_round = prompt(&world);
+    assert_eq!((with_round.len(), without_round.len()), (6, 4), "the call and its result are left out");
+    assert!(without_round.iter().take(2).all(|message| message.index().restarts), "{without_round:?}");
+}
+
+#[test]
 fn a_compaction_of_the_provider_stands_for_the_summary() {
     let mut world = talk(2, u64::MAX / 4);
     world.cut_elsewhere(true).unwrap();
