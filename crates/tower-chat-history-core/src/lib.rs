@@ -98,7 +98,7 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-        Media, Message, MessageError, Part, Space, ToolCall,
+        Media, Message, MessageError, OpenAiResponses, Part, Space, ToolCall,
     },
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},

@@ -6,6 +6,7 @@
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules, and those of a [provider](#providers) |
 //! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules, and those of a [provider](#providers) |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
+//! | [`ResponsesProvider`](responses::ResponsesProvider) | a provider of OpenAI's Responses API, without a network | each request obeys the [rules](responses#rules) of items |
 //! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
 //!
 //! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
@@ -123,7 +124,8 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`] and [`signing`] need no feature.
+//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`responses`] and [`signing`] need no
+//! feature.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
@@ -139,6 +141,7 @@ mod provider;
 mod replies;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod reply;
+pub mod responses;
 #[cfg(any(feature = "openai", feature = "server"))]
 pub mod rules;
 #[cfg(feature = "server")]

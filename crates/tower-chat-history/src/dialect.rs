@@ -6,12 +6,13 @@
 //! | to | use |
 //! |---|---|
 //! | read the parts of messages in any format | [`Message::parts`](crate::Message::parts), [`Part`] |
+//! | hold a conversation in the items of OpenAI's Responses API | [`OpenAiResponses`] |
 //! | support another format | [the guide](writing_a_dialect), and the trait [`Dialect`] |
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
     Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, MessageError,
-    Part, Space, ToolCall,
+    OpenAiResponses, Part, Space, ToolCall,
 };
 
 #[doc = include_str!("../docs/writing-a-dialect.md")]

@@ -18,6 +18,7 @@ mod core;
 mod discarded;
 mod engine;
 mod linear;
+mod responses;
 mod stores;
 mod texts;
 mod tokens;
@@ -53,6 +54,7 @@ fn cases() -> Vec<Case> {
         discarded::CASES,
         stores::CASES,
         linear::CASES,
+        responses::CASES,
     ]
     .concat()
 }

@@ -169,14 +169,22 @@ impl Fit {
 pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     let Window { exchanges, cut, continues, .. } = window;
     let kept = |item: Item| match item.round {
-        Some(round) if round.followed < cut.rounds_start => item.rest,
-        _ => Some(item.message),
+        Some(round) if round.followed < cut.rounds_start => item.without_round(),
+        _ => Some(item),
     };
-    let is_bound = window.items.iter().any(|item| item.message.bound().can_be_removed());
-    let log = is_bound.then(|| WindowIndex::of(exchanges, cut, continues));
+    let is_ruled = window.items.iter().any(Item::is_ruled);
+    let log = is_ruled.then(|| WindowIndex::of(exchanges, cut, continues));
     let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
-    let window = window.items.into_iter().filter_map(kept).collect();
-    Fit { window, sent_from: cut.window_start, sent_under: cut.positions(), reasoning, ..Fit::default() }
+    let items: Vec<Item> = window.items.into_iter().filter_map(kept).collect();
+    let sent_from = if is_ruled { sent_from(&items, cut.window_start) } else { cut.window_start };
+    let window = items.into_iter().map(|item| item.message).collect();
+    Fit { window, sent_from, sent_under: cut.positions(), reasoning, ..Fit::default() }
+}
+
+/// Returns the position from which a prompt with these items contains the log. `start` is the start of the window.
+fn sent_from(items: &[Item], start: Seq) -> Seq {
+    let restarts = items.iter().any(|item| item.message.index().restarts);
+    items.first().filter(|_| restarts).map_or(start, |first| start.max(first.seq))
 }
 
 /// The values from which the outcome of a fit is built.
@@ -231,8 +239,9 @@ impl Outcome<'_> {
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
-        let window = items.into_iter().filter_map(|item| item.kept(window, rounds));
-        let window = window.map(|item| item.message).collect();
+        let items: Vec<Item> = items.into_iter().filter_map(|item| item.kept(window, rounds)).collect();
+        let sent_from = sent_from(&items, log.seq(sent.window));
+        let window = items.into_iter().map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
         let mut next = cut.clone();
@@ -261,7 +270,7 @@ impl Outcome<'_> {
             cut: (next != *cut).then_some(next),
             reply: None,
             tokens: after.tokens,
-            sent_from: log.seq(sent.window),
+            sent_from,
             evicted: before.less(after),
             trimming,
             for_this_call: sent != stored,

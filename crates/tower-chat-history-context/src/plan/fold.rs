@@ -11,7 +11,8 @@ pub(super) struct Item {
     /// The position of its exchange.
     pub(super) seq: Seq,
     /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing
-    /// results belong to it too.
+    /// results belong to it too. A message that stands for everything before it and
+    /// has no calls belongs to none.
     pub(super) round: Option<Round>,
     /// The message that stays if the round is left out: what the message says besides its results.
     pub(super) rest: Option<Message>,
@@ -172,7 +173,9 @@ impl Folded {
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_messages().into_iter().zip(of_messages);
         let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
-            let round = at.and_then(round);
+            // A message that stands for everything before it stays if its round is left out.
+            let stays = message.index().restarts && message.tool_calls().is_empty();
+            let round = at.and_then(round).filter(|_| !stays);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
             Item { message, seq, round, rest, is_recalled, is_reply }
         };

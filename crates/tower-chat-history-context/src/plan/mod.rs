@@ -15,6 +15,7 @@ mod input;
 mod load_limit;
 mod pinned;
 mod reasoning;
+mod restart;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
@@ -137,6 +138,8 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         Some(budget) => fit::fit(planned, budget)?,
         None => fit::unlimited(planned),
     };
+    // A message that stands for everything before it stands for the summary, too.
+    let summary = summary.filter(|_| !fit.window.iter().any(|message| message.index().restarts));
     if summary.is_none() {
         fit.sent_under.covers_to = Seq::FIRST;
     }

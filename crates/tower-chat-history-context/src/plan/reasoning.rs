@@ -6,6 +6,9 @@
 //! Otherwise it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a
 //! cut, another head, an exchange that came between, an edited log all lead to another digest.
 //!
+//! If a message stands for everything before it, and can be sent, the prompt begins with it. The digest then begins
+//! anew, as it did when the replies after it were made.
+//!
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
 
@@ -16,7 +19,7 @@ use std::{
 
 use tower_chat_history_core::{Cut, Digest, Message, Origin, Positions, Provenance, Recorded, Seq};
 
-use super::{fold::Item, window_index::WindowIndex};
+use super::{fold::Item, restart::Restart, window_index::WindowIndex};
 use crate::request::RequestInfo;
 
 /// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
@@ -70,10 +73,11 @@ pub(super) struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Applies the rule to the prompt under the cut. Items that the cut leaves out are not changed.
+    /// Applies the rule to the prompt under the cut, and removes the items before the newest message that stands for
+    /// them. Items that the cut leaves out are not changed.
     pub(super) fn apply(&self, items: &mut Vec<Item>) -> Reasoning {
         let mut reasoning = Reasoning::default();
-        if !items.iter().any(|item| item.message.bound().can_be_removed()) {
+        if !items.iter().any(Item::is_ruled) {
             return reasoning;
         }
         let head = self.call.request.digest();
@@ -82,12 +86,27 @@ impl Rule<'_> {
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
         let mut all = std::mem::take(items).into_iter().peekable();
+        let mut restart = Restart::default();
         while let Some(start) = move_group(&mut all, items) {
-            let valid = self.validity(&items[start..], digest);
-            reasoning.left_out += leave_out(items, start, valid, |item| item.is_kept(window, rounds));
-            let sent = items[start..].iter().filter_map(|item| item.message_in(window, rounds));
+            let is_kept = |item: &Item| item.is_kept(window, rounds);
+            let mut valid = self.validity(&items[start..], digest);
+            if items[start..].iter().any(|item| is_kept(item) && item.restarts(valid)) {
+                // The next prompts begin anew within the reply, so its prompt is not the one that it was made under.
+                valid.prefix = 0;
+            }
+            reasoning.left_out += leave_out(items, start, valid, is_kept);
+            let read = |at: usize| {
+                let item = &items[at];
+                item.is_kept(window, Seq::FIRST) && restart.read(at, start, &item.message, is_kept(item))
+            };
+            let mut from = start;
+            if (start..items.len()).map(read).fold(false, |any, restarts| any | restarts) {
+                (from, digest) = (restart.start, head);
+            }
+            let sent = items[from..].iter().filter_map(|item| item.message_in(window, rounds));
             digest = sent.fold(digest, |digest, message| digest.then(message.digest()));
         }
+        items.drain(..restart.start);
         reasoning
     }
 
@@ -128,6 +147,17 @@ enum Left {
 }
 
 impl Item {
+    /// Returns `true` if it depends on the prompt or the origin how the message is sent.
+    pub(super) fn is_ruled(&self) -> bool {
+        let index = self.message.index();
+        index.bound.can_be_removed() || index.restarts
+    }
+
+    /// Returns `true` if the message stands for everything before it, and is sent.
+    fn restarts(&self, valid: Validity) -> bool {
+        self.message.index().restarts && (!self.message.bound().to_origin || valid.origin)
+    }
+
     /// Leaves out the reasoning of the message, unless what it is bound to is the same: its prompt, and its origin.
     fn left_with(&mut self, prefix: bool, origin: bool) -> Left {
         let bound = self.message.bound();

@@ -3,5 +3,7 @@
 
 mod counters;
 mod reasoning;
+mod responses_tokens;
+mod responses_view;
 mod signing;
 mod trim;

@@ -44,6 +44,7 @@ enum Reply {
     Calls(u8),
     Plan,
     Sealed,
+    Compaction,
     Unknown,
 }
 
@@ -55,6 +56,7 @@ fn any_reply() -> impl Strategy<Value = Vec<Reply>> {
         3 => (1u8..4).prop_map(Reply::Calls),
         1 => Just(Reply::Plan),
         1 => Just(Reply::Sealed),
+        1 => Just(Reply::Compaction),
         1 => Just(Reply::Unknown),
     ];
     prop::collection::vec(element, 1..5)
@@ -197,7 +199,8 @@ impl World {
         let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
         let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
         let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
-        self.last = Some((sent.clone(), under));
+        let begins_anew = reply.iter().any(|message| message.index().restarts);
+        self.last = (!begins_anew).then(|| (sent.clone(), under));
         if overtaken {
             self.last = None;
             self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
@@ -296,6 +299,7 @@ fn says(at: usize, reply: &Reply) -> Vec<Say> {
         }
         Reply::Plan => vec![Say::Plan("first".into())],
         Reply::Sealed => vec![Say::Sealed("x".into())],
+        Reply::Compaction => vec![Say::Compaction("x".into())],
         Reply::Unknown => vec![Say::Unknown],
     }
 }
@@ -325,6 +329,82 @@ fn talk(turns: usize, limit: u64) -> World {
         world.step(&Step::Answer(vec![Reply::Thought, Reply::Text], false)).unwrap();
     }
     world
+}
+
+/// Returns the prompt of a question, without the question.
+fn prompt(world: &World) -> Vec<Message> {
+    world.plan(&[user("and?")]).unwrap().0.fit.window
+}
+
+#[test]
+fn a_prompt_begins_with_the_newest_compaction_of_the_provider() {
+    let mut world = talk(3, u64::MAX / 4);
+    for _ in 0..2 {
+        world.step(&Step::Ask(vec![Reply::Thought, Reply::Compaction, Reply::Thought, Reply::Text])).unwrap();
+        let window = prompt(&world);
+        assert!(window[0].index().restarts, "{window:?}");
+        // The reasoning after the compaction was made under the prompt before it.
+        assert_eq!(window.len(), 2, "the compaction and the text");
+    }
+    for thoughts in 1..4 {
+        world.step(&Step::Ask(vec![Reply::Thought, Reply::Text])).unwrap();
+        let kept = prompt(&world).iter().filter(|message| message.bound().to_prefix).count();
+        assert_eq!(kept, thoughts, "reasoning after the compaction is kept");
+    }
+    assert_eq!((prompt(&world).len(), world.log.len()), (2 + 3 * 3, 11), "the log has everything");
+}
+
+#[test]
+fn another_provider_gets_the_messages_before_a_compaction() {
+    let mut world = talk(1, u64::MAX / 4);
+    world.step(&Step::Ask(vec![Reply::Compaction, Reply::Text])).unwrap();
+    assert_eq!(prompt(&world).len(), 2);
+    world.step(&Step::Provider(true)).unwrap();
+    let window = prompt(&world);
+    assert!(!window.iter().any(|message| message.bound().can_be_removed()));
+    assert_eq!(window.len(), 1 + 2 + 1 + 1 + 1 + 1, "the question, the calls, the results, both texts, the question");
+    world.step(&Step::Provider(false)).unwrap();
+    assert_eq!(prompt(&world).len(), 2);
+}
+
+#[test]
+fn a_compaction_between_calls_of_a_reply_keeps_the_calls_and_stays_without_them() {
+    let mut world = talk(1, u64::MAX / 4);
+    world.step(&Step::Ask(vec![Reply::Calls(1), Reply::Compaction, Reply::Text])).unwrap();
+    world.step(&Step::Answer(vec![Reply::Text], false)).unwrap();
+    let window = prompt(&world);
+    assert!(!window[0].tool_calls().is_empty() && window[1].index().restarts);
+    assert_eq!(window.len(), 5, "the call, the compaction, the text, the result, the text");
+    let mut cut = world.cut();
+    cut.rounds_start = Seq::new(world.log.len() as u64);
+    world.store(cut).unwrap();
+    let window = prompt(&world);
+    assert!(window[0].index().restarts && window.len() == 2, "the round is left out: {window:?}");
+}
+
+#[test]
+fn the_start_after_a_compaction_does_not_depend_on_the_rounds_that_are_left_out() {
+    let mut world = talk(1, u64::MAX / 4);
+    world.step(&Step::Ask(vec![Reply::Compaction, Reply::Calls(1), Reply::Compaction])).unwrap();
+    world.step(&Step::Ask(vec![Reply::Text])).unwrap();
+    let with_round = prompt(&world);
+    let mut cut = world.cut();
+    cut.rounds_start = Seq::new(world.log.len() as u64);
+    world.store(cut).unwrap();
+    let without_round = prompt(&world);
+    assert_eq!((with_round.len(), without_round.len()), (6, 4), "the call and its result are left out");
+    assert!(without_round.iter().take(2).all(|message| message.index().restarts), "{without_round:?}");
+}
+
+#[test]
+fn a_compaction_of_the_provider_stands_for_the_summary() {
+    let mut world = talk(2, u64::MAX / 4);
+    world.cut_elsewhere(true).unwrap();
+    assert_eq!(prompt(&world)[0].text(), "of 2");
+    world.step(&Step::Ask(vec![Reply::Compaction, Reply::Text])).unwrap();
+    let (plan, _) = world.plan(&[user("and?")]).unwrap();
+    assert!(plan.fit.window[0].index().restarts && plan.fit.sent_under.covers_to == Seq::FIRST);
+    assert_eq!(plan.fit.sent_from, Seq::new(4), "everything before it can be recalled");
 }
 
 #[test]

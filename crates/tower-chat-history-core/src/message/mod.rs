@@ -21,7 +21,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::dialect::{
     Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-    Media, Part, Space, ToolCall,
+    Media, OpenAiResponses, Part, Space, ToolCall,
 };
 pub use self::error::MessageError;
 use self::{

@@ -117,7 +117,7 @@ impl Dialect for SigningDialect {
     }
 
     fn unbound(&self, message: &Message) -> Option<String> {
-        let bound = ["thinking", "signature", "sealed", "by"];
+        let bound = ["thinking", "signature", "sealed", "by", "compacts"];
         unless_empty(Fields::read(message.json())?.without(&bound).json())
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Known {
     pub(super) next: bool,
     pub(super) sealed: Option<String>,
     pub(super) by: Option<String>,
+    #[serde(default)]
+    pub(super) compacts: bool,
 }
 
 /// The result of a call.
@@ -161,6 +163,7 @@ impl Element {
         index.bound = self.bound();
         index.says_nothing = self.says_nothing();
         index.is_rewritten = !index.says_nothing && self.has_empty_field();
+        index.restarts = self.known.compacts && self.known.sealed.is_some() && self.known.thinking.is_none();
         index
     }
 
@@ -186,14 +189,15 @@ fn opened(call: &Asked) -> ToolCall {
 impl Known {
     /// Returns `true` if the speaker may have these fields.
     const fn fits(&self, speaker: &Speaker) -> bool {
-        let Self { results, call, thinking, signature, plan, next, sealed, by, text: _ } = self;
+        let Self { results, call, thinking, signature, plan, next, sealed, by, compacts, text: _ } = self;
         let of_model = call.is_some()
             || thinking.is_some()
             || signature.is_some()
             || plan.is_some()
             || *next
             || sealed.is_some()
-            || by.is_some();
+            || by.is_some()
+            || *compacts;
         match speaker {
             Speaker::System => !of_model && results.is_none(),
             Speaker::User => !of_model,

@@ -17,6 +17,7 @@
 //! | `{"from":"model","thinking":"..","signature":".."}` | signed reasoning, optionally with a text |
 //! | `{"from":"model","plan":"..","next":true}` | reasoning that must be followed by another element of the reply |
 //! | `{"from":"model","sealed":"..","by":"name"}` | reasoning that only this provider can read |
+//! | `{"from":"model","sealed":"..","by":"name","compacts":true}` | the same, and it stands for everything before it |
 //! | any other value of `from` | an element of an unknown kind, which is allowed everywhere |
 //!
 //! A reply is a list of elements. A field `mark` is allowed in all elements, and signatures do not cover it.

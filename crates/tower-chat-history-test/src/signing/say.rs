@@ -26,6 +26,8 @@ pub enum Say {
     Plan(String),
     /// Reasoning that only the provider can read.
     Sealed(String),
+    /// Reasoning that only the provider can read, and that stands for everything before it.
+    Compaction(String),
     /// An element of an unknown kind.
     Unknown,
 }
@@ -54,6 +56,10 @@ impl Say {
             Self::Plan(plan) => format!(r#"{{"from":"model","plan":{},"next":true}}"#, quoted(plan)),
             Self::Sealed(text) => {
                 format!(r#"{{"from":"model","sealed":{},"by":{}}}"#, quoted(text), quoted(provider))
+            }
+            Self::Compaction(text) => {
+                let (sealed, by) = (quoted(text), quoted(provider));
+                format!(r#"{{"from":"model","sealed":{sealed},"by":{by},"compacts":true}}"#)
             }
             Self::Unknown => r#"{"from":"?","level":1.50}"#.to_owned(),
         }

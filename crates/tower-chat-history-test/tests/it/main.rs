@@ -8,6 +8,7 @@ mod fault_store;
 mod llm;
 #[cfg(feature = "server")]
 mod provider;
+mod responses;
 #[cfg(all(feature = "openai", feature = "server"))]
 mod server;
 mod signing;

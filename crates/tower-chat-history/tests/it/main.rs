@@ -25,6 +25,7 @@ mod reasoning;
 mod recall;
 mod repeated;
 mod resent;
+mod responses;
 mod results;
 mod retention;
 mod shapes;

@@ -3,8 +3,10 @@
 mod call;
 mod chat;
 mod index;
+mod members;
 mod name;
 mod part;
+mod responses;
 
 use std::fmt;
 
@@ -15,6 +17,7 @@ pub use self::{
     index::{Bound, Closes, Index},
     name::{DialectName, DialectNameError},
     part::{Media, Part},
+    responses::OpenAiResponses,
 };
 use crate::{
     digest::Digest,
@@ -67,7 +70,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn abandoned(&self, call: &CallId) -> String;
 
     /// Returns the JSON of the message with `placeholder` in place of the text of those results for which `clears`
-    /// returns `true`. Returns `None` if there are none.
+    /// returns `true`. Returns `None` if there are none. A result without text, such as an image, may stay as it is, or
+    /// get a smaller one.
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String>;
 
     /// Returns the JSON of the message with only the results of these calls, or `None` if nothing is left. `kept` is
@@ -114,5 +118,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
 /// Returns the dialect with this name, if this crate has it.
 pub(crate) fn known(name: &DialectName) -> Option<&'static dyn Dialect> {
-    name.is_chat_completions().then_some(&ChatCompletions as &'static dyn Dialect)
+    let known: [&'static dyn Dialect; 2] = [&ChatCompletions, &OpenAiResponses];
+    known.into_iter().find(|dialect| dialect.name() == name.as_str())
 }

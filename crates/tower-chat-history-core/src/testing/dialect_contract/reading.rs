@@ -59,6 +59,7 @@ pub fn the_index_is_that_of_one_role(samples: &Samples) {
         let is_reply = index.role == Role::Assistant;
         require(is_reply || index.opens.is_empty(), &clause::ROLES, json, "calls only in replies");
         require(is_reply || index.bound == Bound::NONE, &clause::ROLES, json, "reasoning only in replies");
+        require(is_reply || !index.restarts, &clause::ROLES, json, "compactions only in replies");
         require(!is_reply || index.answers.is_empty(), &clause::ROLES, json, "no results in replies");
         let is_open = index.role != Role::Tool || index.closes == Closes::Never;
         require(is_open, &clause::ROLES, json, "an element of results that closes nothing");
@@ -91,10 +92,10 @@ pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
 }
 
 /// The properties of an index that do not depend on the spelling.
-type Properties = (Role, Vec<CallId>, Vec<CallId>, Closes, Bound, bool, bool);
+type Properties = (Role, Vec<CallId>, Vec<CallId>, Closes, Bound, [bool; 3]);
 
 fn properties(index: &Index) -> Properties {
     let calls = index.opens.iter().map(|call| call.call_id().clone());
-    let Index { role, answers, closes, bound, says_nothing, is_rewritten, .. } = index;
-    (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, *says_nothing, *is_rewritten)
+    let Index { role, answers, closes, bound, says_nothing, is_rewritten, restarts, .. } = index;
+    (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, [*says_nothing, *is_rewritten, *restarts])
 }

@@ -1,4 +1,4 @@
-//! Chat completions keep the contract.
+//! The dialects of this crate keep the contract.
 
 mod chat {
     use crate::{ChatCompletions, dialect_tests, testing::dialect_contract::Samples};
@@ -23,5 +23,52 @@ mod chat {
             .element(r#"{"role":"assistant","content":"Yes.","reasoning_content":"Hm.","thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"redacted_thinking","data":"s"}],"provider_specific_fields":{"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"s"}],"citations":null}}"#)
             .element(r#"{"role":"assistant","content":null,"provider_specific_fields":{"reasoningContentBlocks":[{"reasoningText":{"text":"Hm.","signature":"s"}}],"thought_signatures":["s"]},"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}","provider_specific_fields":{"thought_signature":"s"}}}]}"#)
             .unknown(r#"{"role":"critic","content":"No."}"#)
+    }
+}
+
+mod responses {
+    use crate::{OpenAiResponses, dialect_tests, testing::dialect_contract::Samples};
+
+    dialect_tests! {
+        Samples::new(&OpenAiResponses)
+            .element(r#"{"role":"user","content":"What is new?"}"#)
+            .element(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"Who?"},{"type":"input_image","image_url":"data:image/png;base64,AA","detail":"low"},{"type":"input_file","filename":"a.pdf","file_data":"AA"}]}"#)
+            .element(r#"{"type":"message","role":"developer","content":"Be brief."}"#)
+            .element(r#"{"role":"system","content":[{"type":"input_text","text":"Be brief."}]}"#)
+            .element(r#"{"type":"message","id":"msg_1","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"I look.","annotations":[],"logprobs":[]}]}"#)
+            .element(r#"{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"refusal","refusal":"No."}]}"#)
+            .element(r#"{"type":"message","id":"msg_1","role":"assistant","content":[]}"#)
+            .element(r#"{"role":"assistant","content":"Nothing."}"#)
+            .element(r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA"}"#)
+            .element(r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}],"content":[{"type":"reasoning_text","text":"Hm."}],"status":null}"#)
+            .element(r#"{"id":"fc_1","type":"function_call","status":"completed","call_id":"x","name":"look","arguments":"{\"at\":1.50}"}"#)
+            .element(r#"{"type":"function_call_output","call_id":"x","output":"1"}"#)
+            .element(r#"{"type":"function_call_output","call_id":"x","output":[{"type":"input_text","text":"1"},{"type":"input_text","text":"2"},{"type":"input_image","image_url":"data:image/png;base64,AA"}]}"#)
+            .element(r#"{"id":"ctc_1","type":"custom_tool_call","call_id":"x","name":"patch","input":"a"}"#)
+            .element(r#"{"type":"custom_tool_call_output","call_id":"x","output":"1"}"#)
+            .element(r#"{"id":"tsc_1","type":"tool_search_call","execution":"client","call_id":"x","arguments":{"query":"q"},"status":"completed"}"#)
+            .element(r#"{"type":"tool_search_output","execution":"client","call_id":"x","status":"completed","tools":[{"type":"function","name":"f"}]}"#)
+            .element(r#"{"id":"tsc_1","type":"tool_search_call","execution":"server","call_id":null,"arguments":{"query":"q"}}"#)
+            .element(r#"{"id":"tso_1","type":"tool_search_output","execution":"server","call_id":null,"tools":[]}"#)
+            .element(r#"{"id":"lsh_1","type":"local_shell_call","call_id":"x","status":"completed","action":{"type":"exec","command":["ls"],"env":{}}}"#)
+            .element(r#"{"type":"local_shell_call_output","call_id":"x","output":"a.txt"}"#)
+            .element(r#"{"type":"local_shell_call_output","id":"x","output":"a.txt"}"#)
+            .element(r#"{"id":"sh_1","type":"shell_call","call_id":"x","status":"completed","action":{"commands":["ls"],"timeout_ms":1}}"#)
+            .element(r#"{"type":"shell_call_output","call_id":"x","max_output_length":9,"output":[{"stdout":"a","stderr":"b","outcome":{"type":"exit","exit_code":0}},{"stdout":"","stderr":"","outcome":{"type":"timeout"}}]}"#)
+            .element(r#"{"id":"cu_1","type":"computer_call","call_id":"x","status":"completed","action":{"type":"click","x":1,"y":2},"pending_safety_checks":[]}"#)
+            .element(r#"{"type":"computer_call_output","call_id":"x","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,AA"}}"#)
+            .element(r#"{"id":"apc_1","type":"apply_patch_call","call_id":"x","status":"completed","operation":{"type":"delete_file","path":"a"}}"#)
+            .element(r#"{"type":"apply_patch_call_output","call_id":"x","status":"completed","output":"done"}"#)
+            .element(r#"{"id":"mcpr_1","type":"mcp_approval_request","server_label":"s","name":"f","arguments":"{}"}"#)
+            .element(r#"{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true,"reason":"ok"}"#)
+            .element(r#"{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}}"#)
+            .element(r#"{"id":"ig_1","type":"image_generation_call","status":"completed","result":"AA"}"#)
+            .element(r#"{"id":"mcp_1","type":"mcp_call","server_label":"s","name":"f","arguments":"{}","output":"1"}"#)
+            .element(r#"{"id":"cmp_1","type":"compaction","encrypted_content":"gAAA"}"#)
+            .element(r#"{"type":"compaction_trigger"}"#)
+            .unknown(r#"{"type":"new_thing","call_id":"x","output":"1"}"#)
+            .unknown(r#"{"type":"message","role":"critic","content":"No."}"#)
+            .unknown(r#"{"id":"msg_1"}"#)
+            .unknown(r#"{"type":"additional_tools","role":"developer","tools":[]}"#)
     }
 }

@@ -16,6 +16,7 @@ mod unbound;
 use serde_json::Value;
 
 pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_index};
+pub(super) use self::origin::reads;
 pub use self::{content::Content, foreign::ForeignShape};
 use super::{CallId, Dialect, Index, Part};
 use crate::{

@@ -6,7 +6,7 @@ use crate::provenance::Origin;
 ///
 /// An unknown value is taken for the same as any other: a program that never names its provider calls the same one
 /// most of the time, and a required field that is left out is refused as surely as a foreign one.
-pub(super) fn reads(made_by: &Origin, reader: &Origin) -> bool {
+pub(in crate::message::dialect) fn reads(made_by: &Origin, reader: &Origin) -> bool {
     agree(made_by.provider.as_deref(), reader.provider.as_deref())
         && agree(made_by.route.as_deref(), reader.route.as_deref())
         && agree(made_by.account.as_deref(), reader.account.as_deref())

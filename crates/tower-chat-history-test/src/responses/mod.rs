@@ -1,0 +1,70 @@
+//! A provider of OpenAI's Responses API, without a network, for requests with `store: false`.
+//!
+//! [`ResponsesProvider`] checks the body of each request, and makes a response from a script. It needs no clock and no
+//! randomness. A program that keeps a conversation passes if the provider never returns a [`ResponsesRefusal`].
+//! [`MockResponses`] is the same as a tower service.
+//!
+//! # Rules
+//!
+//! The provider refuses, as of November 2026:
+//!
+//! | in `input` | status and code |
+//! |---|---|
+//! | a reasoning item without the item that followed it | 400 |
+//! | an item whose `id` belongs to reasoning that is not before it | 400 |
+//! | a reasoning item without `summary`, which may be empty | 400, `missing_required_parameter` |
+//! | encrypted content of another origin, or changed content | 400, `invalid_encrypted_content` |
+//! | a reasoning item without encrypted content, or an `item_reference`: nothing is stored | 404 |
+//! | a call without an output of its kind after it | 400 |
+//! | an output without a call of its kind before it, or a second output of a call | 400 |
+//! | a call or an output that names no call | 400, `missing_required_parameter` |
+//! | a message in an unknown role, an empty `id` | 400, `invalid_value` |
+//!
+//! A request with `previous_response_id` is refused with status 400 and the code `previous_response_not_found`. Items
+//! of unknown types are accepted.
+//!
+//! Sources: OpenAI's guides to conversation state, reasoning and compaction, and the errors in public issues until
+//! September 2026. These are assumptions: the wordings for kinds of calls other than functions and custom tools, the
+//! refusal of a second output, that an unanswered `mcp_approval_request` is refused, and that its id does not belong to
+//! reasoning.
+//!
+//! # Example
+//!
+//! ```
+//! use serde_json::json;
+//! use tower_chat_history_test::responses::{Output, ResponsesProvider, ResponsesRefused};
+//!
+//! let mut provider = ResponsesProvider::new("acme");
+//! let question = r#"{"role":"user","content":"Is it warm?"}"#;
+//! let script = [Output::reasoning(), Output::call("call_1", "weather", "{}")];
+//! let made = provider.respond(&format!(r#"{{"model":"gpt-5.5","store":false,"input":[{question}]}}"#), &script)?;
+//!
+//! // A program that loses the reasoning item.
+//! let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "12 degrees"});
+//! let body = format!(r#"{{"model":"gpt-5.5","store":false,"input":[{question},{},{output}]}}"#, made.output[1]);
+//! let refusal = provider.check(&body).unwrap_err();
+//! assert_eq!(refusal.reason(), &ResponsesRefused::MissingReasoning { position: 1 });
+//! assert!(refusal.to_string().contains("of type 'function_call' was provided without its required 'reasoning' item"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calls;
+mod item;
+mod made;
+mod output;
+mod provider;
+mod reasoning;
+mod refusal;
+mod seal;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod service;
+
+#[cfg(any(feature = "openai", feature = "server"))]
+pub use self::service::MockResponses;
+pub use self::{
+    item::CallType,
+    made::MadeResponse,
+    output::Output,
+    provider::ResponsesProvider,
+    refusal::{ResponsesRefusal, ResponsesRefused},
+};

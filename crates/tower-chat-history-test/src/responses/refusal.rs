@@ -1,0 +1,199 @@
+//! The reasons why the provider refuses a request, with its status and wording.
+
+use serde_json::{Value, json};
+
+use super::item::{CallType, Item};
+
+/// A request that the provider refuses. Its text is the message of the provider's error. The text has ids and types of
+/// items, but no contents.
+///
+/// With the feature `openai` or `server`, it converts into an [`ApiFailure`](crate::ApiFailure).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ResponsesRefusal {
+    reason: ResponsesRefused,
+    message: String,
+    param: Option<String>,
+}
+
+/// The reason why the provider refuses a request. Positions are indexes of items in `input`, counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResponsesRefused {
+    /// The body is not a request with items.
+    Unreadable,
+    /// The request has no item.
+    Empty,
+    /// The request has a `previous_response_id`, but nothing is stored.
+    PreviousResponse,
+    /// An item lacks a required field.
+    MissingField {
+        /// The position of the item.
+        position: usize,
+    },
+    /// A field of an item has a value that is not allowed.
+    InvalidValue {
+        /// The position of the item.
+        position: usize,
+    },
+    /// Reasoning is not followed by the item that it was made for.
+    MissingNext {
+        /// The position of the reasoning.
+        position: usize,
+    },
+    /// The reasoning that an item's id belongs to is not directly before it.
+    MissingReasoning {
+        /// The position of the item.
+        position: usize,
+    },
+    /// Encrypted content was made by another origin, or was changed.
+    ForeignContent {
+        /// The position of the item.
+        position: usize,
+    },
+    /// An item is a reference, or reasoning without encrypted content, but nothing is stored.
+    NotStored {
+        /// The position of the item.
+        position: usize,
+    },
+    /// A call has no output of its kind after it.
+    UnansweredCall {
+        /// The position of the call.
+        position: usize,
+    },
+    /// An output has no call of its kind before it that lacks an output.
+    UnknownCall {
+        /// The position of the output.
+        position: usize,
+    },
+}
+
+impl ResponsesRefusal {
+    /// Returns the reason.
+    #[must_use]
+    pub const fn reason(&self) -> &ResponsesRefused {
+        &self.reason
+    }
+
+    /// Returns the HTTP status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        if matches!(self.reason, ResponsesRefused::NotStored { .. }) { 404 } else { 400 }
+    }
+
+    /// Returns the `code` of the provider's error, if it has one.
+    #[must_use]
+    pub const fn code(&self) -> Option<&'static str> {
+        match self.reason {
+            ResponsesRefused::PreviousResponse => Some("previous_response_not_found"),
+            ResponsesRefused::Empty | ResponsesRefused::MissingField { .. } => Some("missing_required_parameter"),
+            ResponsesRefused::InvalidValue { .. } => Some("invalid_value"),
+            ResponsesRefused::ForeignContent { .. } => Some("invalid_encrypted_content"),
+            _ => None,
+        }
+    }
+
+    /// Returns the body of the provider's response.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let Self { message, param, .. } = self;
+        let code = self.code();
+        json!({"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}})
+    }
+
+    /// Creates the refusal of a request. `id` is that of the response that it names.
+    pub(super) fn of(reason: ResponsesRefused, id: Option<&str>) -> Self {
+        let (message, param) = match (&reason, id) {
+            (ResponsesRefused::PreviousResponse, Some(id)) => {
+                (format!("Previous response with id '{id}' not found."), Some("previous_response_id"))
+            }
+            (ResponsesRefused::Empty, _) => ("Missing required parameter: 'input'.".to_owned(), Some("input")),
+            _ => ("We could not parse the JSON body of your request.".to_owned(), None),
+        };
+        Self { reason, message, param: param.map(str::to_owned) }
+    }
+
+    pub(super) fn missing(position: usize, field: &str) -> Self {
+        let param = format!("input[{position}].{field}");
+        let message = format!("Missing required parameter: '{param}'.");
+        Self { reason: ResponsesRefused::MissingField { position }, message, param: Some(param) }
+    }
+
+    pub(super) fn invalid(position: usize, field: &str, value: &str) -> Self {
+        let param = format!("input[{position}].{field}");
+        let message = match field {
+            "role" => format!(
+                "Invalid value: '{value}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
+            ),
+            _ => format!(
+                "Invalid '{param}': '{value}'. Expected an ID that contains letters, numbers, underscores, or dashes, \
+                 but this value contained additional characters."
+            ),
+        };
+        Self { reason: ResponsesRefused::InvalidValue { position }, message, param: Some(param) }
+    }
+
+    /// Creates the refusal of an item. `of` is its type, or the id of the reasoning that it requires.
+    pub(super) fn of_item(reason: ResponsesRefused, item: &Item, of: &str) -> Self {
+        let (kind, id) = (&item.kind, item.id.as_deref().unwrap_or_default());
+        let (message, param) = match &reason {
+            ResponsesRefused::MissingNext { .. } => (
+                format!("Item '{id}' of type 'reasoning' was provided without its required following item."),
+                Some("input"),
+            ),
+            ResponsesRefused::MissingReasoning { .. } => (
+                format!("Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{of}'."),
+                Some("input"),
+            ),
+            ResponsesRefused::ForeignContent { .. } => (
+                format!(
+                    "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be \
+                     decrypted or parsed."
+                ),
+                None,
+            ),
+            _ => (
+                format!(
+                    "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
+                     with `store` set to true, or remove this item from your input."
+                ),
+                Some("input"),
+            ),
+        };
+        Self { reason, message, param: param.map(str::to_owned) }
+    }
+
+    pub(super) fn of_call(reason: ResponsesRefused, (call, id): &(CallType, String)) -> Self {
+        let message = match (&reason, call) {
+            (ResponsesRefused::UnansweredCall { .. }, CallType::McpApproval) => {
+                format!("No approval response found for approval request {id}.")
+            }
+            (ResponsesRefused::UnansweredCall { .. }, _) => {
+                format!("No tool output found for {} {id}.", words(call.name()))
+            }
+            (_, CallType::McpApproval) => format!("No approval request found with id {id}."),
+            _ => format!("No tool call found for {} with call_id {id}.", words(call.output_name())),
+        };
+        Self { reason, message, param: Some("input".to_owned()) }
+    }
+}
+
+/// Returns the name of a type in errors.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(any(feature = "openai", feature = "server"))]
+impl From<ResponsesRefusal> for crate::reply::ApiFailure {
+    /// Returns the error that the provider sends.
+    fn from(refusal: ResponsesRefusal) -> Self {
+        let mut failure = Self::new(refusal.status(), refusal.message.clone());
+        if let Some(code) = refusal.code() {
+            failure = failure.code(code);
+        }
+        match refusal.param {
+            Some(param) => failure.param(param),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The cases: the configuration of an engine, and the steps of a conversation.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use proptest::prelude::*;
+use tower_chat_history::{
+    BoxError, ContextBudget, ContextOptions, HistoryOptions, Summaries,
+    budget::ClearResults,
+    store::{LoadLimit, Origin},
+    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+};
+use tower_chat_history_test::responses::{CallType, Output};
+
+/// A conversation.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) setup: Setup,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The configuration of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    window: u32,
+    clear: Option<usize>,
+    summarizes: Option<u8>,
+    load: Option<usize>,
+}
+
+/// Something that happens to a conversation.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A question, and a response. A question while calls are open abandons them.
+    Ask(Vec<Output>),
+    /// The outputs of all open calls, with or without a question, and a response.
+    Answer(Vec<Output>, bool),
+    /// A question, and a response of which only this number of items arrives.
+    Interrupted(Vec<Output>, usize),
+    /// Another account, or another route.
+    Origin(u8),
+    /// Another process summarizes everything before the last turn.
+    Summarize,
+    /// The log loses its last exchanges.
+    Truncate(u64),
+    /// Background work ends.
+    Wait,
+}
+
+pub(super) fn any_case() -> impl Strategy<Value = Case> {
+    let window = prop_oneof![1 => Just(1_000_000), 4 => 250..2_500u32];
+    let setup = (
+        window,
+        prop::option::weighted(0.3, 0..3usize),
+        prop::option::weighted(0.3, 20..90u8),
+        prop::option::weighted(0.2, 4..20usize),
+    );
+    let setup = setup.prop_map(|(window, clear, summarizes, load)| Setup { window, clear, summarizes, load });
+    (setup, prop::collection::vec(any_step(), 1..30)).prop_map(|(setup, steps)| Case { setup, steps })
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => any_script().prop_map(Step::Ask),
+        12 => (any_script(), any::<bool>()).prop_map(|(script, asks)| Step::Answer(script, asks)),
+        1 => (any_script(), 0..6usize).prop_map(|(script, items)| Step::Interrupted(script, items)),
+        1 => (0..4u8).prop_map(Step::Origin),
+        1 => Just(Step::Summarize),
+        1 => (1..4u64).prop_map(Step::Truncate),
+        1 => Just(Step::Wait),
+    ]
+}
+
+fn any_script() -> impl Strategy<Value = Vec<Output>> {
+    // Two kinds of calls in most cases, with the same ids.
+    let kind = prop_oneof![
+        3 => Just(CallType::Function),
+        3 => Just(CallType::Custom),
+        2 => prop::sample::select(&CallType::ALL[..]),
+    ];
+    let call = (kind, prop::sample::select(vec!["x", "y"])).prop_map(|(kind, id)| Output::Call {
+        kind,
+        id: id.into(),
+        name: "look".into(),
+        arguments: "{}".into(),
+    });
+    let phase = prop::sample::select(vec![None, Some("commentary"), Some("final_answer")]);
+    let output = prop_oneof![
+        6 => prop::collection::vec("[a-z ]{0,40}", 0..2).prop_map(Output::Reasoning),
+        4 => ("[a-z ]{0,40}", phase).prop_map(|(text, phase)| Output::Message { text, phase }),
+        8 => call,
+        1 => Just(Output::Refusal("No.".into())),
+        1 => Just(Output::WebSearch),
+        1 => Just(Output::Compaction),
+        1 => Just(Output::Unknown),
+    ];
+    // A complete response does not end with reasoning.
+    (prop::collection::vec(output, 0..5), any::<bool>()).prop_map(|(mut outputs, asks)| {
+        outputs.push(if asks { Output::call("z", "look", "{}") } else { Output::text("so") });
+        outputs
+    })
+}
+
+impl Setup {
+    pub(super) fn options(&self) -> HistoryOptions {
+        let budget = ContextBudget::tokens(self.window).reply_reserve(20).calibrate(false);
+        let mut context = ContextOptions::new().budget(budget);
+        if let Some(load) = self.load {
+            context = context.load_limit(LoadLimit::new(load, 1 << 20).unwrap());
+        }
+        if let Some(keep) = self.clear {
+            context = context.clear_results(ClearResults::new().keep(keep));
+        }
+        let mut options = HistoryOptions::new().context(context).origin(origin(0));
+        if let Some(percent) = self.summarizes {
+            let summaries = Summaries::new(Counts).max_tokens(20).least_room(1).chunk_tokens(200);
+            let when = SummarizeWhen::AfterReply { percent };
+            options = options.summaries(summaries.when(when).timeout(Duration::from_secs(5)));
+        }
+        options
+    }
+}
+
+/// Returns one of four origins: two accounts of one provider, another route, another provider.
+pub(super) fn origin(number: u8) -> Origin {
+    let one = Origin::unknown().provider("one").route("eu").account("a");
+    match number {
+        0 => one,
+        1 => one.account("b"),
+        2 => one.route("us"),
+        _ => one.provider("two"),
+    }
+}
+
+/// Summarizes by counting.
+#[derive(Debug)]
+struct Counts;
+
+#[async_trait]
+impl Summarizer for Counts {
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        Ok(Summarized::new(format!("{} messages", request.messages.len())))
+    }
+}
