@@ -19,8 +19,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 pub use self::dialect::{
-    Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-    Media, Part, Space, ToolCall,
+    AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
+    ForeignShape, Index, Media, Part, Space, ToolCall,
 };
 pub use self::error::MessageError;
 use self::{

@@ -27,6 +27,10 @@ pub struct Index {
     pub says_nothing: bool,
     /// `true` if [`Dialect::sendable`](super::Dialect::sendable) changes the message.
     pub is_rewritten: bool,
+    /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt
+    /// with such messages begins at the newest one. If it is left out, because it is [bound](Self::bound) to another
+    /// origin, the messages before it are sent. It must not be bound to its prompt.
+    pub restarts: bool,
     pub(crate) chat: ChatFields,
 }
 
@@ -105,6 +109,7 @@ impl Index {
             bound: Bound::NONE,
             says_nothing: false,
             is_rewritten: false,
+            restarts: false,
             chat: ChatFields::default(),
         }
     }

@@ -1,8 +1,11 @@
 //! Dialects: the message formats of providers.
 
+mod anthropic;
+mod cache_control;
 mod call;
 mod chat;
 mod index;
+mod members;
 mod name;
 mod part;
 
@@ -10,6 +13,7 @@ use std::fmt;
 
 pub(crate) use self::chat::{plain_index, plain_json, sound_calls, tool_index, tool_json};
 pub use self::{
+    anthropic::AnthropicMessages,
     call::{CallId, Space, ToolCall},
     chat::{ChatCompletions, Content, ForeignShape},
     index::{Bound, Closes, Index},
@@ -114,5 +118,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
 /// Returns the dialect with this name, if this crate has it.
 pub(crate) fn known(name: &DialectName) -> Option<&'static dyn Dialect> {
-    name.is_chat_completions().then_some(&ChatCompletions as &'static dyn Dialect)
+    let known: [&'static dyn Dialect; 2] = [&ChatCompletions, &AnthropicMessages];
+    known.into_iter().find(|dialect| dialect.name() == name.as_str())
 }

@@ -120,7 +120,7 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
         let changed = samples.dialect.unbound(message);
         same(&samples.dialect.unbound(message), &changed, &clause::PURE, json, "the same element");
         let Some(changed) = changed else {
-            let is_text = |part: &Part<'_>| matches!(part, Part::Text(text) if !text.is_empty());
+            let is_text = |part: &Part<'_>| matches!(part, Part::Text(text) if !text.trim().is_empty());
             let has_text = parts(message).iter().any(is_text);
             let is_empty = message.tool_calls().is_empty() && message.answers().is_empty() && !has_text;
             require(is_empty, &clause::UNBOUND, json, "an element with the calls and texts");
@@ -155,12 +155,12 @@ pub fn sendable_elements_are_not_rewritten_again(samples: &Samples) {
     }
 }
 
-/// Requires the same role, calls, results and nonempty texts.
+/// Requires the same role, calls, results and texts. Texts of white space do not count.
 #[track_caller]
 fn same_sayings(found: &Message, expected: &Message, clause: &Clause) {
     let texts = |message: &Message| -> Vec<String> {
         let text = |part| match part {
-            Part::Text(text) if !text.is_empty() => Some(text.into_owned()),
+            Part::Text(text) if !text.trim().is_empty() => Some(text.into_owned()),
             _ => None,
         };
         parts(message).into_iter().filter_map(text).collect()

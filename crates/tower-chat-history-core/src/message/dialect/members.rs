@@ -1,0 +1,167 @@
+//! The members of a JSON object, with their places in its text. A change of one member leaves the other bytes as they
+//! are written.
+
+use std::{borrow::Cow, fmt, ops::Range};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    lossy::{self, Lossy},
+    message::MessageError,
+};
+
+/// The members of an object, in order. Their values are not read, so deep values take no recursion.
+pub(super) struct Members<'a> {
+    json: &'a str,
+    members: Vec<Member<'a>>,
+}
+
+/// A member of an object.
+struct Member<'a> {
+    name: Cow<'a, str>,
+    value: &'a str,
+    /// The range of name and value in the object's JSON.
+    at: Range<usize>,
+}
+
+impl<'a> Members<'a> {
+    /// Reads the members.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a JSON object.
+    pub(super) fn read(json: &'a str) -> Result<Self, MessageError> {
+        let Pairs(pairs) = serde_json::from_str(json).map_err(MessageError::from_json)?;
+        let mut end = 0;
+        let member = |(name, value): (Cow<'a, str>, &'a RawValue)| {
+            let value = value.get();
+            // serde_json borrowed the value from the text.
+            let start = value.as_ptr().addr() - json.as_ptr().addr();
+            let name_at = json[end..start].find('"').map_or(start, |len| end + len);
+            end = start + value.len();
+            Member { name, value, at: name_at..end }
+        };
+        Ok(Self { json, members: pairs.into_iter().map(member).collect() })
+    }
+
+    /// Returns the JSON of a value. If a name occurs twice, the last member counts. Null counts as no value.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        self.last(name).map(|member| member.value).filter(|value| *value != "null")
+    }
+
+    /// Returns the text of a value that is a string.
+    pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        lossy::text(self.get(name)?)
+    }
+
+    /// Returns the text of a value that is a string, or the JSON of another value. It is empty if there is no value.
+    pub(super) fn text_or_json(&self, name: &str) -> Cow<'a, str> {
+        let json = self.get(name).unwrap_or_default();
+        lossy::text(json).unwrap_or(Cow::Borrowed(json))
+    }
+
+    /// Returns the entries of a value that is a list, as JSON. Returns `None` if it is not a list.
+    pub(super) fn entries(&self, name: &str) -> Option<Vec<&'a str>> {
+        entries(self.get(name)?)
+    }
+
+    /// Returns the object with another value of this member. If the name occurs twice, the last one is changed. If
+    /// there is none, it is added at the end. `value` is JSON.
+    pub(super) fn with(&self, name: &str, value: &str) -> String {
+        if let Some(member) = self.last(name) {
+            let start = member.at.end - member.value.len();
+            return [&self.json[..start], value, &self.json[member.at.end..]].concat();
+        }
+        let comma = if self.members.is_empty() { "" } else { "," };
+        let object = self.json.trim_end().strip_suffix('}').unwrap_or(self.json);
+        format!("{object}{comma}{}:{value}}}", quoted(name))
+    }
+
+    /// Returns the object without all members of this name. White space between the other ones is left out.
+    pub(super) fn without(&self, name: &str) -> String {
+        let kept = self.members.iter().filter(|member| member.name != name);
+        let kept: Vec<&str> = kept.map(|member| &self.json[member.at.clone()]).collect();
+        format!("{{{}}}", kept.join(","))
+    }
+
+    fn last(&self, name: &str) -> Option<&Member<'a>> {
+        self.members.iter().rfind(|member| member.name == name)
+    }
+}
+
+/// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
+pub(super) fn entries(list: &str) -> Option<Vec<&str>> {
+    let entries: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    Some(entries.into_iter().map(RawValue::get).collect())
+}
+
+/// Returns the JSON of a text.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The names and values of an object, in order.
+struct Pairs<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut pairs = Vec::new();
+                while let Some((Lossy(name), value)) = map.next_entry()? {
+                    pairs.push((name, value));
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = r#"{ "a" : 1.50 , "b":"\u00e4,\"", "\ud83d":1, "a":null ,"c":[{}] }"#;
+
+    #[test]
+    fn a_changed_member_leaves_the_other_bytes() {
+        let members = Members::read(JSON).unwrap();
+        assert_eq!(members.with("b", "[2]"), JSON.replace(r#""\u00e4,\"""#, "[2]"));
+        assert_eq!(members.with("a", "2"), JSON.replace("null", "2"));
+        assert_eq!(members.with("d", "2"), JSON.replace(" }", r#" ,"d":2}"#));
+        assert_eq!(Members::read("{ }").unwrap().with("d", "2"), r#"{ "d":2}"#);
+    }
+
+    #[test]
+    fn a_member_is_removed_as_often_as_it_occurs() {
+        let members = Members::read(JSON).unwrap();
+        assert_eq!(members.without("a"), r#"{"b":"\u00e4,\"","\ud83d":1,"c":[{}]}"#);
+        assert_eq!(Members::read(r#"{"a":1}"#).unwrap().without("a"), "{}");
+    }
+
+    #[test]
+    fn the_last_member_of_a_name_counts_and_null_is_no_value() {
+        let members = Members::read(JSON).unwrap();
+        assert_eq!((members.get("a"), members.get("d")), (None, None));
+        assert_eq!(members.text("b").as_deref(), Some("ä,\""));
+        assert_eq!((members.text("c"), members.text_or_json("c").as_ref()), (None, "[{}]"));
+        assert_eq!((members.entries("c"), members.entries("b")), (Some(vec!["{}"]), None));
+        for json in ["[]", "1", "null", "\"a\"", "{"] {
+            assert!(Members::read(json).is_err(), "{json}");
+        }
+    }
+}
