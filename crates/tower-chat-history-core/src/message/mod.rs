@@ -65,6 +65,8 @@ struct Parsed {
     digest: OnceLock<Digest>,
     /// The message without what is bound to a prompt or an origin. `None` if nothing is left.
     unbound: OnceLock<Option<Message>>,
+    /// The message without what is bound to a prompt. `None` if nothing is left.
+    unbound_from_prompt: OnceLock<Option<Message>>,
 }
 
 struct Indexed {
@@ -125,6 +127,7 @@ impl Message {
             counted: Counted::default(),
             digest: OnceLock::new(),
             unbound: OnceLock::new(),
+            unbound_from_prompt: OnceLock::new(),
         }))
     }
 
@@ -342,6 +345,17 @@ impl Message {
             return Some(self);
         }
         self.0.unbound.get_or_init(|| self.changed(|dialect| dialect.unbound(self))).as_ref()
+    }
+
+    /// Returns this message without everything that is [bound](Self::bound) to its prompt, or `None` if nothing is left.
+    /// What is bound only to its origin stays. The result is computed once.
+    #[must_use]
+    pub fn unbound_from_prompt(&self) -> Option<&Self> {
+        if !self.bound().to_prefix {
+            return Some(self);
+        }
+        let unbound = || self.changed(|dialect| dialect.unbound_from_prompt(self));
+        self.0.unbound_from_prompt.get_or_init(unbound).as_ref()
     }
 
     /// Returns this message with only the results of these calls, or `None` if nothing is left.

@@ -93,6 +93,15 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the JSON of the message without everything that is [bound](Index::bound) to its prompt, or `None` if
+    /// nothing is left. Parts that are bound only to their origin stay. It is called for messages with parts that are
+    /// bound to their prompt.
+    ///
+    /// The default returns the message without everything that is [bound](Self::unbound).
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        self.unbound(message)
+    }
+
     /// Returns the JSON of the message in a form that providers accept. It is called for messages that are
     /// [rewritten](Index::is_rewritten).
     ///

@@ -134,6 +134,27 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
     }
 }
 
+/// Without what is bound to its prompt, an element has the same calls, results and texts, and nothing that is bound to a
+/// prompt. It has everything that it also has without what is bound to its origin.
+pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(samples: &Samples) {
+    for message in samples.messages().iter().filter(|message| message.bound().to_prefix) {
+        let json = message.json();
+        let changed = samples.dialect.unbound_from_prompt(message);
+        same(&samples.dialect.unbound_from_prompt(message), &changed, &clause::PURE, json, "the same element");
+        let without_all = samples.dialect.unbound(message);
+        let Some(changed) = changed else {
+            same(&without_all, &None, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
+            continue;
+        };
+        let unbound = samples.read(&changed);
+        require(!unbound.bound().to_prefix, &clause::UNBOUND_FROM_PROMPT, json, "nothing that is bound to a prompt");
+        require(!unbound.is_blank_reply(), &clause::UNBOUND_FROM_PROMPT, json, "`None`, because nothing is left");
+        same_sayings(&unbound, message, &clause::UNBOUND_FROM_PROMPT);
+        let left = unbound.unbound().map(|message| message.json().to_owned());
+        same(&left, &without_all, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
+    }
+}
+
 /// In the form that providers accept, an element has the same calls, results and texts, and is not changed again.
 pub fn sendable_elements_are_not_rewritten_again(samples: &Samples) {
     for message in samples.messages().iter().filter(|message| message.index().is_rewritten) {

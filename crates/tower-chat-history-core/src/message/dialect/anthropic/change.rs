@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        CallId,
+        Bound, CallId,
         members::{Members, quoted},
     },
     element::{Element, Kind},
@@ -46,11 +46,12 @@ pub(super) fn answering(json: &str, kept: &[CallId]) -> Option<String> {
     says_something(&changed).then_some(changed)
 }
 
-/// Returns the message without what is bound, in the form that the API accepts, or `None` if nothing is left.
-pub(super) fn unbound(json: &str) -> Option<String> {
+/// Returns the message without the blocks that are bound so, in the form that the API accepts, or `None` if nothing is
+/// left.
+pub(super) fn without(json: &str, is_removed: impl Fn(Bound) -> bool) -> Option<String> {
     let element = Element::read(json).ok()?;
     let mut sent = element.sent();
-    sent.blocks.retain(|sent| !sent.block.kind.bound().can_be_removed());
+    sent.blocks.retain(|sent| !is_removed(sent.block.kind.bound()));
     without_last_thinking(&mut sent.blocks, &element);
     if sent.blocks.is_empty() {
         return None;

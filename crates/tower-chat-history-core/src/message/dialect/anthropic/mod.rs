@@ -10,7 +10,7 @@ mod source;
 mod tests;
 
 use self::element::Element;
-use super::{CallId, Dialect, Index, Part, members::quoted};
+use super::{Bound, CallId, Dialect, Index, Part, members::quoted};
 use crate::{
     digest::Digest,
     message::{Message, MessageError},
@@ -91,7 +91,12 @@ impl Dialect for AnthropicMessages {
 
     /// Returns the message without signed thinking, redacted thinking, compactions, and other signed blocks.
     fn unbound(&self, message: &Message) -> Option<String> {
-        change::unbound(message.json())
+        change::without(message.json(), Bound::can_be_removed)
+    }
+
+    /// Returns the message without signed thinking, redacted thinking, and other signed blocks. Compactions stay.
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        change::without(message.json(), |bound| bound.to_prefix)
     }
 
     /// Returns the message without the blocks that the API refuses.

@@ -181,6 +181,10 @@ fn a_compaction_replaces_what_is_before_it_and_is_bound_to_its_origin() {
     assert_eq!((made.bound(), made.index().restarts), (Bound::TO_ORIGIN, true));
     assert_eq!(content(made.unbound().unwrap()), json!([text("a")]));
     assert_eq!(parts(&made), ["other compaction So far.", "text a"]);
+    assert_eq!(made.unbound_from_prompt(), Some(&made));
+    let with_thinking = reply(&json!([block, thinking(), text("a")]));
+    assert_eq!(content(with_thinking.unbound_from_prompt().unwrap()), json!([block, text("a")]));
+    assert_eq!(content(with_thinking.unbound().unwrap()), json!([text("a")]));
     let alone = reply(&json!([block]));
     assert_sent(&alone, &json!([block]));
     assert_eq!(alone.unbound(), None);
