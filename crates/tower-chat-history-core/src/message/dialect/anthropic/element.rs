@@ -152,6 +152,9 @@ impl<'a> Element<'a> {
         index.is_rewritten = !index.says_nothing && sent.is_changed;
         let kinds = || sent.blocks.iter().map(|sent| &sent.block.kind);
         index.bound = kinds().map(Kind::bound).fold(Bound::NONE, Bound::or);
+        if self.speaker == Speaker::System && !sent.blocks.is_empty() {
+            index.bound = index.bound.and_next();
+        }
         index.restarts = kinds().any(|kind| matches!(kind, Kind::Compaction { has_summary: true }));
         let (mut opens, mut answers) = (Vec::new(), Vec::new());
         for block in &self.blocks {

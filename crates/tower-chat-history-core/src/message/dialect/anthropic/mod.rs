@@ -46,8 +46,11 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// - A failed result (`is_error`) without content gets a constant text.
 /// - A `tool_use` without an id or a name, and a `tool_result` that names no call, are left out.
 ///
-/// A message of which nothing is left [says nothing](Index::says_nothing). The order of mid-conversation system messages
-/// is not changed: the API takes one only after a message of the user, and as the last message or before a reply.
+/// A message of which nothing is left [says nothing](Index::says_nothing).
+///
+/// The API takes a system message within a conversation only after a message of the user, and as the last message or
+/// before a reply. Such a message is therefore left out together with the reply that [follows](Bound::to_next)
+/// it. A system message that has settings and no content is accepted everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnthropicMessages;
 

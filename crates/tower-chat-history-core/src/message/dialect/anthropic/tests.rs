@@ -7,6 +7,7 @@ use crate::{
     message::{AnthropicMessages, Bound, CallId, Closes, Dialect as _, Media, Message, Part, Space},
     provenance::Origin,
     role::Role,
+    rounds::{Placed, Rounds},
 };
 
 fn message(json: &Value) -> Message {
@@ -220,6 +221,17 @@ fn empty_texts_are_not_sent() {
     let settings = message(&json!({"role": "system", "content": [], "output_config": {"effort": "low"}}));
     assert!(!settings.is_blank_reply() && !settings.index().is_rewritten);
     assert!(message(&json!({"role": "system", "content": []})).is_blank_reply());
+}
+
+#[test]
+fn a_system_message_must_be_followed_by_a_reply() {
+    let note = message(&json!({"role": "system", "content": "Be brief."}));
+    assert!(note.bound().to_next && !note.bound().can_be_removed());
+    assert!(!message(&json!({"role": "system", "content": [], "output_config": {}})).bound().to_next);
+    let mut rounds = Rounds::default();
+    assert_eq!(rounds.push(&note, &[]), Placed::Nowhere);
+    assert_eq!(rounds.push(&note, &[reply(&json!([thinking()]))]), Placed::Nowhere);
+    assert_ne!(rounds.push(&note, &[reply(&json!("a"))]), Placed::Nowhere);
 }
 
 #[test]
