@@ -348,7 +348,7 @@ impl Message {
     }
 
     /// Returns this message without everything that is [bound](Self::bound) to its prompt, or `None` if nothing is left.
-    /// What is bound only to its origin stays. The result is computed once.
+    /// Parts that are bound only to their origin stay. The result is computed once.
     #[must_use]
     pub fn unbound_from_prompt(&self) -> Option<&Self> {
         if !self.bound().to_prefix {

@@ -151,6 +151,20 @@ fn says(script: &Script) -> Vec<Say> {
     says
 }
 
+/// Returns the JSON of messages with only the newest marks for the cache. A client sends at most four.
+fn with_few_marks(context: &[Message]) -> Vec<String> {
+    let mut left = AnthropicMessages::MAX_CACHE_MARKS;
+    let newest_first = context.iter().rev().map(|message| {
+        let marks = AnthropicMessages::cache_marks(message);
+        let without = AnthropicMessages::without_cache_marks(message).filter(|_| marks > left);
+        left = left.saturating_sub(marks);
+        without.unwrap_or_else(|| message.json().to_owned())
+    });
+    let mut messages: Vec<String> = newest_first.collect();
+    messages.reverse();
+    messages
+}
+
 impl World {
     pub(super) fn new(case: &Case, stores: [Arc<dyn FullStore>; 2], breaks_rule: bool) -> Self {
         let origins = [Origin::unknown().provider("one"), Origin::unknown().provider("one")];
@@ -345,7 +359,7 @@ impl World {
         if self.breaks_rule {
             self.restore_thinking(&mut context).await?;
         }
-        let messages: Vec<&str> = context.iter().map(Message::json).collect();
+        let messages = with_few_marks(&context);
         let body = format!(
             r#"{{"model":"claude-opus-5-5","max_tokens":64,"thinking":{{"type":"adaptive"}},"system":{},"tools":{tools},"messages":[{}]}}"#,
             json!(system),

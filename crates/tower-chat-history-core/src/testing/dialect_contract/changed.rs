@@ -134,8 +134,8 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
     }
 }
 
-/// Without what is bound to its prompt, an element has the same calls, results and texts, and nothing that is bound to a
-/// prompt. It has everything that it also has without what is bound to its origin.
+/// Without what is bound to its prompt, an element has the same calls, results and texts, and nothing that is bound to
+/// a prompt. It has everything that it also has without what is bound to its origin.
 pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(samples: &Samples) {
     for message in samples.messages().iter().filter(|message| message.bound().to_prefix) {
         let json = message.json();

@@ -22,8 +22,8 @@ pub(super) struct Element<'a> {
     json: &'a str,
     pub(super) speaker: Speaker,
     pub(super) members: Members<'a>,
-    /// The blocks of the content. A content that is not a list is one block, and a missing one is none. An element in an
-    /// unknown role has no blocks.
+    /// The blocks of the content. A content that is not a list is one block, and a missing one is none. An element in
+    /// an unknown role has no blocks.
     pub(super) blocks: Vec<Block<'a>>,
 }
 
@@ -197,18 +197,16 @@ impl<'a> Element<'a> {
     pub(super) fn digest(&self) -> Digest {
         let rest = self.members.without("content");
         let mut digest = Digest::of(cache_control::without(&rest, 1).as_bytes());
-        let mut add = |kind: &Kind<'_>, json: &str| {
-            // The content of a result has blocks, too.
-            let levels = if kind.is_result() { 3 } else { 1 };
+        let mut add = |json: &str, levels: usize| {
             digest = digest.then(Digest::of(cache_control::without(json, levels).as_bytes()));
         };
         let sent = self.sent();
         if matches!(self.speaker, Speaker::Unknown(_)) {
-            add(&Kind::Other { is_bound: false }, self.members.get("content").unwrap_or_default());
+            add(self.members.get("content").unwrap_or_default(), 0);
         } else if sent.changes_before_thinking {
-            self.blocks.iter().for_each(|block| add(&block.kind, block.json));
+            self.blocks.iter().for_each(|block| add(block.json, block.levels()));
         } else {
-            sent.blocks.iter().for_each(|sent| add(&sent.block.kind, &sent.json));
+            sent.blocks.iter().for_each(|sent| add(&sent.json, sent.block.levels()));
         }
         digest
     }

@@ -2,6 +2,7 @@
 
 mod change;
 mod element;
+mod marks;
 mod parts;
 mod result;
 mod sent;
@@ -114,8 +115,8 @@ impl Dialect for AnthropicMessages {
         Element::read(json).map_or_else(|_| Digest::of(json.as_bytes()), |element| element.digest())
     }
 
-    /// Returns `true` if provider and account are the same, as far as they are known. Thinking is valid on all routes of
-    /// a provider, and the API ignores that of other models.
+    /// Returns `true` if provider and account are the same, as far as they are known. Thinking is valid on all routes
+    /// of a provider, and the API ignores that of other models.
     fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
         let agree = |one: &Option<String>, other: &Option<String>| {
             one.as_ref().zip(other.as_ref()).is_none_or(|(one, other)| one == other)

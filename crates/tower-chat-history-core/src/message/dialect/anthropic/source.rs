@@ -36,8 +36,8 @@ pub(super) fn texts<'m>(kind: &'static str, block: &Members<'m>, names: &[&str],
     }
 }
 
-/// Visits a content within another block: a text, or a list of texts and images. Blocks of other types in it are visited
-/// as they are written.
+/// Visits a content within another block: a text, or a list of texts and images. Blocks of other types in it are
+/// visited as they are written.
 pub(super) fn content<'m>(kind: &'static str, content: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
     if let Some(text) = lossy::text(content) {
         return visit(Part::Other { kind: Cow::Borrowed(kind), text });

@@ -379,6 +379,22 @@ fn a_mark_for_the_cache_does_not_change_the_digest() {
 }
 
 #[test]
+fn marks_for_the_cache_are_counted_and_removed() {
+    let json = r#"{"role":"user", "content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"a","cache_control":{}}],"cache_control":{}}, {"type":"text", "text":"cache_control"}]}"#;
+    let marked = Message::in_dialect(&AnthropicMessages, json).unwrap();
+    assert_eq!(AnthropicMessages::cache_marks(&marked), 2);
+    let without = AnthropicMessages::without_cache_marks(&marked).unwrap();
+    let expected = r#"{"role":"user", "content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"a"}]},{"type":"text", "text":"cache_control"}]}"#;
+    assert_eq!(without, expected);
+    let without = Message::in_dialect(&AnthropicMessages, without).unwrap();
+    assert_eq!((AnthropicMessages::cache_marks(&without), without.digest()), (0, marked.digest()));
+    assert_eq!(AnthropicMessages::without_cache_marks(&without), None);
+    let input = json!({"type": "tool_use", "id": "x", "name": "f", "input": {"cache_control": {}}});
+    assert_eq!(AnthropicMessages::cache_marks(&reply(&json!([input]))), 0, "it is data");
+    assert_eq!(AnthropicMessages::cache_marks(&user(&json!("cache_control"))), 0);
+}
+
+#[test]
 fn the_digest_is_that_of_what_is_sent() {
     let digest = |content: Value| reply(&content).digest();
     let sent = digest(json!([thinking(), call("x")]));
