@@ -97,8 +97,8 @@ pub use self::{
     exchange::{Exchange, Recorded, TokenCounts, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
-        Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-        Media, Message, MessageError, OpenAiResponses, Part, Space, ToolCall,
+        AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
+        ForeignShape, Index, Media, Message, MessageError, OpenAiResponses, Part, Space, ToolCall,
     },
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},

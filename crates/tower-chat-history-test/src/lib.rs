@@ -150,6 +150,7 @@ pub mod signing;
 
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
+pub use self::provider::messages;
 #[cfg(feature = "server")]
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{

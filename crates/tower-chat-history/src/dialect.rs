@@ -11,8 +11,8 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index, Media, MessageError,
-    OpenAiResponses, Part, Space, ToolCall,
+    AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index,
+    Media, MessageError, OpenAiResponses, Part, Space, ToolCall,
 };
 
 #[doc = include_str!("../docs/writing-a-dialect.md")]

@@ -10,6 +10,7 @@ mod call_options;
 mod cases;
 mod dialects;
 mod invariants;
+mod messages;
 mod random;
 mod recall;
 mod signing;

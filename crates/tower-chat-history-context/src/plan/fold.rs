@@ -179,7 +179,19 @@ impl Folded {
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
             Item { message, seq, round, rest, is_recalled, is_reply }
         };
-        items.map(item).collect()
+        let mut items: Vec<Item> = items.map(item).collect();
+        bind_instructions(&mut items);
+        items
+    }
+}
+
+/// Makes each instruction that must be followed by a reply a part of the round of that reply.
+fn bind_instructions(items: &mut [Item]) {
+    for at in 1..items.len() {
+        let [.., instruction, next] = &mut items[..=at] else { continue };
+        if instruction.message.is_instruction() && instruction.message.bound().to_next {
+            instruction.round = next.round.filter(|_| next.is_reply);
+        }
     }
 }
 

@@ -164,7 +164,8 @@ impl Item {
         if (!bound.to_prefix || prefix) && (!bound.to_origin || origin) {
             return Left::All;
         }
-        match self.message.unbound().cloned() {
+        let left = if origin { self.message.unbound_from_prompt() } else { self.message.unbound() };
+        match left.cloned() {
             Some(message) => {
                 self.message = message;
                 Left::Rest

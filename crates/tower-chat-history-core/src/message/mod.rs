@@ -20,8 +20,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 pub use self::dialect::{
-    Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError, ForeignShape, Index,
-    Media, OpenAiResponses, Part, Space, ToolCall,
+    AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
+    ForeignShape, Index, Media, OpenAiResponses, Part, Space, ToolCall,
 };
 pub use self::error::MessageError;
 use self::{
@@ -66,6 +66,8 @@ struct Parsed {
     digest: OnceLock<Digest>,
     /// The message without what is bound to a prompt or an origin. `None` if nothing is left.
     unbound: OnceLock<Option<Message>>,
+    /// The message without what is bound to a prompt. `None` if nothing is left.
+    unbound_from_prompt: OnceLock<Option<Message>>,
 }
 
 impl Message {
@@ -123,6 +125,7 @@ impl Message {
             counted: Counted::default(),
             digest: OnceLock::new(),
             unbound: OnceLock::new(),
+            unbound_from_prompt: OnceLock::new(),
         }))
     }
 
@@ -351,6 +354,17 @@ impl Message {
             return Some(self);
         }
         self.0.unbound.get_or_init(|| self.changed(|dialect| dialect.unbound(self))).as_ref()
+    }
+
+    /// Returns this message without everything that is [bound](Self::bound) to its prompt, or `None` if nothing is left.
+    /// Parts that are bound only to their origin stay. The result is computed once.
+    #[must_use]
+    pub fn unbound_from_prompt(&self) -> Option<&Self> {
+        if !self.bound().to_prefix {
+            return Some(self);
+        }
+        let unbound = || self.changed(|dialect| dialect.unbound_from_prompt(self));
+        self.0.unbound_from_prompt.get_or_init(unbound).as_ref()
     }
 
     /// Returns this message with only the results of these calls, or `None` if nothing is left.

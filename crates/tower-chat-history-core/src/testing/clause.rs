@@ -76,6 +76,9 @@ clauses! {
     UNBOUND = "Dialect::unbound",
         "Returns the JSON of the message without everything that is bound to a prompt or an origin, or None if nothing \
          is left.";
+    UNBOUND_FROM_PROMPT = "Dialect::unbound_from_prompt",
+        "Returns the JSON of the message without everything that is bound to its prompt, or None if nothing is left. \
+         Parts that are bound only to their origin stay.";
     SENDABLE = "Dialect::sendable", "Returns the JSON of the message in a form that providers accept.";
     DIGEST = "Dialect::digest",
         "Returns the digest of the properties that providers compare when they check a signature.";

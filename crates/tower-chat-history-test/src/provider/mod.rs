@@ -6,6 +6,7 @@ mod gemini;
 mod litellm;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod making;
+pub mod messages;
 mod normal;
 mod openrouter;
 mod prompt;

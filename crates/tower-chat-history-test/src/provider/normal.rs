@@ -18,19 +18,19 @@ pub(super) fn digest(message: &Value) -> Digest {
     let calls: Vec<Value> = calls(message).iter().map(call).collect();
     let seen =
         json!({ "role": role, "content": blocks(message), "calls": calls, "answers": message["tool_call_id"].clone() });
-    of(&seen)
+    digest_of(&seen)
 }
 
 /// Returns the digest of a call: its id, its name and its arguments.
 pub(super) fn call_digest(json: &Value) -> Digest {
-    of(&call(json))
+    digest_of(&call(json))
 }
 
 /// Returns the digest of a request's tools.
 pub(super) fn tools_digest(tools: Option<&str>) -> Digest {
     match tools.map(serde_json::from_str::<Value>) {
         None | Some(Ok(Value::Null)) => Digest::of(b"[]"),
-        Some(Ok(tools)) => of(&tools),
+        Some(Ok(tools)) => digest_of(&tools),
         Some(Err(_)) => Digest::of(tools.unwrap_or_default().as_bytes()),
     }
 }
@@ -58,7 +58,8 @@ fn call(call: &Value) -> Value {
     json!({ "id": call["id"].clone(), "name": parts["name"].clone(), "input": parsed.unwrap_or_else(|| input.clone()) })
 }
 
-fn of(value: &Value) -> Digest {
+/// Returns the digest of a value, whatever the order of its fields, without `cache_control`.
+pub(super) fn digest_of(value: &Value) -> Digest {
     Digest::of(sorted(value).to_string().as_bytes())
 }
 

@@ -9,7 +9,7 @@ mod figures;
 mod late;
 mod reasoning;
 mod sending;
-mod setup;
+pub(crate) mod setup;
 mod world;
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ const RESERVE: u32 = 20;
 
 /// The configuration of an engine.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Setup {
+pub(crate) struct Setup {
     /// The context window in tokens.
     window: u32,
     /// True if token counts are corrected by the usage that the provider reports.
@@ -35,7 +35,7 @@ pub(super) struct Setup {
     on_conflict: OnConflict,
 }
 
-pub(super) fn any_setup() -> impl Strategy<Value = Setup> {
+pub(crate) fn any_setup() -> impl Strategy<Value = Setup> {
     let window = prop_oneof![1 => Just(1_000_000), 4 => 150..2_500u32];
     let watermarks = prop_oneof![
         3 => Just(Watermarks::default()),
@@ -71,16 +71,16 @@ pub(super) fn any_setup() -> impl Strategy<Value = Setup> {
 
 impl Setup {
     /// Returns `true` if prompts have everything that the cut keeps.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.load.is_none() && !self.trims
     }
 
     /// Returns `true` if calls of one conversation wait for each other.
-    pub(super) const fn queues(&self) -> bool {
+    pub(crate) const fn queues(&self) -> bool {
         matches!(self.on_conflict, OnConflict::Serialize(_))
     }
 
-    pub(super) fn engine(&self, store: Arc<dyn FullStore>, origin: Origin) -> Engine {
+    pub(crate) fn engine(&self, store: Arc<dyn FullStore>, origin: Origin) -> Engine {
         let budget = ContextBudget::tokens(self.window).reply_reserve(RESERVE).calibrate(self.calibrates);
         let mut context = ContextOptions::new().budget(budget).watermarks(self.watermarks);
         if let Some(load) = self.load {

@@ -1,7 +1,7 @@
 //! Tests of the costs of every kind of part, by preset.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{AnthropicMessages, Message};
 
 use super::{media::tests::png, *};
 use crate::tokens::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, RequestTokens};
@@ -242,5 +242,45 @@ fn texts_of_every_kind_are_close_to_the_real_count() {
         // Published measurements: the tokenizer since Opus 4.7 counts 1 to 1.47 times as many tokens.
         let newer = f64::from(Estimate::anthropic().count_text(text)) / f64::from(presets[1].count_text(text));
         assert!((1.0..1.47).contains(&newer), "{newer}: {text}");
+    }
+}
+
+/// Returns the tokens of a block of Anthropic's Messages API.
+fn block(counter: &Estimate, role: &str, json: &str) -> u32 {
+    let json = format!(r#"{{"role":"{role}","content":[{json}]}}"#);
+    counter.count_message(&Message::in_dialect(&AnthropicMessages, json).unwrap()) - counter.costs.message
+}
+
+#[test]
+fn blocks_of_the_messages_api_have_the_costs_of_their_parts() {
+    let source = |mime: &str, data: &str| format!(r#"{{"type":"base64","media_type":"{mime}","data":"{data}"}}"#);
+    let png = png(280, 28);
+    let image = |data: &str| format!(r#"{{"type":"image","source":{}}}"#, source("image/png", data));
+    for (preset, pages) in [(Estimate::anthropic(), 4_500), (Estimate::anthropic_older(), 3_000)] {
+        let text = |text: &str| preset.count_text(text);
+        assert_eq!(block(&preset, "user", &image(png.split_once(',').unwrap().1)), 10);
+        let pdf = source("application/pdf", &STANDARD.encode(vec![0; 150 << 10]));
+        assert_eq!(block(&preset, "user", &format!(r#"{{"type":"document","source":{pdf}}}"#)), 2 * pages);
+        let plain =
+            r#"{"type":"document","title":"T","source":{"type":"text","media_type":"text/plain","data":"one two"}}"#;
+        assert_eq!(block(&preset, "user", plain), text("T") + text("one two"));
+        let call = r#"{"type":"tool_use","id":"x","name":"look","input":{"a":1}}"#;
+        assert_eq!(block(&preset, "assistant", call), 12 + text("look") + text(r#"{"a":1}"#));
+        let results = format!(
+            r#"{{"type":"tool_result","tool_use_id":"x","content":[{},{{"type":"text","text":"one"}}]}},{{"type":"tool_result","tool_use_id":"y"}}"#,
+            image(png.split_once(',').unwrap().1)
+        );
+        assert_eq!(block(&preset, "user", &results), 2 * 10 + 10 + text("one"));
+        let signature = "s".repeat(600);
+        let thinking = format!(
+            r#"{{"type":"thinking","thinking":"one two","signature":"{signature}"}},{{"type":"text","text":"a"}}"#
+        );
+        let sealed = 600_u32.div_ceil(preset.costs.sealed_bytes);
+        assert_eq!(block(&preset, "assistant", &thinking), text("one two") + sealed + text("a"));
+        let found = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","title":"one","url":"u","encrypted_content":"eeeeee"}]}"#;
+        assert_eq!(
+            block(&preset, "assistant", found),
+            text("one") + text("u") + 6_u32.div_ceil(preset.costs.sealed_bytes)
+        );
     }
 }

@@ -58,7 +58,8 @@ pub struct Bound {
     pub to_prefix: bool,
     /// A part of the message can be read only by the [origin](crate::Origin) that made it.
     pub to_origin: bool,
-    /// The message must be followed by the next element of its reply.
+    /// The message must be followed by the next element of its reply. An instruction must be followed by the reply of
+    /// its exchange.
     pub to_next: bool,
 }
 

@@ -1,5 +1,7 @@
 //! Dialects: the message formats of providers.
 
+mod anthropic;
+mod cache_control;
 mod call;
 mod chat;
 mod index;
@@ -12,6 +14,7 @@ use std::fmt;
 
 pub(crate) use self::chat::{plain_index, plain_json, sound_calls, tool_index, tool_json};
 pub use self::{
+    anthropic::AnthropicMessages,
     call::{CallId, Space, ToolCall},
     chat::{ChatCompletions, Content, ForeignShape},
     index::{Bound, Closes, Index},
@@ -93,6 +96,15 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the JSON of the message without everything that is [bound](Index::bound) to its prompt, or `None` if
+    /// nothing is left. Parts that are bound only to their origin stay. It is called for messages with parts that are
+    /// bound to their prompt.
+    ///
+    /// The default returns the message without everything that is [bound](Self::unbound).
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        self.unbound(message)
+    }
+
     /// Returns the JSON of the message in a form that providers accept. It is called for messages that are
     /// [rewritten](Index::is_rewritten).
     ///
@@ -118,6 +130,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
 /// Returns the dialect with this name, if this crate has it.
 pub(crate) fn known(name: &DialectName) -> Option<&'static dyn Dialect> {
-    let known: [&'static dyn Dialect; 2] = [&ChatCompletions, &OpenAiResponses];
+    let known: [&'static dyn Dialect; 3] = [&ChatCompletions, &AnthropicMessages, &OpenAiResponses];
     known.into_iter().find(|dialect| dialect.name() == name.as_str())
 }

@@ -128,7 +128,7 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
         let changed = samples.dialect.unbound(message);
         same(&samples.dialect.unbound(message), &changed, &clause::PURE, json, "the same element");
         let Some(changed) = changed else {
-            let is_text = |part: &Part<'_>| matches!(part, Part::Text(text) if !text.is_empty());
+            let is_text = |part: &Part<'_>| matches!(part, Part::Text(text) if !text.trim().is_empty());
             let has_text = parts(message).iter().any(is_text);
             let is_empty = message.tool_calls().is_empty() && message.answers().is_empty() && !has_text;
             require(is_empty, &clause::UNBOUND, json, "an element with the calls and texts");
@@ -139,6 +139,27 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
         require(!unbound.is_blank_reply(), &clause::UNBOUND, json, "`None`, because nothing is left");
         same_sayings(&unbound, message, &clause::UNBOUND);
         same(&unbound.unbound().map(Message::json), &Some(unbound.json()), &clause::UNBOUND, json, "no further change");
+    }
+}
+
+/// Without what is bound to its prompt, an element has the same calls, results and texts, and nothing that is bound to
+/// a prompt. It has everything that it also has without what is bound to its origin.
+pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(samples: &Samples) {
+    for message in samples.messages().iter().filter(|message| message.bound().to_prefix) {
+        let json = message.json();
+        let changed = samples.dialect.unbound_from_prompt(message);
+        same(&samples.dialect.unbound_from_prompt(message), &changed, &clause::PURE, json, "the same element");
+        let without_all = samples.dialect.unbound(message);
+        let Some(changed) = changed else {
+            same(&without_all, &None, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
+            continue;
+        };
+        let unbound = samples.read(&changed);
+        require(!unbound.bound().to_prefix, &clause::UNBOUND_FROM_PROMPT, json, "nothing that is bound to a prompt");
+        require(!unbound.is_blank_reply(), &clause::UNBOUND_FROM_PROMPT, json, "`None`, because nothing is left");
+        same_sayings(&unbound, message, &clause::UNBOUND_FROM_PROMPT);
+        let left = unbound.unbound().map(|message| message.json().to_owned());
+        same(&left, &without_all, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
     }
 }
 
@@ -163,12 +184,12 @@ pub fn sendable_elements_are_not_rewritten_again(samples: &Samples) {
     }
 }
 
-/// Requires the same role, calls, results and nonempty texts.
+/// Requires the same role, calls, results and texts. Texts of white space do not count.
 #[track_caller]
 fn same_sayings(found: &Message, expected: &Message, clause: &Clause) {
     let texts = |message: &Message| -> Vec<String> {
         let text = |part| match part {
-            Part::Text(text) if !text.is_empty() => Some(text.into_owned()),
+            Part::Text(text) if !text.trim().is_empty() => Some(text.into_owned()),
             _ => None,
         };
         parts(message).into_iter().filter_map(text).collect()

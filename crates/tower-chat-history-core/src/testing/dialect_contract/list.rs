@@ -30,6 +30,7 @@ macro_rules! __dialect_list {
                 answering_keeps_the_given_results
                 cleared_results_have_the_placeholder
                 unbound_elements_keep_calls_results_and_texts
+                elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin
                 sendable_elements_are_not_rewritten_again
                 digests_are_constant_and_tell_texts_apart
                 an_origin_reads_its_own_reasoning

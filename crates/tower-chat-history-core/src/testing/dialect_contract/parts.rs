@@ -38,11 +38,11 @@ pub fn parts_have_the_calls_and_results_of_the_index(samples: &Samples) {
     }
 }
 
-/// An element that says nothing has no call, no result and no text.
+/// An element that says nothing has no call, no result, and no text except white space.
 pub fn an_element_that_says_nothing_has_nothing_to_say(samples: &Samples) {
     for message in samples.messages().iter().filter(|message| message.is_blank_reply()) {
         let says = |part: &Part<'_>| match part {
-            Part::Text(text) | Part::Refusal(text) => !text.is_empty(),
+            Part::Text(text) | Part::Refusal(text) => !text.trim().is_empty(),
             Part::Call(_) | Part::Result { .. } => true,
             _ => false,
         };

@@ -58,7 +58,7 @@ pub fn the_index_is_that_of_one_role(samples: &Samples) {
         }
         let is_reply = index.role == Role::Assistant;
         require(is_reply || index.opens.is_empty(), &clause::ROLES, json, "calls only in replies");
-        require(is_reply || index.bound == Bound::NONE, &clause::ROLES, json, "reasoning only in replies");
+        require(is_reply || !index.bound.can_be_removed(), &clause::ROLES, json, "reasoning only in replies");
         require(is_reply || !index.restarts, &clause::ROLES, json, "compactions only in replies");
         require(!is_reply || index.answers.is_empty(), &clause::ROLES, json, "no results in replies");
         let is_open = index.role != Role::Tool || index.closes == Closes::Never;

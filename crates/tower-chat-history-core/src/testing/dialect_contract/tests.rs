@@ -26,6 +26,36 @@ mod chat {
     }
 }
 
+mod anthropic {
+    use crate::{AnthropicMessages, dialect_tests, testing::dialect_contract::Samples};
+
+    dialect_tests! {
+        Samples::new(&AnthropicMessages)
+            .element(r#"{"role":"system","content":"Be brief."}"#)
+            .element(r#"{"role":"system","content":[],"output_config":{"effort":"low"}}"#)
+            .element(r#"{"role":"user","content":"What is new?"}"#)
+            .element(r#"{"role":"user","content":[{"type":"text","text":"Who?","cache_control":{"type":"ephemeral"}},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"document","title":"T","context":"C","source":{"type":"base64","media_type":"application/pdf","data":"AA=="},"citations":{"enabled":true}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abc"}},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"x"}}]}},{"type":"text","text":""}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]},{"type":"container_upload","file_id":"f"},{"type":"text","text":"And?"}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"1"}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x"},{"type":"tool_result","tool_use_id":"y","content":[{"type":"text","text":"1"},{"type":"image","source":{"type":"file","file_id":"f"}},{"type":"text","text":"2"}],"is_error":false}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"1","cache_control":{"type":"ephemeral"}},{"type":"tool_result","tool_use_id":"y","content":[],"is_error":true},{"type":"text","text":"Stop."}]}"#)
+            .element(r#"{"role":"user","content":[{"type":"text","text":"Stop."},{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":""},{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]}]},{"type":"tool_result","content":"no id"}]}"#)
+            .element(r#"{"role":"assistant","content":"Nothing."}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"text","text":"Nothing.","citations":[{"type":"char_location","cited_text":"a"}]}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"redacted_thinking","data":"d"},{"type":"text","text":"Wait."},{"type":"tool_use","id":"x","name":"f","input":{"a":[1.50]}},{"type":"tool_use","id":"y","name":"g","input":{}}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"text","text":" "},{"type":"thinking","thinking":"Hm.","signature":""},{"type":"tool_use","id":"x","name":"f","input":{},"caller":{"type":"direct"}}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"text","text":"Yes."},{"type":"thinking","thinking":"Hm.","signature":"s"}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}},{"type":"text","text":"Yes."}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"t","url":"u","encrypted_content":"e","page_age":null}]},{"type":"text","text":"Yes."}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"web_fetch_result","url":"u","content":{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA=="}}}},{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_2","content":{"type":"code_execution_result","stdout":"1"}},{"type":"mcp_tool_use","id":"m","name":"f","server_name":"s","input":{}},{"type":"mcp_tool_result","tool_use_id":"m","content":[{"type":"text","text":"1"}]}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"compaction","content":"So far: nothing.","encrypted_content":"e"},{"type":"text","text":"Yes."}]}"#)
+            .element(r#"{"role":"assistant","content":[{"type":"plan","steps":[{}],"signature":"s"},{"type":"later","x":1.50}]}"#)
+            .unknown(r#"{"role":"critic","content":"No."}"#)
+            .unknown(r#"{"role":"tool","content":[{"type":"tool_result","tool_use_id":"x"}]}"#)
+    }
+}
+
 mod responses {
     use crate::{OpenAiResponses, dialect_tests, testing::dialect_contract::Samples};
 

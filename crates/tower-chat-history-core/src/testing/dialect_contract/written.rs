@@ -15,7 +15,8 @@ use crate::{
 const TEXTS: [&str; 6] =
     ["Hi", "\"quoted\" \\u0041 \\", "\u{0}\n\u{1f}\u{7f}", "\u{e4}\u{2028}\u{1F600}", r#"{"role":"user"}"#, " "];
 
-/// A composed element is read back in its role, and says its text. A system message may become one of the user.
+/// A composed element is read back in its role, and says its text. A system message may become one of the user. A text
+/// of white space may say nothing, because some providers refuse it.
 pub fn composed_texts_are_read_back(samples: &Samples) {
     let long = "long ".repeat(50_000);
     for role in [Role::User, Role::Assistant, Role::System] {
@@ -26,7 +27,9 @@ pub fn composed_texts_are_read_back(samples: &Samples) {
             let is_legal = *message.role() == role || role == Role::System && *message.role() == Role::User;
             require(is_legal, &clause::COMPOSE, &json, "the role that was given");
             same(&text(&message).as_str(), &said, &clause::COMPOSE, &json, "the text");
-            require_plain(&message, &clause::COMPOSE);
+            if !(said.trim().is_empty() && message.is_blank_reply()) {
+                require_plain(&message, &clause::COMPOSE);
+            }
             require(message.answers().is_empty(), &clause::COMPOSE, &json, "no result");
         }
         samples.read(&samples.dialect.compose(&role, ""));

@@ -1,6 +1,5 @@
 //! Chat completions, the format of OpenAI's first chat API, which most providers offer.
 
-mod cache_control;
 mod content;
 mod element;
 mod foreign;
@@ -18,7 +17,7 @@ use serde_json::Value;
 pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_index};
 pub(super) use self::origin::reads;
 pub use self::{content::Content, foreign::ForeignShape};
-use super::{CallId, Dialect, Index, Part};
+use super::{CallId, Dialect, Index, Part, cache_control};
 use crate::{
     digest::Digest,
     message::{Message, MessageError},
@@ -29,6 +28,9 @@ use crate::{
 /// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was
 /// already sent.
 const ABANDONED: &str = "[no result: this call was abandoned]";
+
+/// The number of levels at which `cache_control` occurs: in a message, a content part, a call, a tool and a function.
+const CACHE_CONTROL_LEVELS: usize = 4;
 
 /// The chat-completions format: messages with a `role`, whose calls and results have ids in one space.
 ///
@@ -94,7 +96,7 @@ impl Dialect for ChatCompletions {
 
     /// Returns the digest of the JSON without `cache_control`, because providers do not compare it.
     fn digest(&self, json: &str) -> Digest {
-        Digest::of(cache_control::without(json).as_bytes())
+        Digest::of(cache_control::without(json, CACHE_CONTROL_LEVELS).as_bytes())
     }
 
     /// Returns `true` if provider, route and account are the same, as far as they are known. If both models have a

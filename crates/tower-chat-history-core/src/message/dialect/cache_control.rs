@@ -5,12 +5,9 @@ use std::borrow::Cow;
 /// The name, as a JSON string.
 const NAME: &str = "\"cache_control\"";
 
-/// The number of levels at which the field occurs: in a message, a content part, a call, a tool and a function. Deeper
-/// fields of this name are data, such as the parameters of a tool.
-const MAX_LEVEL: usize = 4;
-
-/// Returns the JSON without the members named `cache_control`. `json` must be valid JSON.
-pub(super) fn without(json: &str) -> Cow<'_, str> {
+/// Returns the JSON without the members named `cache_control` in the objects at the first `levels` levels. Deeper
+/// fields of this name are data, such as the parameters of a tool. `json` must be valid JSON.
+pub(super) fn without(json: &str, levels: usize) -> Cow<'_, str> {
     if !json.contains(NAME) {
         return Cow::Borrowed(json);
     }
@@ -20,7 +17,7 @@ pub(super) fn without(json: &str) -> Cow<'_, str> {
             b'"' => {
                 let end = string_end(json, at);
                 let value = member_value(json, end);
-                if let (true, NAME, Some(value)) = (level <= MAX_LEVEL, &json[at..end], value) {
+                if let (true, NAME, Some(value)) = (level <= levels, &json[at..end], value) {
                     at = after_member(json, value_end(json, value), &mut kept);
                     continue;
                 }
@@ -115,6 +112,8 @@ mod tests {
 
     use super::*;
 
+    const LEVELS: usize = 4;
+
     #[test]
     fn the_member_goes_with_its_comma() {
         for (json, expected) in [
@@ -127,7 +126,7 @@ mod tests {
                 r#"{"content":[{"text":"t"},{"text":"u"}]}"#,
             ),
         ] {
-            assert_eq!(without(json), expected);
+            assert_eq!(without(json, LEVELS), expected);
         }
     }
 
@@ -140,7 +139,7 @@ mod tests {
             r#"["cache_control"]"#,
             r#"[{"function":{"parameters":{"properties":{"cache_control":{}}}}}]"#,
         ] {
-            assert_eq!(without(json), json);
+            assert_eq!(without(json, LEVELS), json);
         }
     }
 
@@ -148,14 +147,14 @@ mod tests {
     fn deep_values_take_no_recursion_and_no_square_time() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         let json = format!(r#"{{"cache_control":{deep},"a":{deep}}}"#);
-        assert_eq!(without(&json).len(), deep.len() + r#"{"a":}"#.len());
+        assert_eq!(without(&json, LEVELS).len(), deep.len() + r#"{"a":}"#.len());
     }
 
     /// Removes the members from a parsed value.
     fn remove(value: &mut Value, level: usize) {
         match value {
             Value::Object(fields) => {
-                if level < MAX_LEVEL {
+                if level < LEVELS {
                     fields.remove("cache_control");
                 }
                 fields.values_mut().for_each(|value| remove(value, level + 1));
@@ -184,7 +183,7 @@ mod tests {
             let json = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
             let mut expected = value;
             remove(&mut expected, 0);
-            prop_assert_eq!(serde_json::from_str::<Value>(&without(&json)).unwrap(), expected);
+            prop_assert_eq!(serde_json::from_str::<Value>(&without(&json, LEVELS)).unwrap(), expected);
         }
     }
 }

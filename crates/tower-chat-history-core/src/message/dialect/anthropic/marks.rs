@@ -1,0 +1,49 @@
+//! Marks for the cache, of which a request may have only a few.
+
+use super::{
+    super::{AnthropicMessages, cache_control, members::Members},
+    element::{Block, Element},
+};
+use crate::message::Message;
+
+impl AnthropicMessages {
+    /// The largest number of marks for the cache (`cache_control`) that the API accepts in a request, as of November
+    /// 2026.
+    pub const MAX_CACHE_MARKS: usize = 4;
+
+    /// Returns the number of marks for the cache in the blocks of a message, also in the contents of its results.
+    #[must_use]
+    pub fn cache_marks(message: &Message) -> usize {
+        let marks = |json: &str| usize::from(Members::read(json).is_ok_and(|block| block.get(NAME).is_some()));
+        let of_block = |block: &Block<'_>| {
+            let inner = Members::read(block.json).ok().filter(|_| block.kind.is_result());
+            let inner = inner.and_then(|block| block.entries("content")).unwrap_or_default();
+            marks(block.json) + inner.into_iter().map(marks).sum::<usize>()
+        };
+        let has_some = message.json().contains(NAME);
+        let element = Element::read(message.json()).ok().filter(|_| has_some);
+        element.map_or(0, |element| element.blocks.iter().map(of_block).sum())
+    }
+
+    /// Returns the JSON of a message without marks for the cache, or `None` if it has none. Nothing else changes. A
+    /// request with history can have the marks of many earlier requests, and the API refuses more than
+    /// [four](Self::MAX_CACHE_MARKS).
+    #[must_use]
+    pub fn without_cache_marks(message: &Message) -> Option<String> {
+        if Self::cache_marks(message) == 0 {
+            return None;
+        }
+        let element = Element::read(message.json()).ok()?;
+        let blocks: Vec<_> = element.blocks.iter().map(|it| cache_control::without(it.json, it.levels())).collect();
+        Some(element.with_blocks(blocks.iter().map(|json| &**json)))
+    }
+}
+
+const NAME: &str = "cache_control";
+
+impl Block<'_> {
+    /// Returns the number of levels at which the block can have marks. The content of a result has blocks, too.
+    pub(super) const fn levels(&self) -> usize {
+        if self.kind.is_result() { 3 } else { 1 }
+    }
+}

@@ -1,0 +1,126 @@
+//! Anthropic Messages, the format of Anthropic's API, which other providers offer as well.
+
+mod change;
+mod element;
+mod marks;
+mod parts;
+mod result;
+mod sent;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use self::element::Element;
+use super::{Bound, CallId, Dialect, Index, Part, members::quoted};
+use crate::{
+    digest::Digest,
+    message::{Message, MessageError},
+    provenance::Origin,
+    role::Role,
+};
+
+/// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was
+/// already sent.
+const ABANDONED: &str = "[no result: this call was abandoned]";
+
+/// The format of Anthropic's Messages API: messages of the roles `user`, `assistant` and `system`, whose content is a
+/// text or a list of blocks.
+///
+/// The rules are those of the provider's documentation and of its errors in public issues, as of November 2026:
+///
+/// | block | meaning |
+/// |---|---|
+/// | `tool_use` in a reply | a call that waits for a result |
+/// | `tool_result` of the user | the result of a call. A message of nothing but results has [`Role::Tool`] |
+/// | `thinking` with a signature, `redacted_thinking` | [bound](Index::bound) to the prompt and the origin |
+/// | `thinking` without a signature | bound to nothing. Other providers of this format require it |
+/// | `compaction` | a summary by the provider, which [replaces](Index::restarts) all earlier messages. It is bound to its origin |
+/// | `server_tool_use`, `mcp_tool_use` and their results | calls that the provider executes itself |
+/// | a block of another type | stays as it is written. In a reply, it is bound to its prompt if it has a `signature` |
+///
+/// The API refuses some messages that can be in a log. They are [sent](Dialect::sendable) in another form:
+///
+/// - An empty text is left out, also in the content of a result. Texts of white space are left out if the message has
+///   no other text.
+/// - Thinking at the end of a reply is left out, because a reply may not end with it.
+/// - Results come before everything else in their message.
+/// - A failed result (`is_error`) without content gets a constant text.
+/// - A `tool_use` without an id or a name, and a `tool_result` that names no call, are left out.
+///
+/// A message of which nothing is left [says nothing](Index::says_nothing).
+///
+/// The API takes a system message within a conversation only after a message of the user, and as the last message or
+/// before a reply. Such a message is therefore left out together with the reply that [follows](Bound::to_next)
+/// it. A system message that has settings and no content is accepted everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnthropicMessages;
+
+impl AnthropicMessages {
+    /// The name of this dialect.
+    pub const NAME: &'static str = "anthropic_messages";
+}
+
+impl Dialect for AnthropicMessages {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn index(&self, json: &str) -> Result<Index, MessageError> {
+        Element::read(json).map(|element| element.index())
+    }
+
+    fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
+        parts::visit(message, visit);
+    }
+
+    /// A system message may stand only in few places of the list, so instructions are said by the user.
+    fn compose(&self, role: &Role, text: &str) -> String {
+        let role = if *role == Role::Assistant { "assistant" } else { "user" };
+        format!(r#"{{"role":"{role}","content":{}}}"#, quoted(text))
+    }
+
+    fn abandoned(&self, call: &CallId) -> String {
+        let (id, text) = (quoted(call.as_str()), quoted(ABANDONED));
+        let result = format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text},"is_error":true}}"#);
+        format!(r#"{{"role":"user","content":[{result}]}}"#)
+    }
+
+    fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
+        change::cleared(message.json(), clears, placeholder)
+    }
+
+    fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
+        change::answering(message.json(), kept)
+    }
+
+    /// Returns the message without signed thinking, redacted thinking, compactions, and other signed blocks.
+    fn unbound(&self, message: &Message) -> Option<String> {
+        change::without(message.json(), Bound::can_be_removed)
+    }
+
+    /// Returns the message without signed thinking, redacted thinking, and other signed blocks. Compactions stay.
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        change::without(message.json(), |bound| bound.to_prefix)
+    }
+
+    /// Returns the message without the blocks that the API refuses.
+    fn sendable(&self, message: &Message) -> String {
+        change::sendable(message.json())
+    }
+
+    /// Returns the digest of the message without `cache_control`, because the provider does not compare it. The digest
+    /// is that of the form in which the message is sent, unless thinking follows a block that is left out: the provider
+    /// may compare what is before its thinking.
+    fn digest(&self, json: &str) -> Digest {
+        Element::read(json).map_or_else(|_| Digest::of(json.as_bytes()), |element| element.digest())
+    }
+
+    /// Returns `true` if provider and account are the same, as far as they are known. Thinking is valid on all routes
+    /// of a provider, and the API ignores that of other models.
+    fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
+        let agree = |one: &Option<String>, other: &Option<String>| {
+            one.as_ref().zip(other.as_ref()).is_none_or(|(one, other)| one == other)
+        };
+        agree(&made_by.provider, &reader.provider) && agree(&made_by.account, &reader.account)
+    }
+}

@@ -1,0 +1,73 @@
+//! Anthropic's Messages API: a provider that signs its thinking, and refuses what the API refuses.
+//!
+//! [`MessagesProvider`] checks the body of each request, and makes the body of the response. It needs no network, no
+//! clock and no randomness. [`MockMessages`] is the same as a tower service, with a script.
+//!
+//! # Rules
+//!
+//! A [`Refusal`] has the API's status, type and wording. The rules are as of November 2026. The wordings are those of
+//! errors in public issues, or if there is none, in the same style.
+//!
+//! | refused | source |
+//! |---|---|
+//! | calls without results at the beginning of the next message, results without a call, several results of a call | documentation of tools, anthropics/claude-code#8210 and #13460 |
+//! | empty contents, empty texts, contents whose texts have only white space | LibreChat-AI/agents#124, with a table of live requests |
+//! | failed results without content | jlevy/markform#153 |
+//! | a reply that ends with thinking, or is thinking alone | tailcallhq/forgecode#2107 and #3073 |
+//! | more than four marks for the cache, marks of empty texts | documentation of prompt caching, NousResearch/hermes-agent#1216 |
+//! | system messages at other places than after the user, at the end or before a reply | documentation of mid-conversation system messages, LeenHawk/gproxy#209 |
+//! | calls of server tools without a result, and the reverse | anthropics/claude-code#65726 |
+//! | thinking without a signature, with a changed text, or after another prompt | documentation of preserved thinking, anomalyco/opencode#48637 |
+//! | a part of the thinking of the last reply is missing | NousResearch/hermes-agent#26959 |
+//! | a tool round without its thinking, if the request enables thinking with a budget | documentation of extended thinking, n8n-io/n8n#22550 |
+//!
+//! Messages of one role that follow each other are one message. A signature covers `system`, `tools`, and all blocks
+//! before the thinking, except `cache_control`. Thinking may be left out, but not between other thinking. Models before
+//! preserved thinking sign only the thinking itself ([`without_binding`](MessagesProvider::without_binding)).
+//!
+//! # Example
+//!
+//! ```
+//! use serde_json::{Value, json};
+//! use tower_chat_history_test::messages::{MessagesProvider, Reason, Say};
+//!
+//! let provider = MessagesProvider::new("acme");
+//! let request = |messages: &Value| json!({"model": "claude", "max_tokens": 9, "messages": messages}).to_string();
+//! let mut messages = json!([{"role": "user", "content": "Hi!"}]);
+//! let says = [Say::Thinking("A greeting.".into()), Say::Text("Hello!".into())];
+//! let response: Value = serde_json::from_str(&provider.reply(&request(&messages), &says)?)?;
+//!
+//! let more = [json!({"role": "assistant", "content": response["content"]}), json!({"role": "user", "content": "And?"})];
+//! messages.as_array_mut().unwrap().extend(more);
+//! assert_eq!(provider.check(&request(&messages)), Ok(()));
+//!
+//! // After another message, the signature no longer fits.
+//! messages[0]["content"] = "Hello!".into();
+//! let refusal = provider.check(&request(&messages)).unwrap_err();
+//! assert_eq!((refusal.status(), refusal.reason()), (400, &Reason::OtherConversation { message: 1, block: 0 }));
+//! assert!(refusal.to_string().contains("The block is bound to a different conversation."));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod content;
+mod order;
+mod pairing;
+mod provider;
+mod refusal;
+mod request;
+mod say;
+#[cfg(any(feature = "openai", feature = "server"))]
+mod service;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod thinking;
+mod wording;
+
+#[cfg(any(feature = "openai", feature = "server"))]
+pub use self::service::MockMessages;
+pub use self::{
+    provider::{MessagesProvider, ThinkingCounts},
+    refusal::{Reason, Refusal},
+    say::Say,
+};

@@ -1,0 +1,91 @@
+//! Rules of calls and results.
+
+use std::collections::HashSet;
+
+use super::{
+    Reason,
+    request::{Group, Placed, Speaker},
+};
+
+/// Checks that each call has its result, and each result its call.
+pub(super) fn check(groups: &[Group<'_>]) -> Result<(), Reason> {
+    let mut seen = HashSet::new();
+    // Settings may stand everywhere, and mean nothing here.
+    let groups: Vec<&Group<'_>> = groups.iter().filter(|group| !group.blocks.is_empty()).collect();
+    let mut asked: Vec<&str> = Vec::new();
+    for (at, group) in groups.iter().enumerate() {
+        match group.speaker {
+            Speaker::User => check_results(group, &std::mem::take(&mut asked))?,
+            Speaker::System => {}
+            Speaker::Assistant => {
+                asked = calls(group, &mut seen)?;
+                let next = groups.get(at + 1).filter(|next| next.speaker == Speaker::User);
+                check_answered(group, &asked, next.copied())?;
+                check_server_tools(group, at + 1 == groups.len())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn calls<'a>(group: &Group<'a>, seen: &mut HashSet<&'a str>) -> Result<Vec<&'a str>, Reason> {
+    let mut asked = Vec::new();
+    for call in group.blocks.iter().filter(|block| block.kind() == "tool_use") {
+        let id = call.text("id");
+        if !seen.insert(id) {
+            return Err(Reason::RepeatedCall { message: call.message, block: call.block });
+        }
+        asked.push(id);
+    }
+    Ok(asked)
+}
+
+/// Checks that the next message of the user begins with the results of all calls.
+fn check_answered(group: &Group<'_>, asked: &[&str], next: Option<&Group<'_>>) -> Result<(), Reason> {
+    let first = next.into_iter().flat_map(|next| &next.blocks).take_while(|block| block.kind() == "tool_result");
+    let answered: HashSet<&str> = first.map(|result| result.text("tool_use_id")).collect();
+    let ids: Vec<String> = asked.iter().filter(|id| !answered.contains(**id)).map(|id| (*id).to_owned()).collect();
+    let message = group.blocks.last().map_or(group.first, |block| block.message);
+    if ids.is_empty() { Ok(()) } else { Err(Reason::UnansweredCalls { message, ids }) }
+}
+
+fn check_results(group: &Group<'_>, asked: &[&str]) -> Result<(), Reason> {
+    let mut answered = HashSet::new();
+    for Placed { message, block, json } in group.blocks.iter().filter(|block| block.kind() == "tool_result") {
+        let id = json["tool_use_id"].as_str().unwrap_or_default();
+        let (message, block) = (*message, *block);
+        if !asked.contains(&id) {
+            return Err(Reason::UnexpectedResult { message, block, id: id.to_owned() });
+        }
+        if !answered.insert(id) {
+            return Err(Reason::RepeatedResult { message, block, id: id.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Checks the calls that the provider executes itself. The last message may wait for their results.
+fn check_server_tools(group: &Group<'_>, is_last: bool) -> Result<(), Reason> {
+    let mut open: Vec<(&str, usize)> = Vec::new();
+    for placed in &group.blocks {
+        let kind = placed.kind();
+        if kind == "server_tool_use" || kind == "mcp_tool_use" {
+            open.push((placed.text("id"), placed.message));
+        } else if kind.ends_with("_tool_result") {
+            let id = placed.text("tool_use_id");
+            match open.iter().position(|(asked, _)| *asked == id) {
+                Some(at) => drop(open.remove(at)),
+                None => {
+                    let (message, block) = (placed.message, placed.block);
+                    return Err(Reason::UnexpectedServerResult { message, block, id: id.to_owned() });
+                }
+            }
+        }
+    }
+    match open.first() {
+        Some((id, message)) if !is_last => {
+            Err(Reason::UnansweredServerCall { message: *message, id: (*id).to_owned() })
+        }
+        _ => Ok(()),
+    }
+}

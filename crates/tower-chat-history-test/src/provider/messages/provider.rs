@@ -1,0 +1,142 @@
+//! The provider: it checks requests and makes signed replies.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tower_chat_history_core::Digest;
+
+use super::{
+    Refusal, Say, content, order, pairing,
+    request::{Request, Speaker},
+    thinking::{self, Accepted, Made, Rules, is_thinking},
+};
+use crate::lock::lock;
+
+/// A provider of Anthropic's Messages API. See the [module docs](super). Clones are the same provider.
+#[derive(Clone, Debug)]
+pub struct MessagesProvider {
+    rules: Rules,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    made: Made,
+    signatures: HashSet<String>,
+    replies: u64,
+    counts: ThinkingCounts,
+}
+
+/// The numbers of thinking blocks in the requests that a [`MessagesProvider`] accepted for a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThinkingCounts {
+    /// The number of blocks in all requests. A block counts once for each request.
+    pub sent: u64,
+    /// The number of blocks that the provider had made before the request, and that were missing in it.
+    pub missing: u64,
+    /// The number of blocks that did not fit, and that the request asked to ignore.
+    pub dropped: u64,
+}
+
+impl MessagesProvider {
+    /// Creates the provider with this name. Its signatures depend on the name, so all providers with one name accept
+    /// each other's thinking.
+    #[must_use]
+    pub fn new(name: impl AsRef<str>) -> Self {
+        let rules = Rules { secret: Digest::of(name.as_ref().as_bytes()), binds: true, checks_signatures: true };
+        Self { rules, state: Arc::default() }
+    }
+
+    /// Makes this a provider of models before preserved thinking, whose signatures are not bound to the prompt.
+    #[must_use]
+    pub const fn without_binding(mut self) -> Self {
+        self.rules.binds = false;
+        self
+    }
+
+    /// Makes the provider check only the structure of requests.
+    #[must_use]
+    pub const fn without_signatures(mut self) -> Self {
+        self.rules.checks_signatures = false;
+        self
+    }
+
+    /// Returns the numbers of thinking blocks in the requests that were accepted for a [`reply`](Self::reply).
+    #[must_use]
+    pub fn counts(&self) -> ThinkingCounts {
+        lock(&self.state).counts
+    }
+
+    /// Checks the body of a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first reason why the API refuses it. Faults of the structure come before those of signatures.
+    pub fn check(&self, body: &str) -> Result<(), Refusal> {
+        self.read(body).map(|_| ())
+    }
+
+    /// Checks the body of a request, and returns the body of the response with the scripted reply. Thinking is signed.
+    /// The reason to stop is `tool_use` if there is a call, and `end_turn` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of [`check`](Self::check). The counts then stay as they are.
+    pub fn reply(&self, body: &str, script: &[Say]) -> Result<String, Refusal> {
+        let (request, accepted) = self.read(body)?;
+        let mut before = accepted.before.clone();
+        let mut content = Vec::new();
+        let mut state = lock(&self.state);
+        state.count(&accepted);
+        for mut block in script.iter().flat_map(Say::blocks) {
+            if is_thinking(&block) {
+                let signature = self.rules.sign(&mut before, &block);
+                let name = if block["type"] == "thinking" { "signature" } else { "data" };
+                block[name] = signature.clone().into();
+                state.signatures.insert(signature);
+            } else {
+                self.rules.add(&mut before, Speaker::Assistant, &block);
+            }
+            content.push(block);
+        }
+        thinking::record(&mut state.made, &content);
+        state.replies += 1;
+        let has_calls = content.iter().any(|block: &Value| block["type"] == "tool_use");
+        let stop_reason = if has_calls { "tool_use" } else { "end_turn" };
+        let response = json!({
+            "id": format!("msg_{}", state.replies), "type": "message", "role": "assistant", "model": request.model,
+            "content": content, "stop_reason": stop_reason, "stop_sequence": null,
+            "usage": {"input_tokens": body.len() / 4, "output_tokens": 1, "cache_read_input_tokens": 0,
+                "cache_creation_input_tokens": 0},
+        });
+        Ok(response.to_string())
+    }
+
+    fn read(&self, body: &str) -> Result<(Request, Accepted), Refusal> {
+        let request = Request::read(body)?;
+        let groups = request.groups();
+        order::check(&groups)?;
+        content::check(&request)?;
+        pairing::check(&groups)?;
+        drop(groups);
+        let accepted = self.rules.check(&request)?;
+        if self.rules.checks_signatures && !request.drops_thinking {
+            thinking::check_last(&request, &lock(&self.state).made)?;
+        }
+        Ok((request, accepted))
+    }
+}
+
+impl State {
+    fn count(&mut self, accepted: &Accepted) {
+        let kept: HashSet<&String> = accepted.signatures.iter().collect();
+        let missing = self.signatures.iter().filter(|signature| !kept.contains(signature)).count() as u64;
+        self.counts.sent += accepted.signatures.len() as u64;
+        self.counts.missing += missing - accepted.dropped.min(missing);
+        self.counts.dropped += accepted.dropped;
+    }
+}

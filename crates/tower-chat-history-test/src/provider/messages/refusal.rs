@@ -1,0 +1,206 @@
+//! The reasons why the provider refuses a request.
+
+use serde_json::json;
+
+use super::wording;
+
+/// A request that the API refuses. Its text is the message of the API's error. The text has ids of calls, but no
+/// contents of messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    reason: Reason,
+    message: String,
+}
+
+/// The reason why the API refuses a request. Messages and blocks are counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The body is not a request.
+    Unreadable,
+    /// A required field is missing.
+    MissingField {
+        /// The name of the field.
+        name: &'static str,
+    },
+    /// There are no messages.
+    NoMessages,
+    /// A message has another role than `user`, `assistant` and `system`.
+    Role {
+        /// The position of the message.
+        message: usize,
+    },
+    /// The first message is not the user's, and does not begin with a compaction.
+    FirstMessage,
+    /// The last message is a reply, which the model would have to continue.
+    Prefill,
+    /// A system message is the first one, follows a reply or another system message, or is before a message of the user.
+    SystemMessage {
+        /// The position of the message.
+        message: usize,
+    },
+    /// A message has no content.
+    EmptyMessage {
+        /// The position of the message.
+        message: usize,
+    },
+    /// A text is empty.
+    EmptyText {
+        /// The position of the message.
+        message: usize,
+    },
+    /// All texts of a message have only white space.
+    BlankText {
+        /// The position of the message.
+        message: usize,
+    },
+    /// A failed result has no content.
+    EmptyError {
+        /// The position of the message.
+        message: usize,
+        /// The position of the result.
+        block: usize,
+    },
+    /// A block may not be said by this role, such as a call of the user.
+    WrongRole {
+        /// The position of the message.
+        message: usize,
+        /// The position of the block.
+        block: usize,
+    },
+    /// A block lacks a field, such as a signature.
+    BlockField {
+        /// The position of the message.
+        message: usize,
+        /// The position of the block.
+        block: usize,
+        /// The name of the field.
+        name: &'static str,
+    },
+    /// Two calls have the same id.
+    RepeatedCall {
+        /// The position of the message.
+        message: usize,
+        /// The position of the second call.
+        block: usize,
+    },
+    /// Calls have no results at the beginning of the next message.
+    UnansweredCalls {
+        /// The position of the message with the calls.
+        message: usize,
+        /// The ids of the calls.
+        ids: Vec<String>,
+    },
+    /// A result answers no call of the message before it.
+    UnexpectedResult {
+        /// The position of the message.
+        message: usize,
+        /// The position of the result.
+        block: usize,
+        /// The id that the result names.
+        id: String,
+    },
+    /// A call has a second result.
+    RepeatedResult {
+        /// The position of the message.
+        message: usize,
+        /// The position of the second result.
+        block: usize,
+        /// The id of the call.
+        id: String,
+    },
+    /// A call of a server tool has no result.
+    UnansweredServerCall {
+        /// The position of the message.
+        message: usize,
+        /// The id of the call.
+        id: String,
+    },
+    /// The result of a server tool has no call before it.
+    UnexpectedServerResult {
+        /// The position of the message.
+        message: usize,
+        /// The position of the result.
+        block: usize,
+        /// The id that the result names.
+        id: String,
+    },
+    /// The request has more than four marks for the cache.
+    CacheMarks {
+        /// The number of marks.
+        found: usize,
+    },
+    /// An empty text has a mark for the cache.
+    MarkedEmptyText {
+        /// The position of the message.
+        message: usize,
+        /// The position of the text.
+        block: usize,
+    },
+    /// A reply ends with thinking.
+    LastThinking {
+        /// The position of the message.
+        message: usize,
+    },
+    /// A signature is not that of its thinking, or of this provider.
+    InvalidSignature {
+        /// The position of the message.
+        message: usize,
+        /// The position of the thinking.
+        block: usize,
+    },
+    /// Thinking was made after other instructions, tools, messages or thinking.
+    OtherConversation {
+        /// The position of the message.
+        message: usize,
+        /// The position of the thinking.
+        block: usize,
+    },
+    /// The last reply has thinking, but not all that it was made with.
+    ChangedThinking {
+        /// The position of the message.
+        message: usize,
+    },
+    /// The last reply has no thinking, the request ends with the results of its calls, and thinking is enabled with a
+    /// budget.
+    MissingThinking {
+        /// The position of the message.
+        message: usize,
+    },
+    /// The script of a mock has no further reply.
+    NoReply,
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
+        Self { message: wording::of(&reason), reason }
+    }
+}
+
+impl Refusal {
+    /// Returns the reason.
+    #[must_use]
+    pub const fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    /// Returns the HTTP status: 400, or 500 if a script has no further reply.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        if matches!(self.reason, Reason::NoReply) { 500 } else { 400 }
+    }
+
+    /// Returns the error's type: `invalid_request_error`, or `api_error` if a script has no further reply.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        if matches!(self.reason, Reason::NoReply) { "api_error" } else { "invalid_request_error" }
+    }
+
+    /// Returns the body of the response.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let error = json!({"type": self.kind(), "message": self.message});
+        json!({"type": "error", "error": error, "request_id": "req_mock"}).to_string()
+    }
+}

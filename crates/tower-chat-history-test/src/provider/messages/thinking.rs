@@ -1,0 +1,137 @@
+//! Rules of thinking.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use tower_chat_history_core::Digest;
+
+use super::{
+    super::normal,
+    Reason,
+    request::{Placed, Request, Said, Speaker},
+    signature::{self, Before, Fault},
+};
+
+/// The rules of a provider.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) secret: Digest,
+    /// `true` if signatures are bound to the prompt.
+    pub(super) binds: bool,
+    /// `false` if every signature is accepted.
+    pub(super) checks_signatures: bool,
+}
+
+/// The thinking of replies, by what else they say. Replies can say the same after other thinking.
+pub(super) type Made = HashMap<Digest, HashSet<Vec<Digest>>>;
+
+/// A prompt whose thinking is accepted.
+pub(super) struct Accepted {
+    /// The prompt of the next thinking.
+    pub(super) before: Before,
+    /// The signatures in the prompt.
+    pub(super) signatures: Vec<String>,
+    /// The number of blocks that are ignored.
+    pub(super) dropped: u64,
+}
+
+/// Returns `true` for readable and redacted thinking.
+pub(super) fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// Returns the text and the signature of thinking. Redacted thinking has only a signature.
+fn signed(block: &Value) -> (String, &str) {
+    let text = |name: &str| block[name].as_str().unwrap_or_default();
+    match &block["type"] {
+        kind if kind == "thinking" => (format!("thinking {}", text("thinking")), text("signature")),
+        _ => ("redacted".to_owned(), text("data")),
+    }
+}
+
+impl Rules {
+    /// Adds a block to the prompt of the next thinking.
+    pub(super) fn add(self, before: &mut Before, speaker: Speaker, block: &Value) {
+        if self.binds {
+            let role = Digest::of(format!("{speaker:?}").as_bytes());
+            before.prompt = before.prompt.then(role).then(normal::digest_of(block));
+        }
+    }
+
+    /// Signs thinking, and adds it to the prompt of the next one.
+    pub(super) fn sign(self, before: &mut Before, block: &Value) -> String {
+        let signature = signature::sign(self.secret, before, &signed(block).0);
+        self.follow(before, &signature);
+        signature
+    }
+
+    fn follow(self, before: &mut Before, signature: &str) {
+        if self.binds {
+            before.seal = signature.get(64..).map(str::to_owned);
+        }
+    }
+
+    /// Checks all signatures of a prompt.
+    pub(super) fn check(self, request: &Request) -> Result<Accepted, Reason> {
+        let before = Before { prompt: if self.binds { request.head } else { Digest::default() }, seal: None };
+        let mut accepted = Accepted { before, signatures: Vec::new(), dropped: 0 };
+        for (speaker, Placed { message, block, json }) in request.blocks() {
+            if !is_thinking(json) {
+                self.add(&mut accepted.before, speaker, json);
+                continue;
+            }
+            let (text, signature) = signed(json);
+            let checked = signature::check(self.secret, signature, &accepted.before, &text).map(|_| ());
+            match if self.checks_signatures { checked } else { Ok(()) } {
+                Ok(()) => {
+                    self.follow(&mut accepted.before, signature);
+                    accepted.signatures.push(signature.to_owned());
+                }
+                Err(Fault::Invalid) => return Err(Reason::InvalidSignature { message, block }),
+                Err(Fault::OtherPrompt) if request.drops_thinking => accepted.dropped += 1,
+                Err(Fault::OtherPrompt) => return Err(Reason::OtherConversation { message, block }),
+            }
+        }
+        Ok(accepted)
+    }
+}
+
+fn is_blank(block: &Value) -> bool {
+    block["type"] == "text" && block["text"].as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// Returns what a reply says besides its thinking, without texts that a client may leave out.
+fn said(blocks: &[Value]) -> Digest {
+    let said: Vec<&Value> = blocks.iter().filter(|block| !is_thinking(block) && !is_blank(block)).collect();
+    normal::digest_of(&serde_json::json!(said))
+}
+
+/// Returns the thinking of a reply. Thinking at its end is never sent.
+fn thinking(blocks: &[Value]) -> Vec<Digest> {
+    let end = blocks.iter().rposition(|block| !is_thinking(block) && !is_blank(block)).map_or(0, |last| last + 1);
+    blocks[..end].iter().filter(|block| is_thinking(block)).map(normal::digest_of).collect()
+}
+
+/// Records the thinking of a reply.
+pub(super) fn record(made: &mut Made, blocks: &[Value]) {
+    made.entry(said(blocks)).or_default().insert(thinking(blocks));
+}
+
+/// Checks the thinking of the last reply.
+pub(super) fn check_last(request: &Request, made: &Made) -> Result<(), Reason> {
+    let is_reply = |said: &Said| said.speaker == Speaker::Assistant;
+    let Some(message) = request.messages.iter().rposition(is_reply) else { return Ok(()) };
+    let blocks = &request.messages[message].blocks;
+    let Some(made) = made.get(&said(blocks)) else { return Ok(()) };
+    let found = thinking(blocks);
+    if !found.is_empty() && !made.contains(&found) {
+        return Err(Reason::ChangedThinking { message });
+    }
+    let answers = request.messages[message + 1..].iter().flat_map(|said| &said.blocks);
+    let is_round = answers.map(|block| &block["type"]).any(|kind| kind == "tool_result");
+    let had_some = made.iter().all(|thinking| !thinking.is_empty());
+    if request.needs_thinking && is_round && found.is_empty() && had_some {
+        return Err(Reason::MissingThinking { message });
+    }
+    Ok(())
+}
