@@ -6,7 +6,7 @@ use async_openai::middleware::HttpRequestFactory;
 use reqwest::{Body, Response};
 use tower_chat_history::{
     BoxError, TurnInput,
-    adapt::{AdaptRequest, CallScope, Opened, Read, ReadResponse},
+    adapt::{AdaptRequest, Asked, CallScope, Opened, Read, ReadResponse},
     engine::InputMode,
 };
 
@@ -111,9 +111,9 @@ impl ReadResponse<Response> for OpenAiHttp {
 
     /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
     /// returned to the client, which reads the error from it.
-    async fn read(&self, response: Response, choices: usize) -> Result<Read<Response>, BoxError> {
+    async fn read(&self, response: Response, asked: Asked) -> Result<Read<Response>, BoxError> {
         if response.status().is_success() {
-            return response::read(response, choices).await;
+            return response::read(response, asked.choices).await;
         }
         let status = response.status().as_str().to_owned();
         Ok(Read::failed(response, status))

@@ -37,7 +37,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{Read, ReadResponse},
+    read::{Asked, Read, ReadResponse},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply};

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error, fmt, future::pending};
 
 use futures_core::Stream;
+use tower_chat_history_core::Dialect;
 
 use crate::{
     call::{FoldReply, Reply},
@@ -10,6 +11,7 @@ use crate::{
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
+    report::ResponseShape,
 };
 
 /// Finds the reply in responses of type `Res`.
@@ -30,17 +32,31 @@ pub trait ReadResponse<Res> {
         error_type(error)
     }
 
-    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `choices` is the number of
-    /// choices that the request [specifies](crate::TurnInput::choices).
+    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `asked` has the facts about
+    /// the call by which it is read.
     ///
     /// # Errors
     ///
     /// Returns any error. The call then fails with this error, and nothing is stored.
-    fn read(
-        &self,
-        response: Res,
-        choices: usize,
-    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+    fn read(&self, response: Res, asked: Asked) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+}
+
+/// The facts about a call by which its response is read.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Asked {
+    /// The number of choices that the request [specifies](crate::TurnInput::choices).
+    pub choices: usize,
+    /// The dialect of the call.
+    pub dialect: &'static dyn Dialect,
+}
+
+impl Asked {
+    /// Returns the facts about the call of a turn.
+    #[must_use]
+    pub fn of(turn: &Turn) -> Self {
+        Self { choices: turn.choices(), dialect: turn.dialect() }
+    }
 }
 
 /// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
@@ -48,10 +64,13 @@ pub trait ReadResponse<Res> {
 pub struct Read<R>(Kind<R>);
 
 enum Kind<R> {
-    Whole { response: R, reply: Reply, unsaved: fn(Unsaved<Reply>, R) -> BoxError },
+    Whole { reply: Reply, respond: Respond<R> },
     Stream(Box<dyn FnOnce(Turn) -> R + Send>),
     Failed { response: R, error_type: Cow<'static, str> },
 }
+
+/// Returns the response, or an error that contains it if the save failed. Never returns `None`.
+type Respond<R> = Box<dyn FnOnce(Option<Unsaved<Reply>>) -> Option<Result<R, BoxError>> + Send>;
 
 impl<R> Read<R> {
     /// Creates the result for a complete response. The caller receives the response after the exchange is stored. If
@@ -60,7 +79,26 @@ impl<R> Read<R> {
     where
         R: Send + Sync + 'static,
     {
-        Self(Kind::Whole { response, reply, unsaved: |failed, response| failed.with_response(response).into() })
+        let mut response = DiscardOnDrop::new(response);
+        let respond = move |failed: Option<Unsaved<Reply>>| {
+            let response = response.take()?;
+            Some(match failed {
+                Some(failed) => Err(failed.with_response(response).into()),
+                None => Ok(response),
+            })
+        };
+        Self(Kind::Whole { reply, respond: Box::new(respond) })
+    }
+
+    /// Creates the result for a response of this shape, which is not read. The caller receives it, and nothing is
+    /// stored.
+    pub fn unreadable(response: R, shape: ResponseShape) -> Self
+    where
+        R: Send + 'static,
+    {
+        let mut response = DiscardOnDrop::new(response);
+        let respond = move |_| response.take().map(Ok);
+        Self(Kind::Whole { reply: Reply::unreadable(shape), respond: Box::new(respond) })
     }
 
     /// Creates the result for a stream, whose items `fold` combines into the reply. The caller receives the response
@@ -89,22 +127,34 @@ impl<R> Read<R> {
         Self(Kind::Failed { response, error_type: error_type.into() })
     }
 
+    /// Converts the response that the caller receives. The error of a failed save contains the response as it was
+    /// before.
+    #[must_use]
+    pub fn map<T>(self, convert: impl FnOnce(R) -> T + Send + 'static) -> Read<T>
+    where
+        R: 'static,
+    {
+        Read(match self.0 {
+            Kind::Whole { reply, respond } => {
+                let respond = move |failed| respond(failed).map(|response| response.map(convert));
+                Kind::Whole { reply, respond: Box::new(respond) }
+            }
+            Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
+            Kind::Failed { response, error_type } => Kind::Failed { response: convert(response), error_type },
+        })
+    }
+
     /// Stores the exchange, or arranges that it is stored, and returns the response for the caller.
     pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError>
     where
         R: 'static,
     {
         match self.0 {
-            Kind::Whole { response, reply, unsaved } => {
+            Kind::Whole { reply, respond } => {
                 let policy = turn.on_save_failure();
-                let mut response = DiscardOnDrop::new(response);
-                let committed = turn.commit(reply).await;
-                // Always `Some`: only this function takes the response.
-                let Some(response) = response.take() else { return pending().await };
-                match committed {
-                    Err(failed) if policy == OnSaveFailure::Fail => Err(unsaved(failed, response)),
-                    Ok(_) | Err(_) => Ok(response),
-                }
+                let failed = turn.commit(reply).await.err().filter(|_| policy == OnSaveFailure::Fail);
+                let Some(response) = respond(failed) else { return pending().await };
+                response
             }
             Kind::Stream(record) => Ok(record(turn)),
             Kind::Failed { response, error_type } => {

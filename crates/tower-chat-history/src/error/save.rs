@@ -87,7 +87,8 @@ impl<R> Unsaved<R> {
     }
 
     /// Returns the same failure with another form of the response.
-    pub(crate) fn with_response<T>(self, response: T) -> Unsaved<T> {
+    #[must_use]
+    pub fn with_response<T>(self, response: T) -> Unsaved<T> {
         Unsaved { response, source: self.source }
     }
 
