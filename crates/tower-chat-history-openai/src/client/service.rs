@@ -7,23 +7,28 @@ use std::{
 };
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
+use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use reqwest::Response;
-use tower_chat_history::BoxError;
+use tower_chat_history::{BoxError, Unsaved};
 use tower_service::Service;
 
 /// Converts a boxed error to async-openai's error type. If the box contains an [`OpenAIError`], that error is returned.
 /// Any other error becomes [`OpenAIError::Boxed`], which can be downcast: to
-/// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
+/// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved<reqwest::Response>`](tower_chat_history::Unsaved),
 /// [`CallError`](super::CallError), or the error of another layer.
 ///
 /// In a stack that you build yourself, use it outermost: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
 #[must_use]
 pub fn openai_error(error: BoxError) -> OpenAIError {
-    match error.downcast::<OpenAIError>() {
-        Ok(error) => *error,
-        Err(other) => OpenAIError::Boxed(other),
-    }
+    let error = match error.downcast::<OpenAIError>() {
+        Ok(error) => return *error,
+        Err(other) => other,
+    };
+    OpenAIError::Boxed(match error.downcast::<Unsaved<http::Response<Bytes>>>() {
+        Ok(unsaved) => unsaved.map(Response::from).into(),
+        Err(other) => other,
+    })
 }
 
 /// A service whose errors are [converted](openai_error) to async-openai's error type.
