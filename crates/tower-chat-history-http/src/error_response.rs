@@ -31,7 +31,7 @@ use super::{refusal::Refusal, wire::Wire};
 /// send it nevertheless, look for these errors first:
 ///
 /// - `AlreadyRecorded` has the stored exchange ([`to_json_body`](tower_chat_history::adapt::to_json_body)).
-/// - `Unsaved<Response<Bytes>>` has the response. With
+/// - `Unsaved<Response<HistoryBody>>` has the response. With
 ///   [`OnSaveFailure::Report`](tower_chat_history::policy::OnSaveFailure::Report), the service returns the response
 ///   itself.
 ///

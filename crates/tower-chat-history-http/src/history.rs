@@ -22,8 +22,8 @@ use super::{
 /// docs](crate).
 ///
 /// The layered service takes `http::Request<B>`, with any body `B`. The inner service takes
-/// `http::Request<HistoryBody<B>>`, and returns `http::Response<C>`, with any body `C`. The response for the caller is
-/// an `http::Response<HistoryBody<C>>`.
+/// `http::Request<HistoryBody>`, and returns `http::Response<C>`, with any body `C`. The response for the caller is an
+/// `http::Response<HistoryBody>`.
 ///
 /// `X` is the [extractor](tower_chat_history::adapt::extract), which finds the conversation of a request. By default,
 /// it reads the [headers](FromHeaders) of this crate.
@@ -118,10 +118,10 @@ where
     B: Body<Error: Into<BoxError>, Data: Send> + Send + 'static,
     X: ExtractScope<Request<B>, Call = Request<B>> + Sync,
 {
-    type Request = Request<HistoryBody<B>>;
-    type Draft = HttpDraft<B>;
+    type Request = Request<HistoryBody>;
+    type Draft = HttpDraft;
 
-    async fn open(&self, request: Request<B>) -> Result<Opened<HttpDraft<B>, Self::Request>, BoxError> {
+    async fn open(&self, request: Request<B>) -> Result<Opened<HttpDraft, Self::Request>, BoxError> {
         let Some(wire) = self.wire(request.method(), request.uri()) else {
             if !headers::is_stateless(request.headers()) {
                 warn_without_memory(request.method(), request.uri().path());
@@ -143,9 +143,12 @@ where
 }
 
 /// Returns a request whose body is not read.
-fn passed<B>(mut request: Request<B>) -> Request<HistoryBody<B>> {
+fn passed<B>(mut request: Request<B>) -> Request<HistoryBody>
+where
+    B: Body<Error: Into<BoxError>> + Send + 'static,
+{
     headers::strip(request.headers_mut());
-    request.map(HistoryBody::passed)
+    request.map(HistoryBody::new)
 }
 
 impl<B, X> ReadResponse<Response<B>> for HttpHistory<X>
@@ -153,15 +156,15 @@ where
     B: Body<Error: Into<BoxError>, Data: Send> + Send + 'static,
     X: Sync,
 {
-    type Response = Response<HistoryBody<B>>;
+    type Response = Response<HistoryBody>;
 
     fn pass(&self, response: Response<B>) -> Self::Response {
-        response.map(HistoryBody::passed)
+        response.map(HistoryBody::new)
     }
 
     /// Reads the reply of a successful response. With any other status, the call has failed, and the response is
     /// returned unchanged.
     async fn read(&self, response: Response<B>, asked: Asked) -> Result<Read<Self::Response>, BoxError> {
-        read_response(&self.routes, self.limits, response, asked).await
+        read_response(&self.routes, self.limits, response.map(HistoryBody::new), asked).await
     }
 }

@@ -18,7 +18,7 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), BoxError> {
 //!     // In place of an HTTP client: it answers with the number of messages that it receives.
-//!     let client = service_fn(|request: Request<HistoryBody<Full<Bytes>>>| async move {
+//!     let client = service_fn(|request: Request<HistoryBody>| async move {
 //!         let body = request.into_body().collect().await?.to_bytes();
 //!         let body: serde_json::Value = serde_json::from_slice(&body)?;
 //!         let count = body["messages"].as_array().map_or(0, Vec::len);

@@ -2,14 +2,13 @@
 
 use std::error::Error;
 
-use bytes::Bytes;
 use http::{Response, StatusCode};
 use tower_chat_history::{
     HistoryError, MissingConversation, Unsaved,
     error::{HeaderError, InputError},
 };
 
-use super::error::CallError;
+use super::{body::HistoryBody, error::CallError};
 
 /// An error of the layer, as it may be shown to the sender of a request: a status, a constant code and a text.
 ///
@@ -64,7 +63,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
         let text = "the request names no conversation";
         return Some(internal(StatusCode::BAD_REQUEST, "missing_conversation", text));
     }
-    if error.is::<Unsaved<Response<Bytes>>>() {
+    if error.is::<Unsaved<Response<HistoryBody>>>() {
         let text = "the model answered, but the exchange was not saved";
         return Some(internal(StatusCode::INTERNAL_SERVER_ERROR, "not_saved", text));
     }

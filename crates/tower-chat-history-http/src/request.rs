@@ -1,6 +1,6 @@
 //! Requests: reading their body, and the requests that are sent.
 
-use std::{fmt, marker::PhantomData};
+use std::fmt;
 
 use bytes::Bytes;
 use http::{
@@ -102,25 +102,24 @@ fn remove_digests(headers: &mut HeaderMap) {
     }
 }
 
-/// A request with a body of type `B` that waits for its history.
-pub struct HttpDraft<B> {
+/// A request that waits for its history.
+pub struct HttpDraft {
     head: Parts,
     body: Splice,
     trailers: Option<HeaderMap>,
-    original: PhantomData<fn() -> B>,
 }
 
-impl<B> HttpDraft<B> {
+impl HttpDraft {
     pub(crate) const fn new(head: Parts, body: Splice, trailers: Option<HeaderMap>) -> Self {
-        Self { head, body, trailers, original: PhantomData }
+        Self { head, body, trailers }
     }
 }
 
-impl<B> Draft for HttpDraft<B> {
-    type Request = Request<HistoryBody<B>>;
+impl Draft for HttpDraft {
+    type Request = Request<HistoryBody>;
 
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError> {
-        let Self { mut head, body, mut trailers, .. } = self;
+        let Self { mut head, body, mut trailers } = self;
         // An encoded answer could not be read.
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let bytes = if let Some(changed) = body.with(prompt) {
@@ -135,7 +134,7 @@ impl<B> Draft for HttpDraft<B> {
     }
 }
 
-impl<B> fmt::Debug for HttpDraft<B> {
+impl fmt::Debug for HttpDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpDraft").field("body", &self.body).finish_non_exhaustive()
     }

@@ -9,118 +9,83 @@ use std::{
 use bytes::Bytes;
 use futures_util::{
     Stream, StreamExt as _,
-    stream::{self, BoxStream},
+    stream::{self, Fuse},
 };
 use http::{HeaderMap, Response, header::CONTENT_TYPE, response::Parts};
-use http_body::{Body, Frame};
+use http_body::Frame;
 use http_body_util::BodyStream;
 use tower_chat_history::{
-    BoxError,
+    BoxError, Reply,
     adapt::{Asked, Read},
     report::ResponseShape,
 };
 
-use super::{
-    body::{HistoryBody, ReadBody},
-    fold::SseFold,
-    limits::HttpLimits,
-    request::is_encoded,
-    routes::Routes,
-    wire::Wire,
-};
+use super::{body::HistoryBody, fold::SseFold, limits::HttpLimits, request::is_encoded, routes::Routes};
 
 /// Reads the response to a call of one of these routes: finds the reply in a whole response, or records a stream.
 ///
-/// A response with an error status is the result of a failed call. If the save of a whole response fails, the error is
-/// [`Unsaved<Response<Bytes>>`](tower_chat_history::Unsaved).
+/// A response with an error status is the result of a failed call.
 ///
 /// # Errors
 ///
 /// Returns the error of the body, if it breaks off before it is known to be a stream, or before its end if it is whole.
-pub async fn read_response<B>(
+pub async fn read_response(
     routes: &Routes,
     limits: HttpLimits,
-    response: Response<B>,
+    response: Response<HistoryBody>,
     asked: Asked,
-) -> Result<Read<Response<HistoryBody<B>>>, BoxError>
-where
-    B: Body<Error: Into<BoxError>> + Send + 'static,
-{
+) -> Result<Read<Response<HistoryBody>>, BoxError> {
     if !response.status().is_success() {
         let status = response.status().as_str().to_owned();
-        return Ok(Read::failed(response.map(HistoryBody::passed), status));
+        return Ok(Read::failed(response, status));
     }
+    let unreadable = |response, shape| Ok(Read::whole(response, Reply::unreadable(shape)));
     let Some(wire) = routes.of_dialect(asked.dialect) else {
-        return Ok(Read::unreadable(response.map(HistoryBody::passed), ResponseShape::NoMessage));
+        return unreadable(response, ResponseShape::NoMessage);
     };
     if is_encoded(response.headers()) {
-        return Ok(Read::unreadable(response.map(HistoryBody::passed), ResponseShape::Encoded));
+        return unreadable(response, ResponseShape::Encoded);
     }
-    let (head, body) = response.into_parts();
-    let mut body = ReadBody::new(body);
+    let (head, mut body) = response.into_parts();
     let is_whole = match kind(&head.headers) {
         Kind::Whole => true,
         Kind::Events => false,
-        Kind::Unknown => begins_with_brace(&mut body, limits).await?,
+        Kind::Unknown => begins_with_brace(&mut body, limits.response).await?,
     };
-    if is_whole { whole(wire, limits, head, body).await } else { Ok(events(wire, limits, head, body, asked.choices)) }
-}
-
-async fn whole<B>(
-    wire: &dyn Wire,
-    limits: HttpLimits,
-    head: Parts,
-    mut body: ReadBody<B>,
-) -> Result<Read<Response<HistoryBody<B>>>, BoxError>
-where
-    B: Body<Error: Into<BoxError>> + Send + 'static,
-{
-    if !body.fill(limits.response, |_| false).await? {
-        let response = Response::from_parts(head, HistoryBody::read(body));
-        return Ok(Read::unreadable(response, ResponseShape::TooLarge));
+    if !is_whole {
+        let fold = SseFold::new(wire.fold(asked.choices), limits.event);
+        return Ok(events(head, body, fold));
     }
-    let (bytes, trailers) = body.into_whole();
-    let reply = wire.reply(&bytes);
-    let with_trailers = move |response: Response<Bytes>| response.map(|bytes| HistoryBody::whole(bytes, trailers));
-    Ok(Read::whole(Response::from_parts(head, bytes), reply).map(with_trailers))
+    if !body.read_ahead(limits.response, |_| false).await? {
+        return unreadable(Response::from_parts(head, body), ResponseShape::TooLarge);
+    }
+    let reply = wire.reply(&body.join());
+    Ok(Read::whole(Response::from_parts(head, body), reply))
 }
 
-fn events<B>(
-    wire: &dyn Wire,
-    limits: HttpLimits,
-    head: Parts,
-    body: ReadBody<B>,
-    choices: usize,
-) -> Read<Response<HistoryBody<B>>>
-where
-    B: Body<Error: Into<BoxError>> + Send + 'static,
-{
-    let frames = BodyStream::new(HistoryBody::read(body)).fuse().boxed();
-    let frames = Shared(Arc::new(Mutex::new(frames)));
+/// Returns a response with the recorded stream of the body.
+fn events(head: Parts, body: HistoryBody, fold: SseFold) -> Read<Response<HistoryBody>> {
+    let frames = Shared(Arc::new(Mutex::new(BodyStream::new(body).fuse())));
     let mut rest = frames.clone();
-    let fold = SseFold::new(wire.fold(choices), limits.event);
     Read::stream(frames, fold, BoxError::from, move |mut recorded| {
         // A recorded stream ends with the event after which clients stop reading. Frames after it are passed on too.
         let all = stream::poll_fn(move |context| match ready!(recorded.poll_next_unpin(context)) {
             None if !recorded.is_stalled() => rest.poll_next_unpin(context),
             item => Poll::Ready(item),
         });
-        Response::from_parts(head, HistoryBody::recorded(all))
+        Response::from_parts(head, HistoryBody::of_frames(all))
     })
 }
 
 /// Returns `true` if the first byte that is not white space begins an object. Only servers without a useful content
 /// type need this wait, and they are rare.
-async fn begins_with_brace<B>(body: &mut ReadBody<B>, limits: HttpLimits) -> Result<bool, BoxError>
-where
-    B: Body<Error: Into<BoxError>>,
-{
+async fn begins_with_brace(body: &mut HistoryBody, limit: usize) -> Result<bool, BoxError> {
     let mut first = None;
     let found = |frame: &Frame<Bytes>| {
         first = frame.data_ref().and_then(|bytes| bytes.trim_ascii_start().first().copied());
         first.is_some()
     };
-    body.fill(limits.response, found).await?;
+    body.read_ahead(limit, found).await?;
     Ok(first == Some(b'{'))
 }
 
@@ -145,7 +110,7 @@ fn kind(headers: &HeaderMap) -> Kind {
 
 /// A stream for two readers. The second one continues where the first one stopped.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>>);
+struct Shared(Arc<Mutex<Fuse<BodyStream<HistoryBody>>>>);
 
 impl Stream for Shared {
     type Item = Result<Frame<Bytes>, BoxError>;

@@ -6,9 +6,9 @@ use tower_chat_history::BoxError;
 use tower_chat_history_http::HistoryBody;
 
 /// Converts a response. Its address is kept in the extensions.
-pub(super) fn to_http(response: Response) -> http::Response<Body> {
+pub(super) fn to_http(response: Response) -> http::Response<HistoryBody> {
     let addressed = http::Response::builder().url(response.url().clone()).body(());
-    let mut response = http::Response::from(response);
+    let mut response = http::Response::<Body>::from(response).map(HistoryBody::new);
     // The builder cannot fail with only a URL. If it did, only the URL would be missing.
     if let Ok(addressed) = addressed {
         response.extensions_mut().extend(addressed.into_parts().0.extensions);
@@ -17,8 +17,8 @@ pub(super) fn to_http(response: Response) -> http::Response<Body> {
 }
 
 /// Converts a response that the HTTP layer has read.
-pub(super) fn from_http(response: http::Response<HistoryBody<Body>>) -> Response {
-    response.map(|body| body.into_passed().unwrap_or_else(Body::wrap)).into()
+pub(super) fn from_http(response: http::Response<HistoryBody>) -> Response {
+    response.map(Body::wrap).into()
 }
 
 /// Converts the error of a body that broke off to the client's error type.

@@ -7,10 +7,9 @@ use std::{
 };
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
-use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use reqwest::Response;
-use tower_chat_history::{BoxError, Unsaved};
+use tower_chat_history::BoxError;
 use tower_service::Service;
 
 /// Converts a boxed error to async-openai's error type. If the box contains an [`OpenAIError`], that error is returned.
@@ -21,14 +20,10 @@ use tower_service::Service;
 /// In a stack that you build yourself, use it outermost: `ServiceBuilder::new().map_err(openai_error).layer(..)`.
 #[must_use]
 pub fn openai_error(error: BoxError) -> OpenAIError {
-    let error = match error.downcast::<OpenAIError>() {
-        Ok(error) => return *error,
-        Err(other) => other,
-    };
-    OpenAIError::Boxed(match error.downcast::<Unsaved<http::Response<Bytes>>>() {
-        Ok(unsaved) => unsaved.map(Response::from).into(),
-        Err(other) => other,
-    })
+    match error.downcast::<OpenAIError>() {
+        Ok(error) => *error,
+        Err(other) => OpenAIError::Boxed(other),
+    }
 }
 
 /// A service whose errors are [converted](openai_error) to async-openai's error type.

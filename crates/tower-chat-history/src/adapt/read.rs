@@ -11,7 +11,6 @@ use crate::{
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
-    report::ResponseShape,
 };
 
 /// Finds the reply in responses of type `Res`.
@@ -64,13 +63,10 @@ impl Asked {
 pub struct Read<R>(Kind<R>);
 
 enum Kind<R> {
-    Whole { reply: Reply, respond: Respond<R> },
+    Whole { response: R, reply: Reply, unsaved: fn(Unsaved<Reply>, R) -> BoxError },
     Stream(Box<dyn FnOnce(Turn) -> R + Send>),
     Failed { response: R, error_type: Cow<'static, str> },
 }
-
-/// Returns the response, or an error that contains it if the save failed. Never returns `None`.
-type Respond<R> = Box<dyn FnOnce(Option<Unsaved<Reply>>) -> Option<Result<R, BoxError>> + Send>;
 
 impl<R> Read<R> {
     /// Creates the result for a complete response. The caller receives the response after the exchange is stored. If
@@ -79,26 +75,7 @@ impl<R> Read<R> {
     where
         R: Send + Sync + 'static,
     {
-        let mut response = DiscardOnDrop::new(response);
-        let respond = move |failed: Option<Unsaved<Reply>>| {
-            let response = response.take()?;
-            Some(match failed {
-                Some(failed) => Err(failed.with_response(response).into()),
-                None => Ok(response),
-            })
-        };
-        Self(Kind::Whole { reply, respond: Box::new(respond) })
-    }
-
-    /// Creates the result for a response of this shape, which is not read. The caller receives it, and nothing is
-    /// stored.
-    pub fn unreadable(response: R, shape: ResponseShape) -> Self
-    where
-        R: Send + 'static,
-    {
-        let mut response = DiscardOnDrop::new(response);
-        let respond = move |_| response.take().map(Ok);
-        Self(Kind::Whole { reply: Reply::unreadable(shape), respond: Box::new(respond) })
+        Self(Kind::Whole { response, reply, unsaved: |failed, response| failed.with_response(response).into() })
     }
 
     /// Creates the result for a stream, whose items `fold` combines into the reply. The caller receives the response
@@ -127,18 +104,15 @@ impl<R> Read<R> {
         Self(Kind::Failed { response, error_type: error_type.into() })
     }
 
-    /// Converts the response that the caller receives. The error of a failed save contains the response as it was
-    /// before.
+    /// Converts the response. An adapter can so use what another adapter has read.
     #[must_use]
     pub fn map<T>(self, convert: impl FnOnce(R) -> T + Send + 'static) -> Read<T>
     where
         R: 'static,
+        T: Send + Sync + 'static,
     {
         Read(match self.0 {
-            Kind::Whole { reply, respond } => {
-                let respond = move |failed| respond(failed).map(|response| response.map(convert));
-                Kind::Whole { reply, respond: Box::new(respond) }
-            }
+            Kind::Whole { response, reply, .. } => return Read::whole(convert(response), reply),
             Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
             Kind::Failed { response, error_type } => Kind::Failed { response: convert(response), error_type },
         })
@@ -150,11 +124,16 @@ impl<R> Read<R> {
         R: 'static,
     {
         match self.0 {
-            Kind::Whole { reply, respond } => {
+            Kind::Whole { response, reply, unsaved } => {
                 let policy = turn.on_save_failure();
-                let failed = turn.commit(reply).await.err().filter(|_| policy == OnSaveFailure::Fail);
-                let Some(response) = respond(failed) else { return pending().await };
-                response
+                let mut response = DiscardOnDrop::new(response);
+                let committed = turn.commit(reply).await;
+                // Always `Some`: only this function takes the response.
+                let Some(response) = response.take() else { return pending().await };
+                match committed {
+                    Err(failed) if policy == OnSaveFailure::Fail => Err(unsaved(failed, response)),
+                    Ok(_) | Err(_) => Ok(response),
+                }
             }
             Kind::Stream(record) => Ok(record(turn)),
             Kind::Failed { response, error_type } => {

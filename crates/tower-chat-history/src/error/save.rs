@@ -86,13 +86,7 @@ impl<R> Unsaved<R> {
         Self { response, source }
     }
 
-    /// Converts the response.
-    #[must_use]
-    pub fn map<T>(self, convert: impl FnOnce(R) -> T) -> Unsaved<T> {
-        Unsaved { response: convert(self.response), source: self.source }
-    }
-
-    /// Returns the same failure with another response.
+    /// Returns the same failure with another form of the response.
     pub(crate) fn with_response<T>(self, response: T) -> Unsaved<T> {
         Unsaved { response, source: self.source }
     }
