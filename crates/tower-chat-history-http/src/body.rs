@@ -36,6 +36,18 @@ impl HistoryBody {
         Self { read: VecDeque::new(), rest: Some(Mutex::new(InBytes { body }.boxed_unsync())) }
     }
 
+    /// Returns a clone of a body that is in memory, as that of every request with history is, and `None` for any other
+    /// body. A layer for retries clones requests with it.
+    #[must_use]
+    pub fn try_clone(&self) -> Option<Self> {
+        if self.rest.is_some() {
+            return None;
+        }
+        let trailers = |frame: &Frame<Bytes>| frame.trailers_ref().cloned().map(Frame::trailers);
+        let clone = |frame: &Frame<Bytes>| frame.data_ref().cloned().map(Frame::data).or_else(|| trailers(frame));
+        Some(Self { read: self.read.iter().filter_map(clone).collect(), rest: None })
+    }
+
     /// Creates a body with these bytes and trailers.
     pub(crate) fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
         Self { read: data_frame(bytes).into_iter().chain(trailers.map(Frame::trailers)).collect(), rest: None }

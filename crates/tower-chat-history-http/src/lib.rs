@@ -8,10 +8,9 @@
 //! # Example
 //!
 //! ```
-//! use bytes::Bytes;
 //! use http::{Request, Response};
-//! use http_body_util::{BodyExt, Full};
-//! use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+//! use http_body_util::BodyExt;
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //! use tower_chat_history::{ChatHistoryLayer, MemoryStore};
 //! use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
 //!
@@ -24,16 +23,16 @@
 //!         let count = body["messages"].as_array().map_or(0, Vec::len);
 //!         let message = format!(r#"{{"role":"assistant","content":"{count} received"}}"#);
 //!         let answer = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
-//!         Ok::<_, BoxError>(Response::new(Full::new(Bytes::from(answer))))
+//!         Ok::<_, BoxError>(Response::new(answer))
 //!     });
 //!     let history = ChatHistoryLayer::new(MemoryStore::new(), HttpHistory::new());
-//!     let mut chat = ServiceBuilder::new().layer(history).service(client);
+//!     let chat = ServiceBuilder::new().layer(history).service(client);
 //!
 //!     for expected in ["1 received", "3 received"] {
 //!         let request = Request::post("https://api.openai.com/v1/chat/completions")
 //!             .header(CONVERSATION_ID, "acme/user-42")
-//!             .body(Full::from(r#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#))?;
-//!         let response = chat.ready().await?.call(request).await?;
+//!             .body(r#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_owned())?;
+//!         let response = chat.clone().oneshot(request).await?;
 //!         let answer = response.into_body().collect().await?.to_bytes();
 //!         assert!(std::str::from_utf8(&answer)?.contains(expected));
 //!     }
@@ -42,6 +41,9 @@
 //! ```
 //!
 //! The second request is sent with the first exchange before it, so the model receives three messages.
+//!
+//! The layered service takes requests with any type of body. With `oneshot`, the compiler knows the type from the
+//! request. `ready` has no request, so it needs the type: `ServiceExt::<Request<String>>::ready(&mut chat)`.
 //!
 //! # Pages
 //!

@@ -75,9 +75,10 @@ fn of_history(error: &HistoryError) -> Refusal {
     let load = "the conversation's history could not be loaded";
     let internal = |status, text| internal(status, error.kind(), text);
     match error {
-        HistoryError::Input(InputError::TurnOpen { .. }) => of_sender(StatusCode::CONFLICT),
+        HistoryError::Input(InputError::TurnOpen { .. })
+        | HistoryError::Transcript(_)
+        | HistoryError::AlreadyRecorded(_) => of_sender(StatusCode::CONFLICT),
         HistoryError::Input(_) => of_sender(StatusCode::BAD_REQUEST),
-        HistoryError::Transcript(_) | HistoryError::AlreadyRecorded(_) => of_sender(StatusCode::CONFLICT),
         HistoryError::DoesNotFit(_) => of_sender(StatusCode::PAYLOAD_TOO_LARGE),
         HistoryError::QueueFull { .. } => of_sender(StatusCode::TOO_MANY_REQUESTS),
         HistoryError::QueueTimeout(_) => of_sender(StatusCode::SERVICE_UNAVAILABLE),

@@ -21,8 +21,7 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Returns the dialect of the messages.
     fn dialect(&self) -> &'static dyn Dialect;
 
-    /// Returns the provider that a request to this address calls, for spans
-    /// (`gen_ai.provider.name`).
+    /// Returns the provider that a request to this address calls, for spans (`gen_ai.provider.name`).
     fn provider(&self, uri: &Uri) -> &'static str;
 
     /// Finds the messages in the body of a request. `mode` and `few_shot_messages` decide which of them are head,
@@ -33,7 +32,8 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the body cannot be used.
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError>;
 
-    /// Finds the reply in the body of a whole response. If there is none, [`Reply::unreadable`] says what it is instead.
+    /// Finds the reply in the body of a whole response. If the body has none, the result has
+    /// [the shape](Reply::unreadable) of the body.
     fn reply(&self, body: &[u8]) -> Reply;
 
     /// Returns the fold of a stream of events, for a request with this number of choices. The fold returns

@@ -163,10 +163,10 @@ async fn a_body_without_one_list_of_messages_is_refused() {
 #[tokio::test]
 async fn of_a_repeated_field_the_last_value_counts_and_names_may_be_escaped() {
     let history = History::new();
-    let body = r#"{"n":2,"mess\u0061ges":[{"r\u006fle":"user","content":"u0"}],"n":1,"x":{"messages":7},"x":1}"#;
+    let body = r#"{"n":2,"mess\u0061ges":[{"\u0072ole":"user","content":"u0"}],"n":1,"x":{"messages":7},"x":1}"#;
     let (sent, _) = history.ok(body, answer(JSON, WHOLE)).await;
     assert_eq!(sent.body, body);
-    let stored = r#"{"r\u006fle":"user","content":"u0"}"#;
+    let stored = r#"{"\u0072ole":"user","content":"u0"}"#;
     assert_eq!(history.log().await, [stored, REPLY]);
     let (sent, _) = history.ok(body, answer(JSON, WHOLE)).await;
     assert_eq!(sent.body, body.replace(":[{", &format!(":[{stored},{REPLY},{{")));

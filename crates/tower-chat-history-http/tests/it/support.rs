@@ -85,7 +85,7 @@ impl History {
     }
 }
 
-impl<X: Clone> History<X> {
+impl<X: Clone + Sync> History<X> {
     pub(crate) fn of(adapter: HttpHistory<X>, options: HistoryOptions) -> Self {
         let store = MemoryStore::new();
         Self::over(store.clone(), store, adapter, options)

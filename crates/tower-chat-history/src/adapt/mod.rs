@@ -4,6 +4,8 @@
 //!
 //! - [`Json`] adapts requests in the chat-completions format that are `serde_json::Value`s.
 //! - [`custom`] makes an adapter for a program's own types from closures.
+//! - The crates `tower-chat-history-openai` and `tower-chat-history-http` have adapters for async-openai and for HTTP
+//!   requests.
 //! - The guide [writing an adapter](writing_an_adapter) shows a complete adapter for types of your own.
 //!
 //! [`AdaptRequest`] splits a request into the turn's input and a [`Draft`]. After the history is loaded, the draft is
