@@ -144,6 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_the_reply_is_replaced_before_and_after_the_messages() {
+        let window = [Message::user("u0")];
+        let lowered = |body: &str, window| {
+            let mut prompt = Prompt::new(window);
+            prompt.reply_limit = Some(7);
+            let changed = read(body, InputMode::New).splice.with(prompt);
+            changed.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        let before = r#"{"max_tokens": 900 ,"messages":[]}"#;
+        let sent = format!(r#"{{"max_tokens": 7 ,"messages":[{}]}}"#, window[0].json());
+        assert_eq!(lowered(before, &window), Some(sent));
+        let after = r#"{"messages":[],"max_tokens":1,"max_completion_tokens":900}"#;
+        assert_eq!(lowered(after, &[]).as_deref(), Some(after.replace("900", "7").as_str()));
+        assert_eq!(lowered(r#"{"messages":[],"max_tokens":"900"}"#, &[]), None, "no number");
+    }
+
+    #[test]
     fn model_and_sampling_are_read_from_the_body() {
         let info = |more: &str| read(&format!(r#"{{"messages":[],{more}}}"#), InputMode::New).info;
         let read = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);

@@ -5,11 +5,15 @@ use std::{error::Error, fmt, time::Duration};
 use http::HeaderName;
 use serde_json::Value;
 use tower_chat_history::{
-    BoxError, Exchange, ExchangeId, HistoryError, Message, MissingConversation, StoreError,
+    BoxError, ContextBudget, Exchange, ExchangeId, HistoryError, HistoryOptions, Message, MissingConversation,
+    Policies, StoreError,
     error::{HeaderError, InputError},
+    policy::OnOpenTurn,
     store::{Recorded, Seq},
 };
-use tower_chat_history_http::{CallError, ChatWire, error_response};
+use tower_chat_history_http::{CallError, ChatWire, HttpHistory, Refusal, error_response};
+
+use super::support::{ASK, History, JSON, WHOLE, answer, ask};
 
 const SECRET: &str = "the aunt's diagnosis";
 
@@ -56,6 +60,33 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (500, "no_runtime", HistoryError::NoRuntime.into()),
         (502, "upstream", SECRET.into()),
     ]
+}
+
+/// Returns the status and the code of the error of the second of two calls.
+async fn second(options: HistoryOptions, first: &str, bodies: [&str; 2]) -> (u16, &'static str) {
+    let history = History::of(HttpHistory::new(), options);
+    history.ok(bodies[0], answer(JSON, first.to_owned())).await;
+    let (sent, response) = history.call(ask(bodies[1].to_owned()), answer(JSON, WHOLE)).await;
+    assert!(sent.is_none());
+    let refusal = Refusal::of(&*response.unwrap_err());
+    assert!(!refusal.text.contains("u0"));
+    (refusal.status.as_u16(), refusal.code)
+}
+
+#[tokio::test]
+async fn errors_of_a_conversation_have_their_status() {
+    let again = r#"{"messages":[{"role":"user","content":"u1"}]}"#;
+    let edited = r#"{"messages":[{"role":"user","content":"edited"},{"role":"assistant","content":"a0"},{"role":"user","content":"u1"}]}"#;
+    let options = HistoryOptions::new;
+    assert_eq!(second(options(), WHOLE, [ASK, edited]).await, (409, "transcript"));
+
+    let calls = r#"{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+    let reject = options().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
+    assert_eq!(second(reject, calls, [ASK, again]).await, (409, "input"));
+
+    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "word ".repeat(10_000));
+    let budget = options().context(ContextBudget::tokens(2_000));
+    assert_eq!(second(budget, WHOLE, [ASK, &large]).await, (413, "does_not_fit"));
 }
 
 #[test]

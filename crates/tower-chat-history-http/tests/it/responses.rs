@@ -1,7 +1,7 @@
 //! Whole responses.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
 use tower_chat_history::{
@@ -9,7 +9,7 @@ use tower_chat_history::{
     policy::OnSaveFailure,
     report::{NotStored, Outcome, ResponseShape},
 };
-use tower_chat_history_http::{HistoryBody, HttpHistory};
+use tower_chat_history_http::{HistoryBody, HttpHistory, Refusal};
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
 use super::support::{ASK, EVENTS, History, JSON, REPLY, WHOLE, answer, answer_with, ask, frames, text};
@@ -89,7 +89,7 @@ async fn a_response_without_an_encoding_is_stored() {
 async fn an_error_status_is_the_result_of_a_failed_call() {
     let history = History::new();
     let mut response = answer(JSON, WHOLE);
-    *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     assert_eq!(history.ok(ASK, response).await.1, WHOLE);
     assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::CallFailed)));
     assert_eq!(history.log().await, [""; 0]);
@@ -123,6 +123,8 @@ async fn not_saved(policy: OnSaveFailure) -> Result<String, BoxError> {
 #[tokio::test(start_paused = true)]
 async fn the_error_of_a_failed_save_contains_the_response() {
     let error = not_saved(OnSaveFailure::Fail).await.unwrap_err();
+    let refusal = Refusal::of(&*error);
+    assert_eq!((refusal.status, refusal.code), (StatusCode::INTERNAL_SERVER_ERROR, "not_saved"));
     let response = error.downcast::<Unsaved<Response<HistoryBody>>>().unwrap().into_response();
     assert_eq!((response.status().as_u16(), response.headers()["x-request-id"].as_bytes()), (201, &b"r1"[..]));
     assert_eq!(text(response).await, WHOLE);
