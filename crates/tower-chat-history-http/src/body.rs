@@ -1,14 +1,13 @@
 //! The body type of the layer's requests and responses.
 
 use std::{
-    collections::VecDeque,
-    fmt,
+    fmt, mem,
     pin::Pin,
     sync::{Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use futures_util::Stream;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
@@ -21,10 +20,12 @@ use tower_chat_history::BoxError;
 /// A body that passes through has the frames, the trailers and the size hint of the original. The type is `Send` and
 /// `Sync`, as HTTP clients require, even if the original is not `Sync`. Its `Debug` output does not contain the body.
 pub struct HistoryBody {
-    /// The frames that were read ahead.
-    read: VecDeque<Frame<Bytes>>,
+    /// The bytes that were read ahead. They are one buffer, because frames may be small.
+    read: Bytes,
     /// The frames after them. The mutex makes the type `Sync`.
     rest: Option<Mutex<UnsyncBoxBody<Bytes, BoxError>>>,
+    /// The trailers, if they were read ahead. There is then no rest.
+    trailers: Option<HeaderMap>,
 }
 
 impl HistoryBody {
@@ -33,66 +34,71 @@ impl HistoryBody {
     where
         B: Body<Error: Into<BoxError>> + Send + 'static,
     {
-        Self { read: VecDeque::new(), rest: Some(Mutex::new(InBytes { body }.boxed_unsync())) }
+        let rest = Some(Mutex::new(InBytes { body }.boxed_unsync()));
+        Self { read: Bytes::new(), rest, trailers: None }
+    }
+
+    /// Creates a body with these bytes and trailers.
+    pub(crate) const fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
+        Self { read: bytes, rest: None, trailers }
+    }
+
+    /// Creates a body of these frames.
+    pub(crate) fn of_frames(frames: impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send + 'static) -> Self {
+        let rest = Some(Mutex::new(StreamBody::new(frames).boxed_unsync()));
+        Self { read: Bytes::new(), rest, trailers: None }
     }
 
     /// Returns a clone of a body that is in memory, as that of every request with history is, and `None` for any other
     /// body. A layer for retries clones requests with it.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
-        if self.rest.is_some() {
-            return None;
-        }
-        let trailers = |frame: &Frame<Bytes>| frame.trailers_ref().cloned().map(Frame::trailers);
-        let clone = |frame: &Frame<Bytes>| frame.data_ref().cloned().map(Frame::data).or_else(|| trailers(frame));
-        Some(Self { read: self.read.iter().filter_map(clone).collect(), rest: None })
+        let Self { read, rest, trailers } = self;
+        rest.is_none().then(|| Self { read: read.clone(), rest: None, trailers: trailers.clone() })
     }
 
-    /// Creates a body with these bytes and trailers.
-    pub(crate) fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
-        Self { read: data_frame(bytes).into_iter().chain(trailers.map(Frame::trailers)).collect(), rest: None }
-    }
-
-    /// Creates a body of these frames.
-    pub(crate) fn of_frames(frames: impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send + 'static) -> Self {
-        Self { read: VecDeque::new(), rest: Some(Mutex::new(StreamBody::new(frames).boxed_unsync())) }
-    }
-
-    /// Reads ahead until a frame is `enough`, more than `limit` bytes have been read, or the body ends. Returns `false`
-    /// if more than `limit` bytes have been read.
+    /// Reads ahead until a frame's data is `enough`, more than `limit` bytes have been read, or the body ends. Returns
+    /// `false` if more than `limit` bytes have been read.
     pub(crate) async fn read_ahead(
         &mut self,
         limit: usize,
-        mut enough: impl FnMut(&Frame<Bytes>) -> bool,
+        mut enough: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, BoxError> {
-        let mut bytes = self.bytes_read();
-        while bytes <= limit {
-            let Some(rest) = &mut self.rest else { return Ok(true) };
+        let mut read = BytesMut::from(mem::take(&mut self.read));
+        while let Some(rest) = &mut self.rest
+            && read.len() <= limit
+        {
             let Some(frame) = get_mut(rest).frame().await.transpose()? else {
                 self.rest = None;
-                return Ok(true);
-            };
-            bytes = bytes.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-            let is_enough = enough(&frame);
-            self.read.push_back(frame);
-            if is_enough {
                 break;
+            };
+            match frame.into_data() {
+                Ok(data) => {
+                    let is_enough = enough(&data);
+                    // A single frame is not copied.
+                    read = if read.is_empty() { BytesMut::from(data) } else { joined(read, &data) };
+                    if is_enough {
+                        break;
+                    }
+                }
+                Err(frame) => {
+                    self.trailers = frame.into_trailers().ok();
+                    self.rest = None;
+                }
             }
         }
-        Ok(bytes <= limit)
+        self.read = read.freeze();
+        Ok(self.read.len() <= limit)
     }
 
-    /// Joins the frames of data that were read ahead. Returns their bytes.
-    pub(crate) fn join(&mut self) -> Bytes {
-        let (data, others): (VecDeque<_>, VecDeque<_>) = self.read.drain(..).partition(Frame::is_data);
-        let mut data: Vec<Bytes> = data.into_iter().filter_map(|frame| frame.into_data().ok()).collect();
-        let bytes = if data.len() > 1 { data.concat().into() } else { data.pop().unwrap_or_default() };
-        self.read = data_frame(bytes.clone()).into_iter().chain(others).collect();
-        bytes
+    /// Returns the bytes that were read ahead.
+    pub(crate) const fn read(&self) -> &Bytes {
+        &self.read
     }
 
-    fn bytes_read(&self) -> usize {
-        self.read.iter().filter_map(Frame::data_ref).map(Bytes::len).sum()
+    /// Returns the bytes and the trailers that were read ahead.
+    pub(crate) fn into_read(self) -> (Bytes, Option<HeaderMap>) {
+        (self.read, self.trailers)
     }
 
     /// Calls a function with the frames that were not read ahead.
@@ -101,9 +107,9 @@ impl HistoryBody {
     }
 }
 
-/// Returns a frame of these bytes, or `None` if there are none.
-fn data_frame(bytes: Bytes) -> Option<Frame<Bytes>> {
-    Some(bytes).filter(|bytes| !bytes.is_empty()).map(Frame::data)
+fn joined(mut bytes: BytesMut, more: &[u8]) -> BytesMut {
+    bytes.extend_from_slice(more);
+    bytes
 }
 
 /// Returns the body in a mutex without locking it.
@@ -116,21 +122,21 @@ impl Body for HistoryBody {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(frame) = self.read.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+        if !self.read.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.read)))));
         }
         match &mut self.rest {
             Some(rest) => Pin::new(get_mut(rest)).poll_frame(context),
-            None => Poll::Ready(None),
+            None => Poll::Ready(self.trailers.take().map(Frame::trailers).map(Ok)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.is_empty() && self.with_rest(Body::is_end_stream).unwrap_or(true)
+        self.read.is_empty() && self.trailers.is_none() && self.with_rest(Body::is_end_stream).unwrap_or(true)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let read = self.bytes_read() as u64;
+        let read = self.read.len() as u64;
         let rest = self.with_rest(Body::size_hint).unwrap_or_else(|| SizeHint::with_exact(0));
         let mut hint = SizeHint::new();
         hint.set_lower(read.saturating_add(rest.lower()));

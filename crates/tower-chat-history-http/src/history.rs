@@ -133,7 +133,7 @@ where
             return Ok(Opened::PassThrough(passed(request)));
         };
         let (mut head, body) = request.into_parts();
-        let (bytes, trailers) = read_body(&head.headers, body, self.limits.request).await?;
+        let (bytes, trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
         let (mut turn, splice) = open_body(wire, conversation, options, self.input_mode, bytes)?;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);

@@ -8,8 +8,7 @@ use http::{
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH},
     request::Parts,
 };
-use http_body::Body;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body::Body as _;
 use tower_chat_history::{
     BoxError, CallOptions, ConversationId, TurnInput,
     adapt::{Completed, Draft, Prompt},
@@ -53,29 +52,19 @@ pub fn open_body(
 }
 
 /// Reads a body of at most `limit` bytes, and its trailers.
-pub(crate) async fn read_body<B>(
+pub(crate) async fn read_body(
     headers: &HeaderMap,
-    body: B,
+    mut body: HistoryBody,
     limit: usize,
-) -> Result<(Bytes, Option<HeaderMap>), BoxError>
-where
-    B: Body<Error: Into<BoxError>>,
-{
+) -> Result<(Bytes, Option<HeaderMap>), BoxError> {
     if is_encoded(headers) {
         return Err(CallError::Encoded.into());
     }
-    let too_large = CallError::TooLarge { limit };
-    if usize::try_from(body.size_hint().lower()).map_or(true, |least| least > limit) {
-        return Err(too_large.into());
+    let is_announced = usize::try_from(body.size_hint().lower()).map_or(true, |least| least > limit);
+    if is_announced || !body.read_ahead(limit, |_| false).await? {
+        return Err(CallError::TooLarge { limit }.into());
     }
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => {
-            let trailers = collected.trailers().cloned();
-            Ok((collected.to_bytes(), trailers))
-        }
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large.into()),
-        Err(error) => Err(error),
-    }
+    Ok(body.into_read())
 }
 
 /// Returns `true` if a body with these headers has a content encoding.

@@ -59,7 +59,7 @@ pub async fn read_response(
     if !body.read_ahead(limits.response, |_| false).await? {
         return unreadable(Response::from_parts(head, body), ResponseShape::TooLarge);
     }
-    let reply = wire.reply(&body.join());
+    let reply = wire.reply(body.read());
     Ok(Read::whole(Response::from_parts(head, body), reply))
 }
 
@@ -81,8 +81,8 @@ fn events(head: Parts, body: HistoryBody, fold: SseFold) -> Read<Response<Histor
 /// type need this wait, and they are rare.
 async fn begins_with_brace(body: &mut HistoryBody, limit: usize) -> Result<bool, BoxError> {
     let mut first = None;
-    let found = |frame: &Frame<Bytes>| {
-        first = frame.data_ref().and_then(|bytes| bytes.trim_ascii_start().first().copied());
+    let found = |bytes: &[u8]| {
+        first = bytes.trim_ascii_start().first().copied();
         first.is_some()
     };
     body.read_ahead(limit, found).await?;

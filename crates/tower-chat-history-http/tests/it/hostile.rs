@@ -79,6 +79,21 @@ async fn a_whole_response_of_100_mb_is_passed_on_and_not_stored() {
 }
 
 #[tokio::test]
+async fn frames_of_one_byte_take_little_memory() {
+    let bytes = |text: &str| {
+        let frames = text.bytes().map(|byte| Ok::<_, BoxError>(Frame::data(Bytes::copy_from_slice(&[byte]))));
+        StreamBody::new(futures_util::stream::iter(frames.collect::<Vec<_>>()))
+    };
+    let history = History::new();
+    let (sent, response) = history.call(with_body(bytes(ASK)), answer_with(JSON, bytes(WHOLE))).await;
+    assert_eq!(sent.unwrap().body, ASK);
+    let mut body = response.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), WHOLE, "they are one buffer");
+    assert!(body.is_end_stream() && body.frame().await.is_none());
+    assert_eq!(history.log().await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_whole_response_may_be_as_large_as_the_limit() {
     let limits = HttpLimits::new().response(WHOLE.len());
     let history = History::of(HttpHistory::new().limits(limits), HistoryOptions::new());
