@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     BoxError, Message, TurnInput,
     adapt::{
-        AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
+        AdaptRequest, Asked, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
     },
     engine::{InputMode, RequestInfo},
@@ -243,7 +243,7 @@ impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
 
     /// Reads the choice with the smallest index as the reply. A response without choices is returned to the caller, and
     /// nothing is stored.
-    async fn read(&self, response: CreateChatCompletionResponse, _: usize) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(&self, response: CreateChatCompletionResponse, _: Asked) -> Result<Read<Self::Response>, BoxError> {
         let reply = from_typed::reply(&response)?;
         Ok(Read::whole(response, reply))
     }
@@ -263,9 +263,9 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     async fn read(
         &self,
         response: ChatCompletionResponseStream,
-        choices: usize,
+        asked: Asked,
     ) -> Result<Read<Self::Response>, BoxError> {
-        Ok(Read::stream(response, TypedFold::new(choices), stalled, |recorded| recorded.boxed()))
+        Ok(Read::stream(response, TypedFold::new(asked.choices), stalled, |recorded| recorded.boxed()))
     }
 }
 

@@ -1,6 +1,6 @@
 use tower_chat_history::{
     BoxError, InConversation, Message, Reply, Role, TurnInput,
-    adapt::{AdaptRequest, CallScope, Completed, Draft, Opened, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, Asked, CallScope, Completed, Draft, Opened, Prompt, Read, ReadResponse},
     store::Usage,
 };
 
@@ -63,7 +63,7 @@ impl ReadResponse<Answer> for AskAdapter {
         response
     }
 
-    async fn read(&self, response: Answer, _choices: usize) -> Result<Read<Answer>, BoxError> {
+    async fn read(&self, response: Answer, _asked: Asked) -> Result<Read<Answer>, BoxError> {
         let mut reply = Reply::new(Message::assistant(&response.text));
         reply.usage = Some(Usage::new(response.input_tokens, response.output_tokens));
         Ok(Read::whole(response, reply))

@@ -62,6 +62,7 @@
 //! | crate | contents |
 //! |---|---|
 //! | `tower-chat-history-openai` | the integration with async-openai |
+//! | `tower-chat-history-http` | the layer over `http::Request`, for HTTP clients and proxies without an SDK |
 //! | `tower-chat-history-sqlite` | a store in one file |
 //! | `tower-chat-history-postgres`, `tower-chat-history-redis` | stores for several processes; wrap them in a [`CachedStore`] |
 //! | `tower-chat-history-test` | a mock model, and a store that fails on demand, for tests |

@@ -1,4 +1,4 @@
-//! Tests over every store and through both integrations.
+//! Tests over every store and through all integrations.
 //!
 //! Some tests need a binary of their own, in the folders and files next to this one: `deep` runs each case in
 //! a process, `many` measures the memory of its process, `telemetry` has one subscriber for all of its tests,
@@ -9,6 +9,7 @@ mod budget;
 mod call_options;
 mod cases;
 mod dialects;
+mod http_layer;
 mod invariants;
 mod messages;
 mod random;

@@ -3,18 +3,17 @@
 use std::{borrow::Cow, error::Error};
 
 use async_openai::middleware::HttpRequestFactory;
+use bytes::Bytes;
+use http::Uri;
 use reqwest::{Body, Response};
 use tower_chat_history::{
-    BoxError, TurnInput,
-    adapt::{AdaptRequest, CallScope, Opened, Read, ReadResponse},
+    BoxError,
+    adapt::{AdaptRequest, Asked, CallScope, Opened, Read, ReadResponse},
     engine::InputMode,
 };
+use tower_chat_history_http::{FromHeaders, HttpLimits, Routes, parts};
 
-use super::{
-    CallError, HttpDraft,
-    body::{ChatBody, ReadBody},
-    headers, request, response,
-};
+use super::{CallError, HttpDraft, request, response};
 use crate::{counter, error_type::error_type};
 
 /// Adapts the HTTP requests of an async-openai client. See the [module docs](crate::client).
@@ -22,7 +21,7 @@ use crate::{counter, error_type::error_type};
 #[non_exhaustive]
 pub struct OpenAiHttp {
     input_mode: InputMode,
-    few_shot_messages: usize,
+    headers: FromHeaders,
     provider: Option<&'static str>,
 }
 
@@ -30,7 +29,7 @@ impl OpenAiHttp {
     /// Creates the adapter.
     #[must_use]
     pub const fn new() -> Self {
-        Self { input_mode: InputMode::Transcript, few_shot_messages: 0, provider: None }
+        Self { input_mode: InputMode::Transcript, headers: FromHeaders::new(), provider: None }
     }
 
     /// Sets which messages of a request are input. The default is [`InputMode::Transcript`].
@@ -45,7 +44,7 @@ impl OpenAiHttp {
     /// [`FEW_SHOT_MESSAGES`](super::FEW_SHOT_MESSAGES) overrides it for one call.
     #[must_use]
     pub const fn few_shot_messages(mut self, messages: usize) -> Self {
-        self.few_shot_messages = messages;
+        self.headers = self.headers.few_shot_messages(messages);
         self
     }
 
@@ -74,25 +73,22 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
 
     async fn open(&self, factory: HttpRequestFactory) -> Result<Opened<HttpDraft, HttpRequestFactory>, BoxError> {
         let first = factory.build().await?;
-        if !request::is_chat(&first) {
-            if !headers::is_stateless(first.headers()) {
-                request::warn_without_memory(&first);
+        // An address that this type cannot represent cannot be sent either.
+        let uri = Uri::try_from(first.url().as_str()).unwrap_or_default();
+        let Some(wire) = Routes::new().find(first.method(), &uri) else {
+            if !parts::is_stateless(first.headers()) {
+                parts::warn_without_memory(first.method(), uri.path());
             }
             return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
-        }
-        let CallScope::Conversation(id, options) = headers::read(first.headers(), self.few_shot_messages)? else {
+        };
+        let CallScope::Conversation(id, options) = self.headers.scope(first.headers())? else {
             return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
-        let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let ReadBody { body, messages, choices, info } =
-            ChatBody::read(bytes, self.input_mode, options.few_shot_messages)?;
-        let mut turn = TurnInput::new(id, messages.input).transcript(messages.transcript).options(options);
-        turn.choices = choices;
-        turn.counter = counter::for_model(info.model.as_deref().unwrap_or_default());
-        turn.request = info;
-        turn.request.head = messages.head;
-        turn.request.provider = Some(self.provider.unwrap_or_else(|| request::provider(first.url())));
+        let bytes = Bytes::copy_from_slice(bytes);
+        let (mut turn, body) = parts::open_body(wire, id, options, self.input_mode, bytes)?;
+        turn.counter = counter::for_model(turn.request.model.as_deref().unwrap_or_default());
+        turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         Ok(Opened::Turn(turn, HttpDraft { factory, first, body }))
     }
@@ -111,11 +107,9 @@ impl ReadResponse<Response> for OpenAiHttp {
 
     /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
     /// returned to the client, which reads the error from it.
-    async fn read(&self, response: Response, choices: usize) -> Result<Read<Response>, BoxError> {
-        if response.status().is_success() {
-            return response::read(response, choices).await;
-        }
-        let status = response.status().as_str().to_owned();
-        Ok(Read::failed(response, status))
+    async fn read(&self, response: Response, asked: Asked) -> Result<Read<Response>, BoxError> {
+        let (routes, response) = (Routes::new(), response::to_http(response));
+        let read = parts::read_response(&routes, HttpLimits::new(), response, asked).await;
+        Ok(read.map_err(response::client_error)?.map(response::from_http))
     }
 }

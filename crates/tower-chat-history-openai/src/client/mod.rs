@@ -56,24 +56,12 @@
 //! | [responses](crate::guide::client_responses) | the rules for storing responses, and for passing them on |
 
 mod adapter;
-mod body;
-mod error;
-mod fields;
-mod fold;
-#[cfg(test)]
-mod fold_tests;
-mod headers;
 mod history;
 mod request;
 mod response;
 mod service;
-mod sse;
 
-pub use self::{
-    adapter::OpenAiHttp,
-    error::CallError,
-    headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, STATELESS},
-    history::OpenAiHistory,
-    request::HttpDraft,
-    service::openai_error,
-};
+#[doc(inline)]
+pub use tower_chat_history_http::{CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, STATELESS};
+
+pub use self::{adapter::OpenAiHttp, history::OpenAiHistory, request::HttpDraft, service::openai_error};

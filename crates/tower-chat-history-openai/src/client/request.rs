@@ -1,64 +1,20 @@
-//! Requests: the recognition of chat calls, and the requests that are sent.
+//! The requests that are sent.
 
 use std::{
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use async_openai::middleware::HttpRequestFactory;
 use bytes::Bytes;
-use reqwest::{
-    Method, Request, Url,
-    header::{CONTENT_LENGTH, HeaderValue},
-};
+use reqwest::Request;
 use tower_chat_history::{
     BoxError,
     adapt::{Completed, Draft, Prompt},
 };
+use tower_chat_history_http::{Splice, parts};
 
-use super::{body::ChatBody, headers};
-use crate::adapter::PROVIDER;
-
-/// Returns `true` if the request creates a chat completion. Only the end of the path is compared, so that Azure's
-/// deployments and gateways are recognized too.
-pub(super) fn is_chat(request: &Request) -> bool {
-    request.method() == Method::POST && request.url().path().trim_end_matches('/').ends_with("/chat/completions")
-}
-
-/// Warns about a call of a conversational endpoint for which this crate has no history, once per process for each
-/// endpoint.
-pub(super) fn warn_without_memory(request: &Request) {
-    static RESPONSES: AtomicBool = AtomicBool::new(false);
-    static THREADS: AtomicBool = AtomicBool::new(false);
-    let path = request.url().path();
-    let (endpoint, warned) = if request.method() != Method::POST {
-        return;
-    } else if path.trim_end_matches('/').ends_with("/responses") {
-        ("responses", &RESPONSES)
-    } else if path.split('/').any(|segment| segment == "threads") {
-        ("threads", &THREADS)
-    } else {
-        return;
-    };
-    if !warned.swap(true, Ordering::Relaxed) {
-        tracing::warn!(
-            endpoint,
-            "calls of this endpoint pass through without memory, because only chat completions have history; \
-             mark such calls as stateless to avoid this warning"
-        );
-    }
-}
-
-/// Returns the provider. Azure is recognized by its hosts, or by a deployment in the path.
-pub(super) fn provider(url: &Url) -> &'static str {
-    let by_host = url.host_str().is_some_and(|host| host.ends_with(".openai.azure.com"));
-    if by_host || url.path().contains("/openai/deployments/") { "azure.ai.openai" } else { PROVIDER }
-}
-
-/// Returns the factory of the requests that are sent: without the headers of this module, with the current trace
+/// Returns the factory of the requests that are sent: without the headers of the HTTP layer, with the current trace
 /// context, and with `body` if it is given.
 ///
 /// `first` is the request that was built for reading. The first attempt uses it, because building may read a file. Each
@@ -73,15 +29,11 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option
                 Some(request) => request,
                 None => factory.build().await?,
             };
-            headers::strip(request.headers_mut());
+            parts::strip_headers(request.headers_mut());
             #[cfg(feature = "otel")]
             crate::trace_context::inject(request.headers_mut());
             if let Some(body) = body {
-                // The transport sets this header itself if it is missing. An existing header has the length of the old
-                // body.
-                if request.headers().contains_key(CONTENT_LENGTH) {
-                    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-                }
+                parts::fit_headers(request.headers_mut(), body.len());
                 *request.body_mut() = Some(body.into());
             }
             Ok(request)
@@ -93,7 +45,7 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option
 pub struct HttpDraft {
     pub(super) factory: HttpRequestFactory,
     pub(super) first: Request,
-    pub(super) body: ChatBody,
+    pub(super) body: Splice,
 }
 
 impl Draft for HttpDraft {
@@ -101,30 +53,13 @@ impl Draft for HttpDraft {
 
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<HttpRequestFactory>, BoxError> {
         // Messages are sent as their JSON, so none is downgraded.
-        let body = self.body.with_window(prompt.window, prompt.reply_limit);
-        Ok(Completed::new(outgoing(self.factory, self.first, Some(body)), 0))
+        let body = self.body.with(prompt);
+        Ok(Completed::new(outgoing(self.factory, self.first, body), 0))
     }
 }
 
 impl fmt::Debug for HttpDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpDraft").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn azure_is_recognized_by_its_addresses() {
-        for (url, expected) in [
-            ("https://api.openai.com/v1/chat/completions", "openai"),
-            ("https://api.groq.com/openai/v1/chat/completions", "openai"),
-            ("https://mine.openai.azure.com/openai/v1/chat/completions", "azure.ai.openai"),
-            ("https://gateway.test/openai/deployments/d/chat/completions?api-version=1", "azure.ai.openai"),
-        ] {
-            assert_eq!(provider(&url.parse().unwrap()), expected, "{url}");
-        }
     }
 }

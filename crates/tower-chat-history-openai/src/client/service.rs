@@ -14,7 +14,7 @@ use tower_service::Service;
 
 /// Converts a boxed error to async-openai's error type. If the box contains an [`OpenAIError`], that error is returned.
 /// Any other error becomes [`OpenAIError::Boxed`], which can be downcast: to
-/// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved),
+/// [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved<reqwest::Response>`](tower_chat_history::Unsaved),
 /// [`CallError`](super::CallError), or the error of another layer.
 ///
 /// In a stack that you build yourself, use it outermost: `ServiceBuilder::new().map_err(openai_error).layer(..)`.

@@ -4,6 +4,8 @@
 //!
 //! - [`Json`] adapts requests in the chat-completions format that are `serde_json::Value`s.
 //! - [`custom`] makes an adapter for a program's own types from closures.
+//! - The crates `tower-chat-history-openai` and `tower-chat-history-http` have adapters for async-openai and for HTTP
+//!   requests.
 //! - The guide [writing an adapter](writing_an_adapter) shows a complete adapter for types of your own.
 //!
 //! [`AdaptRequest`] splits a request into the turn's input and a [`Draft`]. After the history is loaded, the draft is
@@ -37,7 +39,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{Read, ReadResponse},
+    read::{Asked, Read, ReadResponse},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply};

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error, fmt, future::pending};
 
 use futures_core::Stream;
+use tower_chat_history_core::Dialect;
 
 use crate::{
     call::{FoldReply, Reply},
@@ -30,17 +31,31 @@ pub trait ReadResponse<Res> {
         error_type(error)
     }
 
-    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `choices` is the number of
-    /// choices that the request [specifies](crate::TurnInput::choices).
+    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `asked` has the facts about
+    /// the call by which it is read.
     ///
     /// # Errors
     ///
     /// Returns any error. The call then fails with this error, and nothing is stored.
-    fn read(
-        &self,
-        response: Res,
-        choices: usize,
-    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+    fn read(&self, response: Res, asked: Asked) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+}
+
+/// The facts about a call by which its response is read.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Asked {
+    /// The number of choices that the request [specifies](crate::TurnInput::choices).
+    pub choices: usize,
+    /// The dialect of the call.
+    pub dialect: &'static dyn Dialect,
+}
+
+impl Asked {
+    /// Returns the facts about the call of a turn.
+    #[must_use]
+    pub fn of(turn: &Turn) -> Self {
+        Self { choices: turn.choices(), dialect: turn.dialect() }
+    }
 }
 
 /// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
@@ -87,6 +102,20 @@ impl<R> Read<R> {
     /// the rules of [`ReadResponse::error_type`].
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Failed { response, error_type: error_type.into() })
+    }
+
+    /// Converts the response. An adapter can so use what another adapter has read.
+    #[must_use]
+    pub fn map<T>(self, convert: impl FnOnce(R) -> T + Send + 'static) -> Read<T>
+    where
+        R: 'static,
+        T: Send + Sync + 'static,
+    {
+        Read(match self.0 {
+            Kind::Whole { response, reply, .. } => return Read::whole(convert(response), reply),
+            Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
+            Kind::Failed { response, error_type } => Kind::Failed { response: convert(response), error_type },
+        })
     }
 
     /// Stores the exchange, or arranges that it is stored, and returns the response for the caller.

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 
 use super::ResponseFuture;
 use crate::{
-    adapt::{AdaptRequest, Draft, Opened, Prompt, ReadResponse},
+    adapt::{AdaptRequest, Asked, Draft, Opened, Prompt, ReadResponse},
     discard::DiscardOnDrop,
     engine::{Engine, Step},
     error::BoxError,
@@ -115,7 +115,7 @@ where
                 inner.call(sent.request).await
             };
             match called.instrument(span).await.map_err(Into::into) {
-                Ok(response) => match adapter.read(response, turn.choices()).await {
+                Ok(response) => match adapter.read(response, Asked::of(&turn)).await {
                     Ok(read) => read.finish(turn).await,
                     Err(error) => {
                         turn.fail(&adapter.error_type(&*error));

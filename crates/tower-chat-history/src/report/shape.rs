@@ -28,6 +28,8 @@ pub enum ResponseShape {
     NotJson,
     /// A body with a content encoding that the HTTP client has not decoded.
     Encoded,
+    /// A body that is larger than the adapter reads.
+    TooLarge,
 }
 
 impl ResponseShape {
@@ -46,6 +48,7 @@ impl ResponseShape {
             Self::TooDeep => "JSON of too many levels",
             Self::NotJson => "not JSON",
             Self::Encoded => "encoded body",
+            Self::TooLarge => "body over the size limit",
         }
     }
 }

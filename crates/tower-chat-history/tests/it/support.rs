@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, MemoryStore, Message, Reply, TurnInput, TurnReport,
-    adapt::{AdaptRequest, CallScope, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, Asked, CallScope, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
 };
 use tower_chat_history_test::FaultStore;
 use tower_test::mock::{Handle, Mock, Spawn};
@@ -63,7 +63,7 @@ impl ReadResponse<Message> for Plain {
         response
     }
 
-    async fn read(&self, response: Message, _: usize) -> Result<Read<Message>, BoxError> {
+    async fn read(&self, response: Message, _: Asked) -> Result<Read<Message>, BoxError> {
         Ok(Read::whole(response.clone(), Reply::new(response)))
     }
 }
@@ -75,7 +75,7 @@ impl ReadResponse<Pieces> for Plain {
         response
     }
 
-    async fn read(&self, response: Pieces, _: usize) -> Result<Read<Pieces>, BoxError> {
+    async fn read(&self, response: Pieces, _: Asked) -> Result<Read<Pieces>, BoxError> {
         Ok(Read::stream(response, PieceFold::default(), |_| "stalled", |recorded| recorded.boxed()))
     }
 }

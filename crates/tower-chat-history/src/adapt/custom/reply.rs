@@ -7,7 +7,7 @@ use tower_chat_history_core::{ForeignShape, Message};
 
 use super::Custom;
 use crate::{
-    adapt::{Read, ReadResponse},
+    adapt::{Asked, Read, ReadResponse},
     call::{Flow, FoldReply, Reply},
     error::{BoxError, StreamStalled},
     report::ResponseShape,
@@ -33,7 +33,7 @@ where
         response
     }
 
-    fn read(&self, response: Res, _: usize) -> impl Future<Output = Result<Read<Res>, BoxError>> + Send {
+    fn read(&self, response: Res, _: Asked) -> impl Future<Output = Result<Read<Res>, BoxError>> + Send {
         let reply = checked((self.reply.0)(&response).into());
         future::ready(Ok(Read::whole(response, reply)))
     }
@@ -55,9 +55,9 @@ where
     fn read(
         &self,
         response: BoxStream<'static, Result<T, E>>,
-        choices: usize,
+        asked: Asked,
     ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send {
-        let fold = Checked((self.reply.0)(choices));
+        let fold = Checked((self.reply.0)(asked.choices));
         future::ready(Ok(Read::stream(response, fold, E::from, |recorded| recorded.boxed())))
     }
 }

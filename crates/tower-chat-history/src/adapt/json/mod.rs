@@ -10,7 +10,7 @@ use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::{Message, MessageError, nested};
 
 use super::{
-    AdaptRequest, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
+    AdaptRequest, Asked, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
@@ -257,7 +257,7 @@ impl<X: Sync> ReadResponse<Value> for Json<X> {
         response
     }
 
-    async fn read(&self, response: Value, _: usize) -> Result<Read<Value>, BoxError> {
+    async fn read(&self, response: Value, _: Asked) -> Result<Read<Value>, BoxError> {
         let reply = completion::reply_of_value(&response);
         Ok(Read::whole(response, reply))
     }
@@ -277,9 +277,9 @@ where
     async fn read(
         &self,
         response: BoxStream<'static, Result<Value, E>>,
-        choices: usize,
+        asked: Asked,
     ) -> Result<Read<Self::Response>, BoxError> {
-        Ok(Read::stream(response, ChunkFold::new(choices), E::from, |recorded| recorded.boxed()))
+        Ok(Read::stream(response, ChunkFold::new(asked.choices), E::from, |recorded| recorded.boxed()))
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message};
 use tracing::Span;
 
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
@@ -121,6 +121,12 @@ impl Turn {
     #[must_use]
     pub fn choices(&self) -> usize {
         self.0.call.choices
+    }
+
+    /// Returns the dialect of the call.
+    #[must_use]
+    pub fn dialect(&self) -> &'static dyn Dialect {
+        self.0.call.dialect
     }
 
     /// Sets the number of the window's messages that the request's types could not represent without loss.

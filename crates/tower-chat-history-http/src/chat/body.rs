@@ -1,4 +1,4 @@
-//! The body of a request: the ranges of its messages, and the replacement of messages without changing other bytes.
+//! The body of a request: its messages, and the place of the window among them.
 
 use std::ops::Range;
 
@@ -10,114 +10,53 @@ use tower_chat_history::{
     engine::{InputMode, RequestInfo},
 };
 
-use super::{CallError, fields::Fields};
+use super::fields::Fields;
+use crate::{
+    error::CallError,
+    splice::{Gap, Splice},
+    wire::OpenedBody,
+};
 
-/// The body of a chat request, whose messages can be replaced.
-pub(super) struct ChatBody {
-    bytes: Bytes,
-    /// The index after the head's last byte: after its last message, or after the `[`.
-    head_end: usize,
-    /// True if there is a head.
-    has_head: bool,
-    /// The index of the input's first byte: that of its first message, or of the `]`.
-    input_start: usize,
-    /// True if there is an input. There is none if all results were stored before.
-    has_input: bool,
-    /// True if there are messages between head and input, which the window replaces.
-    has_transcript: bool,
-    /// The range of the reply's limit, if it is a number.
-    reply_limit: Option<Range<usize>>,
+/// Finds the messages, and the other fields that count for a budget or that spans report.
+pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+    let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+    let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
+    let array = fields.messages.map_or("[]", RawValue::get);
+    let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(CallError::body)?;
+    let array = range(text, array);
+    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
+    let messages = elements.iter().enumerate().map(|(position, element)| {
+        Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
+    });
+    let messages = messages.collect::<Result<Vec<_>, _>>()?;
+    let messages = RequestMessages::split(messages, few_shot_messages, mode);
+    let (choices, info) = (fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1), info(&fields));
+    let reply_limit = fields.reply_limit().map(|(json, _)| range(text, json));
+    let gap = gap(&array, &ranges, &messages.transcript_range());
+    let splice = Splice::new(bytes, gap).reply_limit(reply_limit);
+    Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
 }
 
-/// A body that was read, and the parts of it that history needs.
-pub(super) struct ReadBody {
-    pub(super) body: ChatBody,
-    pub(super) messages: RequestMessages,
-    pub(super) choices: usize,
-    pub(super) info: RequestInfo,
+/// Returns the place of the window: between the head and the input, where the transcript is.
+fn gap(array: &Range<usize>, messages: &[Range<usize>], resent: &Range<usize>) -> Gap {
+    let (head, input) = (messages[..resent.start].last(), messages.get(resent.end));
+    let start = head.map_or(array.start + 1, |last| last.end);
+    let end = input.map_or(array.end - 1, |first| first.start);
+    let comma = |is_needed| if is_needed { "," } else { "" };
+    let empty = (!resent.is_empty()).then(|| comma(head.is_some() && input.is_some()));
+    Gap { range: start..end, before: comma(head.is_some()), after: comma(input.is_some()), empty }
 }
 
-impl ChatBody {
-    /// Finds the messages, and the other fields that count for a budget or that spans report.
-    pub(super) fn read(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<ReadBody, CallError> {
-        let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
-        let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
-        let array = fields.messages.map_or("[]", RawValue::get);
-        let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(CallError::body)?;
-        let array = range(text, array);
-        let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
-        let messages = elements.iter().enumerate().map(|(position, element)| {
-            Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
-        });
-        let messages = messages.collect::<Result<Vec<_>, _>>()?;
-        let choices = fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1);
-
-        let limit = fields.reply_limit();
-        let json =
-            |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
-        let mut info = RequestInfo::new();
-        info.model = fields.model.and_then(|model| serde_json::from_str(model.get()).ok());
-        info.tools = json(fields.tools);
-        info.response_format = json(fields.response_format);
-        info.max_output = limit.map(|(_, tokens)| tokens);
-        info.temperature = number(fields.temperature);
-        info.top_p = number(fields.top_p);
-
-        let messages = RequestMessages::split(messages, few_shot_messages, mode);
-        let resent = messages.transcript_range();
-        let body = Self {
-            head_end: ranges[..resent.start].last().map_or(array.start + 1, |last| last.end),
-            has_head: resent.start > 0,
-            input_start: ranges.get(resent.end).map_or(array.end - 1, |first| first.start),
-            has_input: resent.end < ranges.len(),
-            has_transcript: !resent.is_empty(),
-            reply_limit: limit.map(|(json, _)| range(text, json)),
-            bytes,
-        };
-        Ok(ReadBody { body, messages, choices, info })
-    }
-
-    /// Returns the body with the window between head and input. If `reply_limit` is given and the body has a limit
-    /// of the reply, the limit is replaced too. All other bytes stay the same.
-    pub(super) fn with_window(self, window: &[Message], reply_limit: Option<u32>) -> Bytes {
-        let limited = self.reply_limit.clone().zip(reply_limit);
-        if window.is_empty() && !self.has_transcript && limited.is_none() {
-            return self.bytes;
-        }
-        let messages = (self.head_end..self.input_start, self.between(window));
-        let limit = limited.map(|(range, tokens)| (range, tokens.to_string().into_bytes()));
-        let mut changes: Vec<_> = [messages].into_iter().chain(limit).collect();
-        changes.sort_by_key(|(range, _)| range.start);
-        let added = changes.iter().map(|(_, new)| new.len()).sum::<usize>();
-        let mut body = Vec::with_capacity(self.bytes.len() + added);
-        let mut at = 0;
-        for (range, new) in changes {
-            body.extend_from_slice(&self.bytes[at..range.start]);
-            body.extend_from_slice(&new);
-            at = range.end;
-        }
-        body.extend_from_slice(&self.bytes[at..]);
-        body.into()
-    }
-
-    /// Returns the bytes between head and input.
-    fn between(&self, window: &[Message]) -> Vec<u8> {
-        if window.is_empty() && !self.has_transcript {
-            return self.bytes[self.head_end..self.input_start].to_vec();
-        }
-        let mut between = Vec::with_capacity(window.iter().map(|message| message.bytes() + 1).sum::<usize>() + 1);
-        let mut separated = !self.has_head;
-        for message in window {
-            if !std::mem::replace(&mut separated, false) {
-                between.push(b',');
-            }
-            between.extend_from_slice(message.json().as_bytes());
-        }
-        if self.has_input && !separated {
-            between.push(b',');
-        }
-        between
-    }
+fn info(fields: &Fields<'_>) -> RequestInfo {
+    let json = |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
+    let mut info = RequestInfo::new();
+    info.model = fields.model.and_then(|model| serde_json::from_str(model.get()).ok());
+    info.tools = json(fields.tools);
+    info.response_format = json(fields.response_format);
+    info.max_output = fields.reply_limit().map(|(_, tokens)| tokens);
+    info.temperature = number(fields.temperature);
+    info.top_p = number(fields.top_p);
+    info
 }
 
 /// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
@@ -134,24 +73,30 @@ fn range(text: &str, part: &str) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tower_chat_history::adapt::Prompt;
 
     use super::*;
 
-    fn read(body: &str, mode: InputMode) -> ReadBody {
-        ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+    fn read(body: &str, mode: InputMode) -> OpenedBody {
+        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+    }
+
+    fn with_window(splice: Splice, window: &[Message]) -> String {
+        let bytes = splice.with(Prompt::new(window)).unwrap_or_else(|| splice.into_original());
+        String::from_utf8(bytes.to_vec()).unwrap()
     }
 
     fn spliced(body: &str, mode: InputMode, window: &[Message]) -> String {
-        String::from_utf8(read(body, mode).body.with_window(window, None).to_vec()).unwrap()
+        with_window(read(body, mode).splice, window)
     }
 
     #[test]
     fn few_shot_messages_are_part_of_the_head() {
         let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"u"}]}"#;
-        let read = ChatBody::read(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
+        let read = open(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
         assert_eq!((read.messages.transcript.len(), read.messages.input.len()), (0, 1));
         let window = [Message::user("u0"), Message::assistant("a0")];
-        let sent = String::from_utf8(read.body.with_window(&window, None).to_vec()).unwrap();
+        let sent = with_window(read.splice, &window);
         let expected = body.replace(
             r#",{"role":"user","content":"u"}"#,
             &format!(",{},{},{}", window[0].json(), window[1].json(), r#"{"role":"user","content":"u"}"#),
@@ -199,6 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_the_reply_is_replaced_before_and_after_the_messages() {
+        let window = [Message::user("u0")];
+        let lowered = |body: &str, window| {
+            let mut prompt = Prompt::new(window);
+            prompt.reply_limit = Some(7);
+            let changed = read(body, InputMode::New).splice.with(prompt);
+            changed.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        let before = r#"{"max_tokens": 900 ,"messages":[]}"#;
+        let sent = format!(r#"{{"max_tokens": 7 ,"messages":[{}]}}"#, window[0].json());
+        assert_eq!(lowered(before, &window), Some(sent));
+        let after = r#"{"messages":[],"max_tokens":1,"max_completion_tokens":900}"#;
+        assert_eq!(lowered(after, &[]).as_deref(), Some(after.replace("900", "7").as_str()));
+        assert_eq!(lowered(r#"{"messages":[],"max_tokens":"900"}"#, &[]), None, "no number");
+    }
+
+    #[test]
     fn model_and_sampling_are_read_from_the_body() {
         let info = |more: &str| read(&format!(r#"{{"messages":[],{more}}}"#), InputMode::New).info;
         let read = info(r#""model":"m","temperature": 0.7 ,"top_p":1e-1"#);
@@ -221,7 +183,7 @@ mod tests {
             r#"{"messages":["secret"]}"#,
             r#"{"messages":[],"messages":["secret"]}"#,
         ] {
-            let error = ChatBody::read(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
+            let error = open(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
             let text = format!("{error} {error:?}");
             assert!(!text.contains("secret"), "{text}");
         }

@@ -1,18 +1,26 @@
-//! The error for chat calls whose body cannot be used.
+//! The error for calls whose body cannot be used.
 
 use tower_chat_history::store::MessageError;
 
-/// The body of a chat call cannot be used. Nothing was sent.
+/// The body of a call cannot be used. Neither the store nor the model was called.
 ///
-/// The caller of a client gets the error in [`OpenAIError::Boxed`](async_openai::error::OpenAIError::Boxed), and
-/// downcasts it. The error of a header is [`HeaderError`](tower_chat_history::error::HeaderError), and the error of a
-/// call without a conversation is [`MissingConversation`](tower_chat_history::MissingConversation).
+/// The error of a header is [`HeaderError`](tower_chat_history::error::HeaderError), and the error of a call without a
+/// conversation is [`MissingConversation`](tower_chat_history::MissingConversation).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The body is a stream, which cannot be sent after it was read.
+    /// The body is a stream of a client that builds each request anew, which cannot be sent after it was read.
     #[error("the chat call's body is a stream, but the history needs the whole body")]
     StreamedBody,
+    /// The body is larger than the [limit](crate::HttpLimits::request).
+    #[error("the call's body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The body has a `content-encoding`, so its messages cannot be read.
+    #[error("the call's body has a content encoding, but the history needs plain JSON")]
+    Encoded,
     /// The body is not a JSON object with one list of messages.
     #[error("the chat call's body is not a JSON object with one list of messages (line {line}, column {column})")]
     Body {
@@ -32,9 +40,10 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Converts a parser's error. Only its position is kept, because its text may quote the body.
+    /// Converts a JSON parser's error. Only its position is kept, because its text may quote the body.
     #[allow(clippy::needless_pass_by_value)] // `map_err` passes a value.
-    pub(super) fn body(error: serde_json::Error) -> Self {
+    #[must_use]
+    pub fn body(error: serde_json::Error) -> Self {
         Self::Body { line: error.line(), column: error.column() }
     }
 }

@@ -1,21 +1,20 @@
 //! A parser of server-sent events, for bytes that arrive in arbitrary pieces.
 
-use std::mem;
+use std::{fmt, mem};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// The largest size of an event and of a line, in bytes. It bounds the memory if a server never ends a line.
-pub(super) const MAX_EVENT: usize = 16 << 20;
-
-/// An event or a line is larger than [`MAX_EVENT`].
+/// An event or a line is larger than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub(crate) struct TooLarge;
 
 /// Finds events as the HTML standard defines them. Lines end with LF, CRLF or CR. A colon begins a comment. Several
 /// data lines form one text. An empty line ends an event. An event without such a line at the end of the stream is
 /// discarded.
 #[derive(Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
+    /// The largest size of an event and of a line, in bytes. It bounds the memory if a server never ends a line.
+    limit: usize,
     line: Vec<u8>,
     event: Event,
     has_data: bool,
@@ -27,18 +26,40 @@ pub(super) struct Events {
     gave_up: bool,
 }
 
-/// An event. Its bytes are not checked for UTF-8.
+/// A server-sent event. Its bytes are not checked for UTF-8. Its `Debug` output does not contain them.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Event {
-    /// The name, or empty if the event has none.
-    pub(super) name: Vec<u8>,
-    pub(super) data: Vec<u8>,
+pub struct Event {
+    name: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl Event {
+    /// Creates an event, for tests of a [`Wire`](crate::Wire). An empty name means that the event has none.
+    pub fn new(name: impl Into<Vec<u8>>, data: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), data: data.into() }
+    }
+
+    /// Returns the name. It is empty if the event has none.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Returns the data, whose lines are joined by LF.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
 }
 
 impl Events {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
     /// Reads the next bytes, and calls `on_event` with every event that ends in them. After an event that is too large,
     /// it always returns the error, and finds no more events.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) -> Result<(), TooLarge> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() && !self.gave_up {
             if mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -46,7 +67,7 @@ impl Events {
             }
             let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let line = &bytes[..end.unwrap_or(bytes.len())];
-            if self.line.len() + self.event.data.len() + line.len() > MAX_EVENT {
+            if self.line.len() + self.event.data.len() + line.len() > self.limit {
                 *self = Self { gave_up: true, ..Self::default() };
                 break;
             }
@@ -95,14 +116,14 @@ impl Events {
     }
 }
 
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").field("line", &self.line.len()).field("event", &self.event).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event").field("bytes", &self.data.len()).finish_non_exhaustive()
     }
 }
@@ -113,8 +134,10 @@ mod tests {
 
     use super::*;
 
+    const MAX_EVENT: usize = 16 << 20;
+
     fn events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)> {
-        let (mut events, mut found) = (Events::default(), Vec::new());
+        let (mut events, mut found) = (Events::new(MAX_EVENT), Vec::new());
         for piece in pieces {
             let read = events.push(piece, |event| {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -156,7 +179,7 @@ mod tests {
         let data = format!("data: {}\n", "x".repeat(1_000));
         // Repeated names replace each other, so their number is not bounded.
         for (piece, is_bounded) in [(&b"x"[..], false), (data.as_bytes(), false), (b"event: x\n", true)] {
-            let mut events = Events::default();
+            let mut events = Events::new(MAX_EVENT);
             let pieces = piece.repeat((1 << 20) / piece.len());
             let read: Vec<_> = (0..40).map(|_| events.push(&pieces, |_| panic!("no event ends"))).collect();
             assert_eq!(read[39].is_ok(), is_bounded);

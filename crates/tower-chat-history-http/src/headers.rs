@@ -1,11 +1,11 @@
-//! The headers of this module, which set the options of a call. They never leave the process.
+//! The headers that set the options of a call. They never leave the process.
 
-use reqwest::header::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Request};
 use tower_chat_history::{
     BoxError, CallOptions, ExchangeId,
     adapt::{
         CallScope,
-        extract::{ExtractScope as _, FromTask},
+        extract::{ExtractScope, FromTask},
     },
     error::HeaderError,
 };
@@ -34,19 +34,63 @@ pub const STATELESS: &str = "x-chat-history-stateless";
 pub const DONT_STORE: &str = "x-chat-history-dont-store";
 
 /// The header that sets the number of few-shot messages of a call, as a decimal number. Few-shot messages follow the
-/// leading system and developer messages. They are sent first and never stored. The default is the [client's
-/// number](super::OpenAiHistory::few_shot_messages).
+/// leading system and developer messages. They are sent first and never stored. The default is that of the
+/// [extractor](FromHeaders::few_shot_messages).
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
-/// All headers of this module.
+/// All headers of this crate.
 const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
 
-/// Reads the scope and the options of a chat call.
+/// Extracts the conversation and the options of a call from the headers of this crate, or else the conversation of the
+/// [running task](tower_chat_history::in_conversation).
 ///
-/// The conversation is that of the header, or else that of the [task's scope](tower_chat_history::in_conversation).
-/// There is no default: a call without a conversation is an error. `few_shot_messages` is the number that is used
-/// without the header.
-pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, BoxError> {
+/// There is no default: a call without a conversation fails with
+/// [`MissingConversation`](tower_chat_history::MissingConversation). A header that cannot be used fails with
+/// [`HeaderError`].
+///
+/// The sender of a request chooses its headers. If requests come from outside, first check that their sender may use
+/// the conversation, or use another [extractor](tower_chat_history::adapt::extract), such as
+/// [`FromExtensions`](tower_chat_history::adapt::extract::FromExtensions).
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct FromHeaders {
+    few_shot_messages: usize,
+}
+
+impl FromHeaders {
+    /// Creates the extractor.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { few_shot_messages: 0 }
+    }
+
+    /// Sets the number of few-shot messages of calls without the header [`FEW_SHOT_MESSAGES`]. The default is 0.
+    #[must_use]
+    pub const fn few_shot_messages(mut self, messages: usize) -> Self {
+        self.few_shot_messages = messages;
+        self
+    }
+
+    /// Reads the scope of a call from its headers.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MissingConversation`](tower_chat_history::MissingConversation) or [`HeaderError`].
+    pub fn scope(&self, headers: &HeaderMap) -> Result<CallScope, BoxError> {
+        read(headers, self.few_shot_messages)
+    }
+}
+
+impl<B: 'static> ExtractScope<Request<B>> for FromHeaders {
+    type Call = Request<B>;
+
+    fn extract(&self, call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
+        Ok((self.scope(call.headers())?, call))
+    }
+}
+
+/// Reads the scope and the options of a call. `few_shot_messages` is the number that is used without the header.
+fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<CallScope, BoxError> {
     if flag(headers, STATELESS)? {
         return Ok(CallScope::Stateless);
     }
@@ -68,8 +112,9 @@ pub(super) fn read(headers: &HeaderMap, few_shot_messages: usize) -> Result<Call
     Ok(CallScope::Conversation(conversation, options))
 }
 
-/// Returns `true` if a call other than a chat call is marked as stateless. Its other headers are not read.
-pub(super) fn is_stateless(headers: &HeaderMap) -> bool {
+/// Returns `true` if a call without history is marked as stateless. Its other headers are not read.
+#[must_use]
+pub fn is_stateless(headers: &HeaderMap) -> bool {
     flag(headers, STATELESS).unwrap_or(false)
 }
 
@@ -102,8 +147,8 @@ const fn name(header: &'static str) -> HeaderName {
     HeaderName::from_static(header)
 }
 
-/// Removes the headers of this module: ids may name users, and the provider does not need them.
-pub(super) fn strip(headers: &mut HeaderMap) {
+/// Removes the headers of this crate: ids may name users, and the provider does not need them.
+pub fn strip(headers: &mut HeaderMap) {
     for name in OURS {
         headers.remove(name);
     }
@@ -111,7 +156,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{HeaderName, HeaderValue};
+    use http::{HeaderName, HeaderValue};
     use tower_chat_history::{ConversationId, MissingConversation};
 
     use super::*;
@@ -202,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_headers_of_this_module_are_removed() {
+    fn only_the_headers_of_this_crate_are_removed() {
         let ours = OURS.map(|name| (name, "a"));
         let mut headers = headers(&[&ours[..], &[(CONVERSATION_ID, "b"), ("x-other", "c")]].concat());
         strip(&mut headers);

@@ -1,6 +1,7 @@
 //! Tests of the fold of events.
 
 use bytes::Bytes;
+use http_body::Frame;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history::{
@@ -8,12 +9,21 @@ use tower_chat_history::{
     store::Usage,
 };
 
-use super::fold::SseFold;
+use super::fold::ChatFold;
+use crate::fold::SseFold;
+
+fn fold(choices: usize) -> SseFold {
+    SseFold::new(Box::new(ChatFold::new(choices)), 16 << 20)
+}
+
+fn data(text: impl Into<Bytes>) -> Frame<Bytes> {
+    Frame::data(text.into())
+}
 
 fn folded(choices: usize, chunks: &[Value]) -> SseFold {
     let text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let mut fold = SseFold::new(choices);
-    assert_eq!(fold.push(&Bytes::from(text)), Flow::Pass);
+    let mut fold = self::fold(choices);
+    assert_eq!(fold.push(&data(text)), Flow::Pass);
     fold
 }
 
@@ -112,13 +122,13 @@ fn an_error_event_or_an_unreadable_one_makes_the_reply_incomplete() {
     let text = delta(0, &json!({"content": "a"}));
     let stop = stop(0, "stop");
     for wrong in ["data: {\"error\":{\"message\":\"x\"}}", "event: error\ndata: {}", "data: {", "data: \"a\""] {
-        let mut fold = SseFold::new(1);
-        fold.push(&Bytes::from(format!("data: {text}\n\n{wrong}\n\ndata: {stop}\n\n")));
+        let mut fold = self::fold(1);
+        fold.push(&data(format!("data: {text}\n\n{wrong}\n\ndata: {stop}\n\n")));
         assert!(!fold.is_complete() && !fold.is_whole(), "{wrong}");
         assert!(fold.partial().is_some_and(|reply| reply.incomplete));
     }
-    let mut fold = SseFold::new(1);
-    fold.push(&Bytes::from(format!("event: keepalive\ndata: x\n\n: c\n\ndata: {stop}\n\n")));
+    let mut fold = self::fold(1);
+    fold.push(&data(format!("event: keepalive\ndata: x\n\n: c\n\ndata: {stop}\n\n")));
     assert!(fold.is_complete());
 }
 
@@ -143,8 +153,8 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
-        let mut fold = SseFold::new(1);
-        let flows = cuts.windows(2).map(|pair| fold.push(&Bytes::copy_from_slice(&text.as_bytes()[pair[0]..pair[1]])));
+        let mut fold = self::fold(1);
+        let flows = cuts.windows(2).map(|pair| fold.push(&data(Bytes::copy_from_slice(&text.as_bytes()[pair[0]..pair[1]]))));
         let held: Vec<bool> = flows.map(|flow| flow == Flow::Hold).collect();
         prop_assert_eq!(held.iter().filter(|held| **held).count(), 1, "only the piece that completes the stream is held");
         prop_assert!(fold.is_complete());

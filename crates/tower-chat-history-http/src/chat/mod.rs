@@ -1,0 +1,93 @@
+//! The wire of chat completions.
+
+mod body;
+mod fields;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
+
+use bytes::Bytes;
+use http::Uri;
+use serde_json::json;
+use tower_chat_history::{
+    Reply,
+    adapt::{FoldReply, completion},
+    dialect::{ChatCompletions, Dialect},
+    engine::InputMode,
+};
+
+use self::fold::ChatFold;
+use crate::{
+    error::CallError,
+    refusal::Refusal,
+    sse::Event,
+    wire::{OpenedBody, Wire},
+};
+
+/// The wire of chat completions, for OpenAI, Azure, and all providers with an endpoint of the same format.
+///
+/// The messages are the list `messages`. The reply is read by the rules of
+/// [`completion`](tower_chat_history::adapt::completion). Streams end with the event `[DONE]`.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ChatWire;
+
+impl ChatWire {
+    /// Creates the wire.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Wire for ChatWire {
+    fn dialect(&self) -> &'static dyn Dialect {
+        &ChatCompletions
+    }
+
+    /// Returns `azure.ai.openai` for Azure's hosts, and for a deployment in the path, and `openai` for all others.
+    fn provider(&self, uri: &Uri) -> &'static str {
+        let by_host = uri.host().is_some_and(|host| host.ends_with(".openai.azure.com"));
+        if by_host || uri.path().contains("/openai/deployments/") { "azure.ai.openai" } else { "openai" }
+    }
+
+    fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+        body::open(body, mode, few_shot_messages)
+    }
+
+    fn reply(&self, body: &[u8]) -> Reply {
+        completion::reply_of(body)
+    }
+
+    fn fold(&self, choices: usize) -> Box<dyn FoldReply<Event>> {
+        Box::new(ChatFold::new(choices))
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> String {
+        let kind = match refusal.status.as_u16() {
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        let Refusal { code, text, .. } = refusal;
+        json!({"error": {"message": text, "type": kind, "param": null, "code": code}}).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn azure_is_recognized_by_its_addresses() {
+        for (url, expected) in [
+            ("https://api.openai.com/v1/chat/completions", "openai"),
+            ("https://api.groq.com/openai/v1/chat/completions", "openai"),
+            ("https://mine.openai.azure.com/openai/v1/chat/completions", "azure.ai.openai"),
+            ("https://gateway.test/openai/deployments/d/chat/completions?api-version=1", "azure.ai.openai"),
+            ("/v1/chat/completions", "openai"),
+        ] {
+            assert_eq!(ChatWire.provider(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Errors of the layer as responses.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
+
+use super::{refusal::Refusal, wire::Wire};
+
+/// Returns the response for an error of the layered service: a status, and a JSON body in the form of the provider's
+/// errors. A proxy sends it to the sender of the request.
+///
+/// | error | status |
+/// |---|---|
+/// | [`MissingConversation`](tower_chat_history::MissingConversation), [`HeaderError`](tower_chat_history::error::HeaderError) | 400 |
+/// | [`CallError::TooLarge`](crate::CallError::TooLarge) | 413 |
+/// | [`CallError::Encoded`](crate::CallError::Encoded) | 415 |
+/// | any other [`CallError`](crate::CallError) | 400 |
+/// | [`HistoryError::Input`](tower_chat_history::HistoryError::Input) | 400; for [`TurnOpen`](tower_chat_history::error::InputError::TurnOpen) 409 |
+/// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded) | 409 |
+/// | [`HistoryError::DoesNotFit`](tower_chat_history::HistoryError::DoesNotFit) | 413 |
+/// | [`HistoryError::Load`](tower_chat_history::HistoryError::Load) | 503 if [`is_retryable`](tower_chat_history::StoreError::is_retryable), otherwise 500 |
+/// | [`HistoryError::LoadTimeout`](tower_chat_history::HistoryError::LoadTimeout) | 504 |
+/// | [`HistoryError::QueueFull`](tower_chat_history::HistoryError::QueueFull) | 429 |
+/// | [`HistoryError::QueueTimeout`](tower_chat_history::HistoryError::QueueTimeout) | 503 |
+/// | any other [`HistoryError`](tower_chat_history::HistoryError), [`Unsaved`](tower_chat_history::Unsaved) | 500 |
+/// | any other error, which is one of the inner service | 502 |
+///
+/// The errors may be wrapped in those of other layers. The body has no text of messages and no ids of conversations. It
+/// has no text of the inner service's error either. Two of the errors contain a reply, which this function drops. To
+/// send it nevertheless, look for these errors first:
+///
+/// - `AlreadyRecorded` has the stored exchange ([`to_json_body`](tower_chat_history::adapt::to_json_body)).
+/// - `Unsaved<Response<HistoryBody>>` has the response. With
+///   [`OnSaveFailure::Report`](tower_chat_history::policy::OnSaveFailure::Report), the service returns the response
+///   itself.
+///
+/// ```
+/// use http::StatusCode;
+/// use tower_chat_history::MissingConversation;
+/// use tower_chat_history_http::{ChatWire, error_response};
+///
+/// let response = error_response(&MissingConversation, &ChatWire::new());
+/// assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+/// let body = std::str::from_utf8(response.body())?;
+/// assert!(body.contains(r#""code":"missing_conversation""#));
+/// # Ok::<(), std::str::Utf8Error>(())
+/// ```
+#[must_use]
+pub fn error_response(error: &(dyn Error + 'static), wire: &dyn Wire) -> Response<Bytes> {
+    let refusal = Refusal::of(error);
+    let mut response = Response::new(Bytes::from(wire.refusal(&refusal)));
+    *response.status_mut() = refusal.status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,132 @@
+//! Putting the window into a body, without changing other bytes.
+
+use std::{fmt, ops::Range};
+
+use bytes::Bytes;
+use tower_chat_history::{Message, adapt::Prompt};
+
+/// The body of a request, and the places in it that history changes. All other bytes stay the same.
+pub struct Splice {
+    bytes: Bytes,
+    gap: Gap,
+    reply_limit: Option<Range<usize>>,
+    insertions: Vec<(usize, &'static str)>,
+}
+
+/// The place of the window in a body: the bytes between the head and the input, which the window replaces.
+///
+/// For the list `[H,T,I]` of a head, a transcript and an input, the range is that of `,T,`, and `before`, `after` and
+/// `empty` are commas.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    /// The range of the bytes that the window replaces.
+    pub range: Range<usize>,
+    /// The text before the window: a comma, if the list has elements before it.
+    pub before: &'static str,
+    /// The text after the window: a comma, if the list has elements after it.
+    pub after: &'static str,
+    /// The text in place of an empty window. `None` if the bytes then stay as they are, because there is nothing to
+    /// replace.
+    pub empty: Option<&'static str>,
+}
+
+impl Splice {
+    /// Creates a splice of this body. The range of the gap must be within the body.
+    #[must_use]
+    pub const fn new(bytes: Bytes, gap: Gap) -> Self {
+        Self { bytes, gap, reply_limit: None, insertions: Vec::new() }
+    }
+
+    /// Sets the range of the number that limits the reply. It must not overlap the gap.
+    #[must_use]
+    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Self {
+        self.reply_limit = range;
+        self
+    }
+
+    /// Adds a text that is inserted at this position if the gap changes, such as the end of a list that the body has no
+    /// list for. The position must be outside of the gap.
+    #[must_use]
+    pub fn insert(mut self, position: usize, text: &'static str) -> Self {
+        self.insertions.push((position, text));
+        self
+    }
+
+    /// Returns the body with the window of a prompt. If the prompt and the body have a limit of the reply, the limit is
+    /// replaced, too. Returns `None` if no byte changes.
+    #[must_use]
+    pub fn with(&self, prompt: Prompt<'_>) -> Option<Bytes> {
+        let mut changes = Vec::new();
+        if let Some(between) = self.between(prompt.window) {
+            changes.push((self.gap.range.clone(), between));
+            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, text.as_bytes().to_vec())));
+        }
+        if let Some((range, tokens)) = self.reply_limit.clone().zip(prompt.reply_limit) {
+            changes.push((range, tokens.to_string().into_bytes()));
+        }
+        if changes.is_empty() {
+            return None;
+        }
+        changes.sort_by_key(|(range, _)| range.start);
+        let added: usize = changes.iter().map(|(_, new)| new.len()).sum();
+        let mut body = Vec::with_capacity(self.bytes.len() + added);
+        let mut at = 0;
+        for (range, new) in changes {
+            body.extend_from_slice(&self.bytes[at..range.start]);
+            body.extend_from_slice(&new);
+            at = range.end;
+        }
+        body.extend_from_slice(&self.bytes[at..]);
+        Some(body.into())
+    }
+
+    /// Returns the body as the caller sent it.
+    #[must_use]
+    pub fn into_original(self) -> Bytes {
+        self.bytes
+    }
+
+    /// Returns the bytes of the gap, or `None` if they do not change.
+    fn between(&self, window: &[Message]) -> Option<Vec<u8>> {
+        let Gap { before, after, empty, .. } = self.gap;
+        let Some((first, others)) = window.split_first() else { return empty.map(|text| text.as_bytes().to_vec()) };
+        let size: usize = window.iter().map(|message| message.bytes() + 1).sum();
+        let mut between = Vec::with_capacity(before.len() + size + after.len());
+        between.extend_from_slice(before.as_bytes());
+        between.extend_from_slice(first.json().as_bytes());
+        for message in others {
+            between.push(b',');
+            between.extend_from_slice(message.json().as_bytes());
+        }
+        between.extend_from_slice(after.as_bytes());
+        Some(between)
+    }
+}
+
+// Not derived, because the body has text.
+impl fmt::Debug for Splice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Splice").field("bytes", &self.bytes.len()).field("gap", &self.gap).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spliced(splice: &Splice, window: &[Message]) -> String {
+        let bytes = splice.with(Prompt::new(window)).unwrap_or_else(|| splice.bytes.clone());
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_text_can_become_a_list() {
+        let (body, window) = (r#"{"input":"hi","n":1}"#, [Message::user("u"), Message::assistant("a")]);
+        let gap = Gap { range: 9..9, before: "[", after: r#",{"role":"user","content":"#, empty: None };
+        let splice = Splice::new(Bytes::from(body), gap).insert(13, "}]");
+        let list = format!(r#"[{},{},{{"role":"user","content":"hi"}}]"#, window[0].json(), window[1].json());
+        assert_eq!(spliced(&splice, &window), format!(r#"{{"input":{list},"n":1}}"#));
+        assert_eq!(splice.with(Prompt::new(&[])), None);
+        assert_eq!(splice.into_original(), body);
+    }
+}

@@ -1,0 +1,67 @@
+//! The HTTP half of a dialect.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::Uri;
+use tower_chat_history::{
+    Reply,
+    adapt::{FoldReply, RequestMessages},
+    dialect::Dialect,
+    engine::{InputMode, RequestInfo},
+};
+
+use super::{error::CallError, refusal::Refusal, splice::Splice, sse::Event};
+
+/// The HTTP half of a dialect: how a body contains the messages of a request, and the reply.
+///
+/// [`ChatWire`](crate::ChatWire) is the wire of chat completions. [`Routes`](crate::Routes) connects the paths of
+/// requests with wires.
+pub trait Wire: fmt::Debug + Send + Sync + 'static {
+    /// Returns the dialect of the messages.
+    fn dialect(&self) -> &'static dyn Dialect;
+
+    /// Returns the provider that a request to this address calls, for spans (`gen_ai.provider.name`).
+    fn provider(&self, uri: &Uri) -> &'static str;
+
+    /// Finds the messages in the body of a request. `mode` and `few_shot_messages` decide which of them are head,
+    /// transcript and input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the body cannot be used.
+    fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError>;
+
+    /// Finds the reply in the body of a whole response. If the body has none, the result has
+    /// [the shape](Reply::unreadable) of the body.
+    fn reply(&self, body: &[u8]) -> Reply;
+
+    /// Returns the fold of a stream of events, for a request with this number of choices. The fold returns
+    /// [`Flow::Hold`](tower_chat_history::adapt::Flow::Hold) for the event after which clients stop reading.
+    fn fold(&self, choices: usize) -> Box<dyn FoldReply<Event>>;
+
+    /// Returns the JSON of a refusal, in the form of the provider's errors.
+    fn refusal(&self, refusal: &Refusal) -> String;
+}
+
+/// A body that was read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OpenedBody {
+    /// The body, which waits for its window.
+    pub splice: Splice,
+    /// The messages.
+    pub messages: RequestMessages,
+    /// The number of choices that are requested.
+    pub choices: usize,
+    /// The other fields that count for a budget or that spans report. Its head is that of the messages.
+    pub info: RequestInfo,
+}
+
+impl OpenedBody {
+    /// Creates a body that was read, with one choice and no other fields.
+    #[must_use]
+    pub const fn new(splice: Splice, messages: RequestMessages) -> Self {
+        Self { splice, messages, choices: 1, info: RequestInfo::new() }
+    }
+}

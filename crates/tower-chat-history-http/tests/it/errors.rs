@@ -1,0 +1,113 @@
+//! Errors as responses.
+
+use std::{error::Error, fmt, time::Duration};
+
+use http::HeaderName;
+use serde_json::Value;
+use tower_chat_history::{
+    BoxError, ContextBudget, Exchange, ExchangeId, HistoryError, HistoryOptions, Message, MissingConversation,
+    Policies, StoreError,
+    error::{HeaderError, InputError},
+    policy::OnOpenTurn,
+    store::{Recorded, Seq},
+};
+use tower_chat_history_http::{CallError, ChatWire, HttpHistory, Refusal, error_response};
+
+use super::support::{ASK, History, JSON, WHOLE, answer, ask};
+
+const SECRET: &str = "the aunt's diagnosis";
+
+/// An error of a layer around this one.
+#[derive(Debug)]
+struct Wrapper(BoxError);
+
+impl fmt::Display for Wrapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SECRET)
+    }
+}
+
+impl Error for Wrapper {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+fn recorded() -> Recorded {
+    let exchange = Exchange::new(ExchangeId::new("m-1").unwrap(), [Message::user(SECRET), Message::assistant(SECRET)]);
+    Recorded::new(Seq::FIRST, exchange)
+}
+
+fn cases() -> Vec<(u16, &'static str, BoxError)> {
+    let unavailable = || StoreError::unavailable(std::io::Error::other(SECRET));
+    let name = HeaderName::from_static("x-chat-history-exchange");
+    let message = Message::from_json("7").unwrap_err();
+    vec![
+        (400, "missing_conversation", MissingConversation.into()),
+        (400, "header", HeaderError::Repeated { name }.into()),
+        (400, "body", CallError::Body { line: 1, column: 2 }.into()),
+        (400, "body", CallError::Message { position: 3, source: message }.into()),
+        (400, "body", CallError::StreamedBody.into()),
+        (413, "body_too_large", CallError::TooLarge { limit: 7 }.into()),
+        (415, "content_encoding", CallError::Encoded.into()),
+        (400, "input", HistoryError::Input(InputError::Empty).into()),
+        (409, "already_recorded", HistoryError::AlreadyRecorded(recorded()).into()),
+        (503, "unavailable", HistoryError::Load(unavailable()).into()),
+        (504, "timeout", HistoryError::LoadTimeout(Duration::from_secs(5)).into()),
+        (500, "panicked", HistoryError::LoadPanicked.into()),
+        (429, "queue_full", HistoryError::QueueFull { max_waiting: 8 }.into()),
+        (503, "queue_timeout", HistoryError::QueueTimeout(Duration::from_secs(5)).into()),
+        (500, "no_runtime", HistoryError::NoRuntime.into()),
+        (502, "upstream", SECRET.into()),
+    ]
+}
+
+/// Returns the status and the code of the error of the second of two calls.
+async fn second(options: HistoryOptions, first: &str, bodies: [&str; 2]) -> (u16, &'static str) {
+    let history = History::of(HttpHistory::new(), options);
+    history.ok(bodies[0], answer(JSON, first.to_owned())).await;
+    let (sent, response) = history.call(ask(bodies[1].to_owned()), answer(JSON, WHOLE)).await;
+    assert!(sent.is_none());
+    let refusal = Refusal::of(&*response.unwrap_err());
+    assert!(!refusal.text.contains("u0"));
+    (refusal.status.as_u16(), refusal.code)
+}
+
+#[tokio::test]
+async fn errors_of_a_conversation_have_their_status() {
+    let again = r#"{"messages":[{"role":"user","content":"u1"}]}"#;
+    let edited = r#"{"messages":[{"role":"user","content":"edited"},{"role":"assistant","content":"a0"},{"role":"user","content":"u1"}]}"#;
+    let options = HistoryOptions::new;
+    assert_eq!(second(options(), WHOLE, [ASK, edited]).await, (409, "transcript"));
+
+    let calls = r#"{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+    let reject = options().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
+    assert_eq!(second(reject, calls, [ASK, again]).await, (409, "input"));
+
+    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "word ".repeat(10_000));
+    let budget = options().context(ContextBudget::tokens(2_000));
+    assert_eq!(second(budget, WHOLE, [ASK, &large]).await, (413, "does_not_fit"));
+}
+
+#[test]
+fn each_error_has_its_status_and_no_secret() {
+    for (status, code, error) in cases() {
+        let shown = error.to_string();
+        let wrapped = Wrapper(error);
+        for error in [&*wrapped.0, &wrapped as &(dyn Error + 'static)] {
+            let response = error_response(error, &ChatWire::new());
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers()["content-type"], "application/json");
+            let body: Value = serde_json::from_slice(response.body()).unwrap();
+            assert_eq!(body["error"]["code"], code, "{shown}");
+            let text = body.to_string();
+            assert!(!text.contains(SECRET), "{text}");
+            let kind = match status {
+                429 => "rate_limit_error",
+                400..500 => "invalid_request_error",
+                _ => "server_error",
+            };
+            assert_eq!((&body["error"]["type"], &body["error"]["param"]), (&kind.into(), &Value::Null));
+        }
+    }
+}
