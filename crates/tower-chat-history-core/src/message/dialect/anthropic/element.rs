@@ -58,7 +58,7 @@ pub(super) enum Kind<'a> {
     /// A result that names no call.
     Orphan,
     /// A summary by the provider. It has none if it could not make one.
-    Compaction { has_summary: bool },
+    Compaction,
     /// Any other block. It stays as it is written.
     Other { is_bound: bool },
 }
@@ -68,7 +68,7 @@ impl Kind<'_> {
     pub(super) const fn bound(&self) -> Bound {
         match self {
             Self::Thinking { is_signed: true } | Self::Other { is_bound: true } => Bound::TO_PREFIX,
-            Self::Compaction { .. } => Bound::TO_ORIGIN,
+            Self::Compaction => Bound::TO_ORIGIN,
             _ => Bound::NONE,
         }
     }
@@ -104,7 +104,7 @@ fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
             }
             _ => Kind::UnsoundCall,
         },
-        ("compaction", Speaker::Model) => Kind::Compaction { has_summary: has("content") || has("encrypted_content") },
+        ("compaction", Speaker::Model) => Kind::Compaction,
         ("tool_result", Speaker::User) => id("tool_use_id").map_or(Kind::Orphan, Kind::Result),
         _ => Kind::Other { is_bound: is_reply && has("signature") },
     }
@@ -155,7 +155,6 @@ impl<'a> Element<'a> {
         if self.speaker == Speaker::System && !sent.blocks.is_empty() {
             index.bound = index.bound.and_next();
         }
-        index.restarts = kinds().any(|kind| matches!(kind, Kind::Compaction { has_summary: true }));
         let (mut opens, mut answers) = (Vec::new(), Vec::new());
         for block in &self.blocks {
             match &block.kind {

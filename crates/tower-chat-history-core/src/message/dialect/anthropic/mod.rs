@@ -34,7 +34,7 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// | `tool_result` of the user | the result of a call. A message of nothing but results has [`Role::Tool`] |
 /// | `thinking` with a signature, `redacted_thinking` | [bound](Index::bound) to the prompt and the origin |
 /// | `thinking` without a signature | bound to nothing. Other providers of this format require it |
-/// | `compaction` | a summary by the provider, which [replaces](Index::restarts) all earlier messages. It is bound to its origin |
+/// | `compaction` | a summary by the provider. It is bound to its origin. What is before it is sent, too, because it shares a message with calls and thinking: the API does not read it |
 /// | `server_tool_use`, `mcp_tool_use` and their results | calls that the provider executes itself |
 /// | a block of another type | stays as it is written. In a reply, it is bound to its prompt if it has a `signature` |
 ///
