@@ -16,7 +16,8 @@
 //! - A message is sent in its [sendable](Message::sendable) form. In chat completions, this leaves out each entry of
 //!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
 //!   in the same message stays. A result meant for such an entry is an orphan.
-//! - The [recalled messages](Exchange::recalled) of an exchange are one message before its own messages.
+//! - The [recalled messages](tower_chat_history_core::Exchange::recalled) of an exchange are one message before its own
+//!   messages.
 //! - The view also has the messages before one that [stands for them](tower_chat_history_core::Index::restarts). A
 //!   prompt leaves them out if its provider can read that message.
 //!
@@ -38,20 +39,22 @@
 //!
 //! If a request with tool results is interrupted and sent again, the log has two exchanges that answer the same tool
 //! calls. [`View::push_exchange`] detects this. The first exchange *gives way* to the second one: it is left out of the
-//! view. (The prompt of the second request did not contain it either.) An exchange gives way if both conditions hold:
+//! view. (The prompt of the second request did not contain it either.) An exchange gives way if all conditions hold:
 //!
-//! - It has only tool results, or its reply to tool results [broke off](Exchange::incomplete).
+//! - It has only tool results, or its reply to tool results [broke off](tower_chat_history_core::Exchange::incomplete).
 //! - The next exchange answers the same calls again.
+//! - The next exchange does not [continue](tower_chat_history_core::Exchange::continues) another one than that with
+//!   these calls. Providers reuse ids, so a late answer to earlier calls can look like an answer to the newest ones.
 
 pub use tower_chat_history_core::OpenCalls;
-use tower_chat_history_core::{Exchange, Message, Placed, Recalled, Rounds};
+use tower_chat_history_core::{Message, Placed, Recalled, Recorded, Rounds};
 
 /// The source of a message of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The log's own messages. The value is the index of the message in its exchange.
     Log(usize),
-    /// The [recalled messages](Exchange::recalled) of an exchange.
+    /// The [recalled messages](tower_chat_history_core::Exchange::recalled) of an exchange.
     Recalled,
 }
 
@@ -79,10 +82,10 @@ impl View {
         }
     }
 
-    /// Adds the log's next exchange, with its [recalled messages](Exchange::recalled) before it. The exchange before it
-    /// may [give way](self#repeated-calls) to it.
-    pub fn push_exchange(&mut self, exchange: &Exchange) {
-        self.push_exchange_with(exchange, exchange.recalled.as_ref(), |_, _, _| {});
+    /// Adds the log's next exchange, with its [recalled messages](tower_chat_history_core::Exchange::recalled) before
+    /// it. The exchange before it may [give way](self#repeated-calls) to it.
+    pub fn push_exchange(&mut self, recorded: &Recorded) {
+        self.push_exchange_with(recorded, recorded.exchange.recalled.as_ref(), |_, _, _| {});
     }
 
     /// Adds the log's next exchange with these recalled messages, and calls `pushed` after each message with its source
@@ -90,20 +93,21 @@ impl View {
     /// exchange may give way.
     pub(crate) fn push_exchange_with(
         &mut self,
-        exchange: &Exchange,
+        recorded: &Recorded,
         recalled: Option<&Recalled>,
         mut pushed: impl FnMut(&Self, usize, Source),
     ) {
-        let begun = self.rounds.begin(exchange);
+        let begun = self.rounds.begin(recorded);
         self.truncate_to(begun.back_to);
         if let Some(recalled) = recalled {
             let before = self.messages.len();
             self.push(&recalled.message);
             pushed(self, before, Source::Recalled);
         }
-        for (index, message) in exchange.messages.iter().enumerate() {
+        let messages = &recorded.exchange.messages;
+        for (index, message) in messages.iter().enumerate() {
             let before = self.messages.len();
-            self.push_before(message, &exchange.messages[index + 1..]);
+            self.push_before(message, &messages[index + 1..]);
             pushed(self, before, Source::Log(index));
         }
         self.rounds.end(begun);

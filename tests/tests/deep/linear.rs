@@ -10,7 +10,7 @@ use serde_json::Value;
 use tower_chat_history::{
     Exchange, ExchangeId, Message,
     adapt::nested,
-    store::{NewestRound, Recorded},
+    store::{NewestRound, Recorded, Seq},
     summary::{SummaryFormat, SummaryPrompt, SummaryRequest},
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter},
     view::{OpenCalls, View},
@@ -146,8 +146,9 @@ fn results_find_their_calls_in_constant_time() {
             let (asks, results) = round(size, same_id);
             let mut log = vec![Exchange::new(ExchangeId::generate(), [Message::user("u"), asks])];
             log.extend(results.into_iter().map(|result| Exchange::new(ExchangeId::generate(), [result])));
+            let log = (0..).map(Seq::new).zip(log).map(|(seq, exchange)| Recorded::new(seq, exchange));
             let mut view = View::default();
-            log.iter().for_each(|exchange| view.push_exchange(exchange));
+            log.for_each(|recorded| view.push_exchange(&recorded));
             assert!(view.awaits_reply());
         });
         is_linear("an imported log", 200, |size| {

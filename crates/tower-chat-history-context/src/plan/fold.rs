@@ -122,12 +122,13 @@ impl Folded {
         folded
     }
 
-    fn push(&mut self, Recorded { seq, exchange, .. }: &Recorded, recalled_from: Seq) {
+    fn push(&mut self, recorded: &Recorded, recalled_from: Seq) {
+        let Recorded { seq, exchange, .. } = recorded;
         let Self { view, origins, .. } = self;
         let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
         let reply_start = exchange.messages.len() - exchange.reply().len();
-        view.push_exchange_with(exchange, recalled, |view, before, source| {
+        view.push_exchange_with(recorded, recalled, |view, before, source| {
             let is_reply = matches!(source, Source::Log(index) if index >= reply_start);
             let added = Added { seq: *seq, source, is_reply, is_of_round: asks && is_reply };
             origins.truncate(before);

@@ -103,7 +103,7 @@ struct Conversation {
 impl Conversation {
     fn view(&self) -> View {
         let mut view = View::default();
-        self.log.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
+        self.log.iter().for_each(|recorded| view.push_exchange(recorded));
         view
     }
 

@@ -127,7 +127,7 @@ impl World {
 
     fn open(&self) -> OpenCalls {
         let mut rounds = Rounds::default();
-        self.log.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        self.log.iter().for_each(|recorded| rounds.push_exchange(recorded));
         rounds.open().clone()
     }
 

@@ -91,9 +91,9 @@ fn recorded(log: &[Exchange]) -> Vec<Recorded> {
     (0..).zip(log).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange.clone())).collect()
 }
 
-fn view(log: &[Exchange]) -> View {
+fn view(log: &[Recorded]) -> View {
     let mut view = View::default();
-    log.iter().for_each(|exchange| view.push_exchange(exchange));
+    log.iter().for_each(|recorded| view.push_exchange(recorded));
     view
 }
 
@@ -140,8 +140,25 @@ fn an_interrupted_reply_to_results_of_both_kinds_gives_way_to_its_repetition() {
     let mut attempt = exchange([both.clone(), plan(), model("Th")]);
     attempt.incomplete = true;
     let again = exchange([both, model("There.")]);
-    let sent = view(&[asked.clone(), attempt, again.clone()]);
+    let sent = view(&recorded(&[asked.clone(), attempt, again.clone()]));
     assert_eq!(sent.into_messages(), [asked.messages, again.messages].concat());
+}
+
+#[test]
+fn a_late_answer_to_earlier_calls_with_the_same_ids_replaces_no_attempt() {
+    let asked = exchange([user("u"), call(0, "x")]);
+    let again = exchange([results(&[(0, "x")], None), call(0, "x")]);
+    let mut attempt = exchange([results(&[(0, "x")], None)]);
+    attempt.continues = Some(Seq::new(1));
+    let mut late = exchange([results(&[(0, "x")], None), model("Late.")]);
+    late.continues = Some(Seq::new(0));
+    let log = recorded(&[asked, again, attempt, late.clone()]);
+    assert!(view(&log).into_messages().starts_with(view(&log[..3]).messages()));
+
+    late.continues = Some(Seq::new(1));
+    let repeated = [&log[..3], &[Recorded::new(Seq::new(3), late.clone())]].concat();
+    let replaced = [&log[..2], &[Recorded::new(Seq::new(3), late)]].concat();
+    assert_eq!(view(&repeated).into_messages(), view(&replaced).into_messages());
 }
 
 #[test]
@@ -200,8 +217,8 @@ proptest! {
         if has_system {
             view.push(&element(r#"{"from":"system","text":"s"}"#));
         }
-        for exchange in &log {
-            view.push_exchange(exchange);
+        for recorded in recorded(&log) {
+            view.push_exchange(&recorded);
             let mut closed = view.clone();
             closed.close();
             prop_assert_eq!(check_structure(closed.messages()), Ok(()));
@@ -211,14 +228,14 @@ proptest! {
     /// Invariant 2: view(log + exchange) = view(log) + f(state, exchange), unless an exchange gives way.
     #[test]
     fn the_view_of_a_longer_log_begins_with_the_view_of_the_shorter(log in any_log()) {
-        let mut rounds = Rounds::default();
-        for (len, exchange) in log.iter().enumerate() {
-            let back_to = rounds.clone().begin(exchange).back_to;
+        let (log, mut rounds) = (recorded(&log), Rounds::default());
+        for (len, last) in log.iter().enumerate() {
+            let back_to = rounds.clone().begin(last).back_to;
             let (shorter, longer) = (view(&log[..len]), view(&log[..=len]));
             let kept = back_to.unwrap_or(shorter.messages().len());
             prop_assert!(kept <= shorter.messages().len());
             prop_assert!(longer.messages().starts_with(&shorter.messages()[..kept]));
-            rounds.push_exchange(exchange);
+            rounds.push_exchange(last);
             prop_assert_eq!(rounds.open(), longer.open());
         }
     }
@@ -226,17 +243,18 @@ proptest! {
     /// Invariant 2: an attempt that gives way leaves no trace.
     #[test]
     fn an_exchange_that_gives_way_is_as_if_it_had_not_been(log in any_log()) {
-        let mut rounds = Rounds::default();
+        let (log, mut rounds) = (recorded(&log), Rounds::default());
         for (len, last) in log.iter().enumerate() {
             if rounds.clone().begin(last).back_to.is_some() {
                 let expected = view(&log[..=len]).into_messages();
-                let mut shorter = (0..len).flat_map(|at| (1..=log[at].messages.len()).map(move |part| (at, part)));
+                let parts_of = |at: usize| (1..=log[at].exchange.messages.len()).map(move |part| (at, part));
                 let is_expected = |(at, part): (usize, usize)| {
-                    let mut shorter = log[..at].to_vec();
-                    shorter.extend([exchange(log[at].messages[..part].to_vec()), last.clone()]);
+                    let Recorded { seq, exchange: whole, .. } = &log[at];
+                    let shortened = Recorded::new(*seq, exchange(whole.messages[..part].to_vec()));
+                    let shorter = [&log[..at], &[shortened, last.clone()]].concat();
                     view(&shorter).into_messages() == expected
                 };
-                prop_assert!(shorter.any(is_expected));
+                prop_assert!((0..len).flat_map(parts_of).any(is_expected));
             }
             rounds.push_exchange(last);
         }
@@ -263,7 +281,8 @@ proptest! {
         let mut provider = SigningProvider::new("acme");
         let (mut view, mut rounds) = (View::default(), Rounds::default());
         let (mut gave_way, mut last_input) = (false, None);
-        for Step { repeats, answers_all, others, text, script, incomplete } in steps {
+        for (seq, step) in (0..).map(Seq::new).zip(steps) {
+            let Step { repeats, answers_all, others, text, script, incomplete } = step;
             let open = view.open().clone();
             let answered = open.ids().filter(|_| answers_all).map(|id| (id.space().0, id.as_str()));
             let mut answered: Vec<(u8, &str)> = answered.collect();
@@ -272,9 +291,10 @@ proptest! {
             let input = last_input.filter(|_| repeats).unwrap_or_else(|| results(&answered, text));
             last_input = Some(input.clone());
             let mut exchange = exchange([input]);
-            let gives_way = rounds.clone().begin(&exchange).back_to.is_some();
+            let recorded = Recorded::new(seq, exchange.clone());
+            let gives_way = rounds.clone().begin(&recorded).back_to.is_some();
             let mut asked = view.clone();
-            asked.push_exchange(&exchange);
+            asked.push_exchange(&recorded);
             // An engine refuses an input that is not sent, or that answers only some of the calls.
             let is_sent = gives_way || asked.messages().len() > view.messages().len() || asked.awaits_reply();
             if !is_sent || !asked.open().is_empty() {
@@ -284,9 +304,10 @@ proptest! {
             prop_assert!(reply.is_ok(), "{reply:?}");
             exchange.messages.extend(reply.unwrap());
             exchange.incomplete = incomplete;
+            let recorded = Recorded::new(seq, exchange);
             gave_way |= gives_way;
-            rounds.push_exchange(&exchange);
-            view.push_exchange(&exchange);
+            rounds.push_exchange(&recorded);
+            view.push_exchange(&recorded);
         }
         prop_assert!(gave_way || provider.counts().missing == 0);
     }

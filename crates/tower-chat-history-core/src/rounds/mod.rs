@@ -11,7 +11,7 @@ use std::mem;
 
 pub use self::{newest::NewestRound, open::OpenCalls};
 use crate::{
-    exchange::Exchange,
+    exchange::{Exchange, Recorded},
     message::{CallId, Closes, Index, Message},
     role::Role,
     seq::Seq,
@@ -37,14 +37,17 @@ pub enum Placed {
 ///
 /// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An unfinished attempt
 /// to answer calls *gives way* to the next exchange if that exchange answers the same calls again: the attempt's
-/// messages no longer count. An attempt is unfinished if it has only tool results, or if its reply was
-/// [interrupted](Exchange::incomplete) after tool results.
+/// messages no longer count. An exchange that [continues](Exchange::continues) another one than that with these calls
+/// answers other calls, which may have the same ids. An attempt is unfinished if it has only tool results, or if its
+/// reply was [interrupted](Exchange::incomplete) after tool results.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
     /// The number of messages: those that are sent, and one substitute for each call without a result.
     len: usize,
     open: OpenCalls,
     newest: Newest,
+    /// The position of the exchange whose messages are being added, if it is known.
+    at: Option<Seq>,
 }
 
 /// The state at the end of a log.
@@ -62,6 +65,8 @@ enum Newest {
 /// The reply with the calls.
 #[derive(Clone, Debug)]
 struct Asked {
+    /// The position of its exchange, if it is known.
+    at: Option<Seq>,
     /// The number of messages up to and including the reply.
     len: usize,
     calls: OpenCalls,
@@ -146,7 +151,7 @@ impl Rounds {
             // Released first, so that the calls are not copied for each element.
             asked.calls = OpenCalls::default();
             self.open.add(message);
-            *asked = Asked { len: self.len, calls: self.open.clone() };
+            *asked = Asked { at: self.at, len: self.len, calls: self.open.clone() };
         }
     }
 
@@ -158,7 +163,7 @@ impl Rounds {
         self.newest = if self.open.is_empty() {
             Newest::Settled
         } else {
-            Newest::Round(Asked { len: self.len, calls: self.open.clone() })
+            Newest::Round(Asked { at: self.at, len: self.len, calls: self.open.clone() })
         };
         closed
     }
@@ -184,12 +189,26 @@ impl Rounds {
     }
 
     /// Begins the log's next exchange. The exchange before it may give way to it.
-    pub fn begin(&mut self, exchange: &Exchange) -> Begun {
-        let back_to = self.make_way(&exchange.messages, |continues| {
-            exchange.messages.first().is_some_and(Message::is_reply)
-                && continues.is_some_and(|seq| exchange.continues == Some(seq))
-        });
+    pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> Begun {
+        let back_to = if self.continues_newest(exchange) {
+            self.make_way(&exchange.messages, |continues| {
+                exchange.messages.first().is_some_and(Message::is_reply)
+                    && continues.is_some_and(|seq| exchange.continues == Some(seq))
+            })
+        } else {
+            None
+        };
+        self.at = Some(*seq);
         Begun { back_to, partial: self.partial_of(exchange) }
+    }
+
+    /// Returns `false` if the exchange continues another one than that with the newest calls.
+    fn continues_newest(&self, exchange: &Exchange) -> bool {
+        let (Newest::Round(asked) | Newest::Partial { asked, .. }) = &self.newest else { return true };
+        match (exchange.continues, asked.at) {
+            (Some(continued), Some(at)) => continued == at,
+            _ => true,
+        }
     }
 
     /// Ends the exchange.
@@ -200,9 +219,9 @@ impl Rounds {
     }
 
     /// Adds the log's next exchange.
-    pub fn push_exchange(&mut self, exchange: &Exchange) {
-        let begun = self.begin(exchange);
-        for (message, rest) in with_rest(&exchange.messages) {
+    pub fn push_exchange(&mut self, recorded: &Recorded) {
+        let begun = self.begin(recorded);
+        for (message, rest) in with_rest(&recorded.exchange.messages) {
             self.push(message, rest);
         }
         self.end(begun);

@@ -31,7 +31,7 @@ impl NewestRound {
     /// Adds the log's next exchange.
     pub fn push(&mut self, recorded: &Recorded) {
         // If an attempt gives way, the calls that it answered are open again.
-        let begun = self.rounds.begin(&recorded.exchange);
+        let begun = self.rounds.begin(recorded);
         for (message, rest) in with_rest(&recorded.exchange.messages) {
             if self.rounds.push(message, rest) != Placed::Nowhere && !message.tool_calls().is_empty() {
                 self.asked = Some(recorded.seq);

@@ -180,7 +180,7 @@ proptest! {
         let mut view = View::default();
         let (id, log) = (id(), store.clone());
         for recorded in runtime.block_on(log.conversation(&id).exchanges()).unwrap() {
-            view.push_exchange(&recorded.exchange);
+            view.push_exchange(&recorded);
         }
         let open: Vec<String> = runtime.block_on(open(&store)).into_iter().map(|(id, ..)| id).collect();
         prop_assert_eq!(open, view.open().ids().map(|id| id.as_str()).collect::<Vec<_>>());
@@ -249,7 +249,7 @@ proptest! {
             let newest = NewestRound::of(&exchanges);
             prop_assert_eq!(&open, &newest.open().ids().map(|id| id.as_str()).collect::<Vec<_>>());
             let mut view = View::default();
-            exchanges.iter().for_each(|recorded| view.push_exchange(&recorded.exchange));
+            exchanges.iter().for_each(|recorded| view.push_exchange(recorded));
             prop_assert_eq!(view.open(), newest.open());
             if open.is_empty() {
                 let options = HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(limit, usize::MAX).unwrap()));

@@ -80,7 +80,7 @@ proptest! {
                 }
                 let mut view = View::default();
                 for recorded in store.conversation(&id()).exchanges().await.unwrap() {
-                    view.push_exchange(&recorded.exchange);
+                    view.push_exchange(&recorded);
                 }
                 let results: Vec<Message> = view.open().ids().map(|id| Message::tool(id, "r")).collect();
                 if !results.is_empty() || view.awaits_reply() {

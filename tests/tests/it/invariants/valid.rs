@@ -16,6 +16,7 @@ use tower_chat_history_test::{MockLlm, Reply, check_chat_rules};
 over_every_store! {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     invariant_2_prompts_are_valid_and_begin_with_the_prompt_before,
+    invariant_2_a_late_answer_to_earlier_calls_with_the_same_ids_keeps_the_newest_round,
     invariant_2_prompts_are_valid_with_a_load_limit,
 }
 
@@ -193,32 +194,50 @@ fn before_the_input(llm: &MockLlm, inputs: &[usize]) -> Vec<Vec<Value>> {
     before.collect()
 }
 
+/// Runs a conversation after this log. Each prompt must be valid, and begin with the prompt before it.
+async fn converse(storage: &Arc<Storage>, log: Vec<Message>, steps: Vec<(Step, CallKind)>) {
+    let id = storage.conversation();
+    storage.store.conversation(&id).import(log).await.unwrap();
+    let chat = Chat::new(storage, []);
+    let mut talk = Talk { chat, id, storage: Arc::clone(storage), slow: Vec::new(), inputs: Vec::new() };
+    // The mock refuses a prompt that breaks the rules, and every call must succeed.
+    for (step, kind) in steps {
+        talk.step(step, kind).await;
+    }
+    talk.finish().await;
+    talk.step(Step::Ask(Say::Text), CallKind::Unary).await;
+
+    for prompt in talk.chat.llm.prompts() {
+        assert_eq!(check_chat_rules(&prompt), Ok(()));
+    }
+    let prefixes = before_the_input(&talk.chat.llm, &talk.inputs);
+    for pair in prefixes.windows(2) {
+        assert_eq!(pair[1].get(..pair[0].len()), Some(&*pair[0]), "the cached prefix is broken");
+    }
+}
+
 async fn invariant_2_prompts_are_valid_and_begin_with_the_prompt_before(storage: Storage) {
     let storage = Arc::new(storage);
     let log = prop::collection::vec(any_logged(), 0..14);
     let steps = prop::collection::vec(any_step(), 1..12);
     check(128, (log, steps), async |(mut log, steps): (Vec<Message>, Vec<_>)| {
-        let id = storage.conversation();
         // The import refuses instructions at the beginning.
         log.drain(..log.iter().take_while(|message| message.is_instruction()).count());
-        storage.store.conversation(&id).import(log).await.unwrap();
-        let chat = Chat::new(&storage, []);
-        let mut talk = Talk { chat, id, storage: Arc::clone(&storage), slow: Vec::new(), inputs: Vec::new() };
-        // The mock refuses a prompt that breaks the rules, and every call must succeed.
-        for (step, kind) in steps {
-            talk.step(step, kind).await;
-        }
-        talk.finish().await;
-        talk.step(Step::Ask(Say::Text), CallKind::Unary).await;
-
-        for prompt in talk.chat.llm.prompts() {
-            assert_eq!(check_chat_rules(&prompt), Ok(()));
-        }
-        let prefixes = before_the_input(&talk.chat.llm, &talk.inputs);
-        for pair in prefixes.windows(2) {
-            assert_eq!(pair[1].get(..pair[0].len()), Some(&*pair[0]), "the cached prefix is broken");
-        }
+        converse(&storage, log, steps).await;
     });
+}
+
+async fn invariant_2_a_late_answer_to_earlier_calls_with_the_same_ids_keeps_the_newest_round(storage: Storage) {
+    let steps = [
+        Step::AnswerSlowly(Say::Text),
+        Step::Ask(Say::Nothing),
+        Step::Ask(Say::Calls(vec!["y", "x", "z"])),
+        Step::Answer(Say::Nothing, false),
+        Step::AnswerSlowly(Say::Calls(vec!["x"])),
+        Step::Finish,
+    ];
+    let log = vec![Message::user("u"), calls(&["x", "z", "y"])];
+    converse(&Arc::new(storage), log, steps.map(|step| (step, CallKind::Unary)).to_vec()).await;
 }
 
 async fn invariant_2_prompts_are_valid_with_a_load_limit(storage: Storage) {

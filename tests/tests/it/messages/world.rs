@@ -213,7 +213,7 @@ impl World {
 
     async fn rounds(&self) -> Checked<Rounds> {
         let mut rounds = Rounds::default();
-        self.log().await?.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        self.log().await?.iter().for_each(|recorded| rounds.push_exchange(recorded));
         Ok(rounds)
     }
 

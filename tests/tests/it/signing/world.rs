@@ -123,7 +123,7 @@ impl World {
 
     fn rounds(log: &[Recorded]) -> Rounds {
         let mut rounds = Rounds::default();
-        log.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        log.iter().for_each(|recorded| rounds.push_exchange(recorded));
         rounds
     }
 
