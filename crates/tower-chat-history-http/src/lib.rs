@@ -2,8 +2,8 @@
 //!
 //! [`HttpHistory`] adapts `http::Request<B>` and `http::Response<B>` for
 //! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). The layer wraps any service that sends HTTP requests:
-//! a client of hyper or reqwest, or the inner service of a proxy. Calls of [chat completions](ChatWire) have history.
-//! All other requests pass through untouched.
+//! a client of hyper or reqwest, or the inner service of a proxy. Calls of [chat completions](ChatWire) and of OpenAI's
+//! [Responses API](ResponsesWire) have history. All other requests pass through untouched.
 //!
 //! # Example
 //!
@@ -88,11 +88,15 @@ pub mod guide;
 mod headers;
 mod history;
 mod limits;
+mod list;
+mod openai;
 pub mod parts;
 mod refusal;
 mod request;
 mod response;
+mod responses;
 mod routes;
+mod server_state;
 mod splice;
 mod sse;
 #[cfg(feature = "otel")]
@@ -116,7 +120,9 @@ pub use self::{
     limits::HttpLimits,
     refusal::Refusal,
     request::HttpDraft,
+    responses::ResponsesWire,
     routes::Routes,
+    server_state::OnServerState,
     splice::{Gap, Splice},
     sse::Event,
     wire::{OpenedBody, Wire},

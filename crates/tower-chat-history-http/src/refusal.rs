@@ -54,6 +54,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
             CallError::StreamedBody | CallError::Body { .. } | CallError::Message { .. } => {
                 of_sender(StatusCode::BAD_REQUEST, "body")
             }
+            CallError::ServerState { .. } => of_sender(StatusCode::BAD_REQUEST, "server_state"),
         });
     }
     if error.is::<HeaderError>() {

@@ -11,16 +11,22 @@ use std::{
 use http::{Method, Uri};
 use tower_chat_history::dialect::Dialect;
 
-use super::{chat::ChatWire, wire::Wire};
+use super::{chat::ChatWire, responses::ResponsesWire, wire::Wire};
 
 /// Decides by method and address if a request has history.
 type Matcher = Arc<dyn Fn(&Method, &Uri) -> bool + Send + Sync>;
 
 /// The requests that have history: which requests they are, and the [wire](Wire) of each.
 ///
-/// The default routes are POST requests whose path ends in `/chat/completions`. Only the end of the path is compared,
-/// so Azure's deployments and gateways are recognized, too. Other paths need a [route](Self::route) of their own. All
-/// other requests pass through untouched.
+/// The default routes are POST requests whose path ends in one of these:
+///
+/// | path | wire |
+/// |---|---|
+/// | `/chat/completions` | [`ChatWire`] |
+/// | `/responses` | [`ResponsesWire`] |
+///
+/// Only the end of the path is compared, so Azure's deployments and gateways are recognized, too. Other paths need a
+/// [route](Self::route) of their own. All other requests pass through untouched.
 ///
 /// ```
 /// use http::{Method, Uri};
@@ -96,7 +102,7 @@ impl fmt::Debug for Routes {
 }
 
 /// The wires of the default routes.
-static DEFAULTS: [&dyn Wire; 1] = [&ChatWire::new()];
+static DEFAULTS: [&dyn Wire; 2] = [&ChatWire::new(), &ResponsesWire::new()];
 
 /// A conversational endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +138,8 @@ impl Endpoint {
     fn wire(self) -> Option<&'static dyn Wire> {
         match self {
             Self::ChatCompletions => Some(DEFAULTS[0]),
-            Self::Messages | Self::Responses | Self::Threads => None,
+            Self::Responses => Some(DEFAULTS[1]),
+            Self::Messages | Self::Threads => None,
         }
     }
 
@@ -210,7 +217,8 @@ mod tests {
             assert_eq!(Endpoint::of(&Method::POST, path), expected, "{path}");
             assert_eq!(Endpoint::of(&Method::GET, path), None, "{path}");
             let has_history = Routes::new().find(&Method::POST, &path.parse().unwrap()).is_some();
-            assert_eq!(has_history, expected == Some(Endpoint::ChatCompletions), "{path}");
+            let is_default = matches!(expected, Some(Endpoint::ChatCompletions | Endpoint::Responses));
+            assert_eq!(has_history, is_default, "{path}");
             assert!(Routes::none().find(&Method::POST, &path.parse().unwrap()).is_none(), "{path}");
         }
     }
