@@ -9,5 +9,6 @@ mod hostile;
 mod passing;
 mod requests;
 mod responses;
+mod responses_api;
 mod streams;
 mod support;
