@@ -21,8 +21,8 @@ pub enum CallError {
     /// The body has a `content-encoding`, so its messages cannot be read.
     #[error("the call's body has a content encoding, but the history needs plain JSON")]
     Encoded,
-    /// The body is not a JSON object with one list of messages. In the Responses API, `input` is this list; it may also be
-    /// a text.
+    /// The body is not a JSON object with one list of messages. In the Responses API, `input` is this list. It may also
+    /// be a text.
     #[error("the call's body is not a JSON object with one list of messages (line {line}, column {column})")]
     Body {
         /// The line of the first fault, counted from 1; 0 if it is not known.

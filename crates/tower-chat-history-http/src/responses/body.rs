@@ -35,8 +35,8 @@ const FIELDS: [&str; 10] = [
 const NO_INPUT: CallError = CallError::Body { line: 0, column: 0 };
 
 /// Finds the items, and the other fields that count for a budget or that spans report.
-pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let body = std::str::from_utf8(&bytes).map_err(|_| NO_INPUT)?;
+pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+    let body = std::str::from_utf8(bytes).map_err(|_| NO_INPUT)?;
     let members = Members::read(body, FIELDS).map_err(CallError::body)?;
     let [input, previous, conversation, instructions, tools, format, limit, model, temperature, top_p] = members.values;
     for (field, value) in [("previous_response_id", previous), ("conversation", conversation)] {

@@ -29,9 +29,9 @@ use crate::{
 ///
 /// # Requests
 ///
-/// The items are the list `input`. If `input` is a text, it counts as one user item. It is replaced by a list when there
-/// is a window. `instructions` and the leading items of the roles `developer` and `system` are the head. The limit of
-/// the reply is `max_output_tokens`. All other fields stay as they are, also `store`.
+/// The items are the list `input`. If `input` is a text, it counts as one user item. If there is a window, a list takes
+/// the place of the text. `instructions` and the leading items of the roles `developer` and `system` are the head. The
+/// limit of the reply is `max_output_tokens`. All other fields stay as they are, also `store`.
 ///
 /// With `previous_response_id` or `conversation`, the provider keeps the conversation, and would have each item twice.
 /// Such a request fails with [`CallError::ServerState`], or [passes through](crate::OnServerState).
@@ -80,7 +80,7 @@ impl Wire for ResponsesWire {
     }
 
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-        body::open(body, mode, few_shot_messages)
+        body::open(&body, mode, few_shot_messages)
     }
 
     fn reply(&self, body: &[u8]) -> Reply {
