@@ -53,6 +53,21 @@ use crate::{
 /// [interruption](tower_chat_history::policy::OnInterruption). With `KeepText`, the finished items are then stored, in
 /// the order of `output_index`, up to the first one that is missing.
 ///
+/// ```
+/// use tower_chat_history_http::{ResponsesWire, Wire};
+///
+/// let response = br#"{
+///     "status": "completed",
+///     "output": [
+///         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+///         {"type": "message", "id": "msg_1", "role": "assistant", "phase": "final_answer", "content": []}
+///     ]
+/// }"#;
+/// let reply = ResponsesWire::new().reply(response);
+/// assert_eq!((reply.messages.len(), reply.finish_reason.as_deref()), (2, Some("completed")));
+/// assert!(reply.messages[1].json().contains(r#""phase": "final_answer""#));
+/// ```
+///
 /// # Limits
 ///
 /// - A request without `input`, such as one with only a `prompt` template, fails with [`CallError::Body`].

@@ -1,6 +1,7 @@
 //! The Responses API over HTTP.
 
 mod failing;
+mod mutant;
 mod provider;
 mod streams;
 mod talk;

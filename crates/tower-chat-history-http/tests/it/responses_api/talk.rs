@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use proptest::{
     prelude::*,
-    test_runner::{TestCaseError, TestRunner},
+    test_runner::{TestCaseError, TestError, TestRunner},
 };
 use serde_json::Value;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -14,12 +14,13 @@ use tower_chat_history::{
     store::Origin,
 };
 use tower_chat_history_core::testing::shorthand::cases;
-use tower_chat_history_http::HttpHistory;
+use tower_chat_history_http::{HttpHistory, Routes};
 use tower_chat_history_test::responses::{CallType, MadeResponse, Output};
 
 use super::{
     super::support::{History, text},
     ask,
+    mutant::{self, Mutant},
     provider::Provider,
 };
 
@@ -67,6 +68,15 @@ fn any_script() -> impl Strategy<Value = Vec<Output>> {
     })
 }
 
+/// The configuration of a conversation.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    window: u32,
+    /// True if the caller resends all items.
+    resends: bool,
+    mutant: Option<Mutant>,
+}
+
 /// A conversation.
 struct Talk {
     history: History,
@@ -75,18 +85,28 @@ struct Talk {
     list: Option<Vec<String>>,
     /// The outputs of the last response's calls.
     results: Vec<String>,
+    is_mutant: bool,
 }
 
 impl Talk {
-    fn new(window: u32, resends: bool) -> Self {
+    fn new(setup: Setup) -> Self {
+        let Setup { window, resends, mutant } = setup;
         let budget = ContextBudget::tokens(window).reply_reserve(20).calibrate(false);
         let options = HistoryOptions::new()
             .context(ContextOptions::new().budget(budget))
             .origin(Origin::unknown().provider("openai"))
             .policies(Policies::new().on_interruption(OnInterruption::KeepText));
-        let adapter = if resends { HttpHistory::new() } else { HttpHistory::new().input_mode(InputMode::New) };
+        let mode = if resends { InputMode::Transcript } else { InputMode::New };
+        let routes = Routes::none().route(|_, uri| uri.path().ends_with("/responses"), mutant::wire(mutant));
+        let adapter = HttpHistory::new().input_mode(mode).routes(routes);
         let list = resends.then(Vec::new);
-        Self { history: History::of(adapter, options), provider: Provider::new(), list, results: vec![] }
+        Self {
+            history: History::of(adapter, options),
+            provider: Provider::new(),
+            list,
+            results: vec![],
+            is_mutant: mutant.is_some(),
+        }
     }
 
     /// Sends new items. Returns the response, or `None` if the prompt does not fit.
@@ -142,7 +162,7 @@ impl Talk {
             list.extend(made.output.iter().cloned());
         }
         let log = self.history.log().await;
-        if is_kept {
+        if is_kept && !self.is_mutant {
             prop_assert!(log.ends_with(&made.output), "{:?}\n{:?}", log, made.output);
         }
         Ok(())
@@ -173,10 +193,10 @@ impl Figures {
     }
 }
 
-fn run(window: u32, resends: bool, steps: &[Step], figures: &Figures) -> Result<(), TestCaseError> {
+fn run(setup: Setup, steps: &[Step], figures: &Figures) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let mut talk = Talk::new(window, resends);
+        let mut talk = Talk::new(setup);
         for step in steps {
             let resent = talk.list.as_ref().map_or(0, Vec::len);
             talk.step(step).await?;
@@ -189,12 +209,22 @@ fn run(window: u32, resends: bool, steps: &[Step], figures: &Figures) -> Result<
 }
 
 /// Runs the property for callers that resend their lists, or for callers that send only new items.
-fn check(resends: bool) {
-    let (figures, cases) = (Figures::default(), cases(2_000));
+fn check(
+    resends: bool,
+    mutant: Option<Mutant>,
+    cases: u32,
+    figures: &Figures,
+) -> Result<(), TestError<(u32, Vec<Step>)>> {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let window = prop_oneof![1 => Just(1_000_000), 4 => 250..2_500u32];
     let case = (window, prop::collection::vec(any_step(), 1..20));
-    let outcome = TestRunner::new(config).run(&case, |(window, steps)| run(window, resends, &steps, &figures));
+    TestRunner::new(config).run(&case, |(window, steps)| run(Setup { window, resends, mutant }, &steps, figures))
+}
+
+/// Checks that nothing is refused, and that each thing happened.
+fn check_wire(resends: bool) {
+    let (figures, cases) = (Figures::default(), cases(2_000));
+    let outcome = check(resends, None, cases, &figures);
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
     println!("{figures:?}");
     for (name, count) in &*figures.0.borrow() {
@@ -205,10 +235,21 @@ fn check(resends: bool) {
 
 #[test]
 fn the_provider_refuses_nothing_of_a_caller_that_sends_new_items() {
-    check(false);
+    check_wire(false);
 }
 
 #[test]
 fn the_provider_refuses_nothing_of_a_caller_that_resends_its_list() {
-    check(true);
+    check_wire(true);
+}
+
+#[test]
+fn a_wire_with_a_fault_is_refused() {
+    for (mutant, refusal) in
+        [(Mutant::LosesReasoning, "without its required 'reasoning' item"), (Mutant::Reverses, "without its required")]
+    {
+        let outcome = check(false, Some(mutant), 1_000, &Figures::default());
+        let Err(TestError::Fail(reason, _)) = outcome else { panic!("{mutant:?}: nothing was refused") };
+        assert!(reason.message().contains(refusal), "{mutant:?}: {reason}");
+    }
 }
