@@ -43,7 +43,7 @@ use crate::{
 ///
 /// | `status` | stored |
 /// |---|---|
-/// | `completed`, `incomplete`, or none | the items |
+/// | `completed`, `incomplete`, any other, or none | the items |
 /// | `failed`, `cancelled` | nothing: [`ResponseShape::Error`](tower_chat_history::report::ResponseShape::Error) |
 /// | `queued`, `in_progress` (`"background":true`) | nothing: [`NoReply`](tower_chat_history::report::NotStored::NoReply) |
 ///
