@@ -88,6 +88,8 @@ pub mod guide;
 mod headers;
 mod history;
 mod limits;
+mod list;
+mod messages;
 pub mod parts;
 mod refusal;
 mod request;
@@ -114,6 +116,7 @@ pub use self::{
     headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, FromHeaders, STATELESS},
     history::HttpHistory,
     limits::HttpLimits,
+    messages::MessagesWire,
     refusal::Refusal,
     request::HttpDraft,
     routes::Routes,
