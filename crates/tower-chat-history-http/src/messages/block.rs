@@ -50,7 +50,11 @@ impl Block {
 
     /// Returns `true` for a text that is not empty.
     pub(super) fn has_text(&self) -> bool {
-        self.kind == "text" && self.text("text").is_some_and(|text| !text.is_empty())
+        let text = |members: &Members| {
+            let text = members.iter().rfind(|(name, _)| name == "text");
+            text.is_some_and(|(_, value)| matches!(value, Value::Text(text) if !without_half(text).is_empty()))
+        };
+        self.kind == "text" && self.members.as_ref().map_or_else(|| text(&read(&self.begun)), text)
     }
 
     /// Returns the text of a member.
@@ -85,7 +89,10 @@ impl Block {
             }
             json.push_str(&serde_json::Value::from(name).to_string());
             json.push(':');
-            value.write(json);
+            match value {
+                Value::Text(text) if !self.is_finished => json.extend(["\"", without_half(text), "\""]),
+                value => value.write(json),
+            }
         }
         json.push('}');
     }
@@ -110,6 +117,15 @@ impl Block {
             None => format!(r#"{{"INVALID_JSON":"{}"}}"#, self.input),
         }))
     }
+}
+
+/// Returns the text of a JSON string without an escaped half of a character at its end. A text that breaks off can end
+/// with one.
+fn without_half(text: &str) -> &str {
+    let Some((front, last)) = text.len().checked_sub(6).and_then(|at| text.split_at_checked(at)) else { return text };
+    let is_half = matches!(last.as_bytes(), [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..]);
+    let backslashes = front.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    if is_half && backslashes % 2 == 0 { front } else { text }
 }
 
 /// Returns the members of the JSON of an object.

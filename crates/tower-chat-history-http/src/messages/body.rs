@@ -103,3 +103,76 @@ fn info(body: &Object<'_>) -> RequestInfo {
 fn number(json: Option<&str>) -> Option<f64> {
     json?.parse().ok().filter(|number: &f64| number.is_finite())
 }
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history::adapt::Prompt;
+
+    use super::*;
+
+    fn read(body: &str, mode: InputMode) -> OpenedBody {
+        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+    }
+
+    fn sent(body: &str, prompt: Prompt<'_>) -> String {
+        let splice = read(body, InputMode::Transcript).splice;
+        let bytes = splice.with(prompt).unwrap_or_else(|| splice.into_original());
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    fn message(json: &str) -> Message {
+        Message::in_dialect(&AnthropicMessages, json).unwrap()
+    }
+
+    #[test]
+    fn instructions_and_tools_are_the_head() {
+        let body = r#"{"system":[{"type":"text","text":"S"}],"tools":[{"name":"t"}],"model":"m","temperature":0.7,
+            "top_p":1e-1,"max_tokens":99,"output_config":{"effort":"high","format":{"type":"json_schema"}},
+            "messages":[{"role":"user","content":"u"}],"stream":true}"#;
+        let OpenedBody { messages, info, choices, .. } = read(body, InputMode::New);
+        assert_eq!(messages.head[0].json(), r#"{"role":"system","content":[{"type":"text","text":"S"}]}"#);
+        assert_eq!((messages.head.len(), messages.input.len(), choices), (1, 1, 1));
+        assert_eq!((info.model.as_deref(), info.tools.as_deref()), (Some("m"), Some(r#"[{"name":"t"}]"#)));
+        assert_eq!(info.response_format.as_deref(), Some(r#"{"type":"json_schema"}"#));
+        assert_eq!((info.max_output, info.temperature, info.top_p), (Some(99), Some(0.7), Some(0.1)));
+        let none = read(r#"{"system":null,"tools":null,"messages":[],"max_tokens":"9"}"#, InputMode::New);
+        assert_eq!((none.messages.head.len(), none.info.tools, none.info.max_output), (0, None, None));
+    }
+
+    #[test]
+    fn the_window_replaces_the_transcript() {
+        let (u, a) = (r#"{"role":"user","content":"u0"}"#, r#"{"role":"assistant","content":[]}"#);
+        let (r, next) = (r#"{"role":"user","content":[ 1 ]}"#, r#"{"role":"user","content":"u1"}"#);
+        let body = format!(r#"{{"messages":[{u} , {a} , {r} , {next} ],"system":"s"}}"#);
+        let OpenedBody { messages, .. } = read(&body, InputMode::Transcript);
+        assert_eq!((messages.head.len(), messages.transcript.len(), messages.input.len()), (1, 2, 2));
+        let window = [message(u), message(next)];
+        assert_eq!(sent(&body, Prompt::new(&window)), body.replace(&format!("{u} , {a} , "), &format!("{u},{next},")));
+        assert_eq!(sent(&body, Prompt::new(&[])), body.replace(&format!("{u} , {a} , "), ""));
+    }
+
+    #[test]
+    fn few_shot_messages_are_sent_before_the_window() {
+        let shots = r#"{"role":"user","content":"x"},{"role":"assistant","content":"y"}"#;
+        let body = format!(r#"{{"messages":[{shots},{{"role":"user","content":"u"}}],"system":"s"}}"#);
+        let read = open(Bytes::from(body.clone()), InputMode::Transcript, 2).unwrap();
+        assert_eq!((read.messages.head.len(), read.messages.input.len()), (3, 1));
+        let window = [message(r#"{"role":"user","content":"u0"}"#)];
+        let sent = read.splice.with(Prompt::new(&window)).unwrap();
+        assert_eq!(sent, body.replace(shots, &format!("{shots},{}", window[0].json())));
+        let only = open(Bytes::from(format!(r#"{{"messages":[{shots}]}}"#)), InputMode::Transcript, 2).unwrap();
+        assert!(only.messages.input.is_empty(), "the last example is no reply to continue");
+    }
+
+    #[test]
+    fn the_limit_of_the_reply_is_lowered_unless_the_thinking_has_a_budget() {
+        let mut prompt = Prompt::new(&[]);
+        prompt.reply_limit = Some(7);
+        let body = r#"{"max_tokens": 900 ,"messages":[],"thinking":{"type":"adaptive"}}"#;
+        assert_eq!(sent(body, prompt), body.replace("900", "7"));
+        assert!(!read(body, InputMode::New).info.max_output_is_fixed);
+        let fixed = body.replace(r#""adaptive""#, r#""enabled","budget_tokens":800"#);
+        assert!(read(&fixed, InputMode::New).info.max_output_is_fixed);
+        assert_eq!(read(&fixed, InputMode::New).info.max_output, Some(900));
+    }
+}

@@ -257,6 +257,25 @@ fn delta_of(index: usize, begin: &str, piece: &str) -> String {
 }
 
 #[test]
+fn half_a_character_is_left_out() {
+    for (pieces, expected) in [
+        (&["a\\ud83d"][..], Some("a")),
+        (&["\\uD83D"], None),
+        (&["a\\\\ud83d"], Some("a\\\\ud83d")),
+        (&["a\\ud83d", "\\ude00"], Some("a\\ud83d\\ude00")),
+        (&["a\\ud83d", ""], Some("a")),
+        (&["grüß"], Some("grüß")),
+    ] {
+        let mut fold = fold();
+        let deltas = pieces.iter().map(|text| delta(0, &format!(r#"{{"type":"text_delta","text":"{text}"}}"#)));
+        push(&mut fold, &(begin() + &start(0, r#"{"type":"text","text":""}"#) + &deltas.collect::<String>()));
+        let expected =
+            expected.map(|text| format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}"#));
+        assert_eq!(fold.partial().as_ref().map(json), expected.as_deref(), "{pieces:?}");
+    }
+}
+
+#[test]
 fn an_error_event_or_an_unreadable_one_interrupts_the_reply() {
     let text = delta_of(0, r#"{"type":"text","text":""}"#, r#"{"type":"text_delta","text":"a"}"#);
     for wrong in [

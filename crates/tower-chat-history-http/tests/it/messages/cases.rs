@@ -63,8 +63,10 @@ async fn a_list_that_ends_with_a_reply_is_refused() {
 #[tokio::test]
 async fn a_paused_reply_is_no_prefill() {
     let chat = Chat::new();
+    let ask = json!([{"role": "user", "content": "a"}]);
     let paused = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
-    let messages = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": [paused]}]);
+    let reply = chat.say(&ask, vec![Say::Text("Let me see.".into()), Say::Block(paused)]).await;
+    let messages = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
     let error = chat.call(body(&messages), 1.0).await.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::Empty))), "{error}");
 }
@@ -96,15 +98,17 @@ async fn a_changed_head_leaves_out_thinking() {
         let blocks = sent[1]["content"].as_array().unwrap();
         blocks.iter().map(|block| block["type"].clone()).collect()
     };
-    let first = json!({"system": "s", "tools": [{"name": "look", "cache_control": {"type": "ephemeral"}}]});
+    let mark = json!({"type": "ephemeral"});
+    let system = json!([{"type": "text", "text": "s", "cache_control": mark}]);
+    let first = json!({"system": system, "tools": [{"name": "look", "cache_control": mark}]});
     let thinks = || vec![Say::Thinking("hm".into()), Say::Text("b".into())];
     chat.mock.push(thinks());
     assert_eq!(chat.call(ask("a", &first), 1.0).await.unwrap().status, 200);
     let unmarked = json!({"system": [{"type": "text", "text": "s"}], "tools": [{"name": "look"}]});
     for (head, expected) in [
-        (json!({"system": "s", "tools": [{"name": "look"}]}), vec!["thinking", "text"]),
+        (json!({"system": system, "tools": [{"name": "look"}]}), vec!["thinking", "text"]),
         (json!({"system": "t", "tools": [{"name": "look"}]}), vec!["text"]),
-        (json!({"system": "s"}), vec!["text"]),
+        (json!({"system": system}), vec!["text"]),
         (first.clone(), vec!["thinking", "text"]),
         (unmarked, vec!["thinking", "text"]),
     ] {

@@ -45,7 +45,7 @@ async fn a_body_without_one_list_of_messages_is_refused() {
 async fn no_byte_changes_but_those_of_the_messages() {
     let chat = Chat::new();
     let body = r#"{ "model" : "claude","mess\u0061ges":[ {"\u0072ole":"user","content":"u0","x":1.50} ],
-        "max_tokens":9 ,"metadata":{"messages":7}, "stop_sequences":["\ud83d\ude00"],"max_tokens":10 }"#;
+        "max_tokens":9 ,"metadata":{"messages":7}, "stop_sequences":["\ud83d\ude00"],"metadata":{} }"#;
     chat.mock.push(vec![Say::Text("a0".into())]);
     chat.call(body.into(), 1.0).await.unwrap();
     chat.mock.push(vec![Say::Text("a1".into())]);

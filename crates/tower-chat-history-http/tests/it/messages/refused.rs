@@ -97,6 +97,8 @@ fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
     let say = |block: &Block| match block {
         Block::Thinking => Say::Thinking(id("hm")),
         Block::Redacted => Say::Redacted,
+        // A partial reply never equals another one. The mock tells replies apart by what they say.
+        Block::Text(text) if !text.trim().is_empty() => Say::Text(id(text) + "."),
         Block::Text(text) => Say::Text((*text).to_owned()),
         Block::Call => Say::Call(id("toolu")),
         Block::Search => Say::Search(id("srvtoolu")),
