@@ -42,7 +42,7 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]);
     let info = info(&body);
     messages.head.splice(..0, instructions(&body)?);
-    let splice = Splice::new(bytes.clone(), gap).reply_limit(limit).write_window(move |window| marks.fit(window));
+    let splice = Splice::new(bytes, gap).reply_limit(limit).write_window(move |window| marks.fit(window));
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
 

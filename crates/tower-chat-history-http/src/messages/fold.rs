@@ -36,8 +36,8 @@ pub(super) struct MessagesFold {
     bytes: usize,
     /// `true` after the last event.
     has_stopped: bool,
-    /// `true` if an event was an error or could not be read, or if the reply was too large. The reply can then no longer
-    /// become complete.
+    /// `true` if an event was an error or could not be read, or if the reply was too large. The reply can then no
+    /// longer become complete.
     is_broken: bool,
 }
 

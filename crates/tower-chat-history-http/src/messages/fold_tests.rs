@@ -174,7 +174,9 @@ fn a_stream_of_every_kind_of_block_cut_at_every_byte_equals_the_whole_response()
         assert_eq!(fold.reply(), expected, "cut at {cut}");
     }
     let mut fold = fold();
-    text.as_bytes().iter().for_each(|byte| drop(fold.push(&Frame::data(Bytes::copy_from_slice(&[*byte])))));
+    text.as_bytes().iter().for_each(|byte| {
+        fold.push(&Frame::data(Bytes::copy_from_slice(&[*byte])));
+    });
     assert_eq!(fold.reply(), expected);
 }
 
@@ -391,7 +393,9 @@ fn a_reply_that_is_too_large_is_not_kept() {
     let mut fold = fold();
     push(&mut fold, &(begin() + &start(0, r#"{"type":"text","text":""}"#)));
     let piece = delta(0, &json!({"type": "text_delta", "text": "x".repeat(8 << 20)}).to_string());
-    (0..8).for_each(|_| drop(push(&mut fold, &piece)));
+    for _ in 0..8 {
+        push(&mut fold, &piece);
+    }
     push(&mut fold, &end("end_turn"));
     assert!(!fold.is_complete() && fold.partial().is_none());
 }

@@ -60,11 +60,12 @@ use crate::{
 /// order of `content_block_start`. A member that comes only in deltas is added at the end, as `citations` is. This is
 /// the order of a whole response, as far as the provider's events begin with all members.
 ///
-/// - The members of a delta are joined to those of the block with the same name, also those of unknown deltas. A text is
-///   appended to the earlier text, so signatures may come in pieces. The entries of a list are appended. Of other
+/// - The members of a delta are joined to those of the block with the same name, also those of unknown deltas. A text
+///   is appended to the earlier text, so signatures may come in pieces. The entries of a list are appended. Of other
 ///   values, the last one counts.
-/// - `partial_json` is the `input` of the block, as it is written. If the whole input is no JSON object, it is stored as
-///   `{"INVALID_JSON":"..."}`.
+/// - `partial_json` is the `input` of the block, as it is written. If the whole input is no JSON object, it is stored
+///   as `{"INVALID_JSON":"..."}`.
+/// - `citation` is added to the list `citations` of the block.
 /// - Unknown events, and `ping`, change nothing.
 ///
 /// The last event is `message_stop`. A stream that ends without it is complete if there is a `stop_reason`. An event
@@ -87,8 +88,8 @@ impl Wire for MessagesWire {
         &AnthropicMessages
     }
 
-    /// Returns `aws.bedrock`, `gcp.vertex_ai` or `azure.ai.inference` for the hosts of these clouds, and `anthropic` for
-    /// all others.
+    /// Returns `aws.bedrock`, `gcp.vertex_ai` or `azure.ai.inference` for the hosts of these clouds, and `anthropic`
+    /// for all others.
     fn provider(&self, uri: &Uri) -> &'static str {
         let host = uri.host().unwrap_or_default();
         if host.ends_with(".amazonaws.com") || host.ends_with(".api.aws") {

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use super::block::Block;
 
-/// Returns the blocks that can be sent again: the first ones, up to one that is not finished or is a call, and the texts
-/// after them. Thinking is bound to everything before it, so none is kept after a block that is left out. None is kept
-/// at the end either, because the API refuses a reply that ends with thinking. A tool that the provider executes is kept
-/// together with its result.
+/// Returns the blocks that can be sent again: the first ones, up to one that is not finished or is a call, and the
+/// texts after them.
+///
+/// Thinking is bound to everything before it, so none is kept after a block that is left out. None is kept at the end
+/// either, because the API refuses a reply that ends with thinking. A tool that the provider executes is kept together
+/// with its result.
 pub(super) fn kept(blocks: &[Block]) -> Vec<&Block> {
     let mut open = HashSet::new();
     let mut whole = 0;

@@ -22,7 +22,7 @@ use super::Chat;
 /// A call.
 #[derive(Clone, Debug)]
 struct Step {
-    /// Whether open calls are answered. A question abandons them.
+    /// `true` if open calls are answered. A question abandons them.
     answers: bool,
     form: Form,
     reply: Vec<Block>,
