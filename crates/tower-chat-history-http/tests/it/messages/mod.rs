@@ -4,6 +4,7 @@ mod cases;
 mod hostile;
 mod refused;
 mod streamed;
+mod streams;
 
 use std::sync::{Arc, Mutex};
 
