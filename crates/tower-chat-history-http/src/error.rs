@@ -38,6 +38,15 @@ pub enum CallError {
         /// The cause.
         source: MessageError,
     },
+    /// The last message is a reply of the assistant, which the model would have to continue.
+    #[error(
+        "message {position}, the last one, was written by the assistant, and the history cannot store its \
+         continuation: end the list with a message of the user"
+    )]
+    Prefill {
+        /// The index of the message, counted from 0.
+        position: usize,
+    },
     /// The provider keeps the conversation of the call, so the history cannot be added to it. See
     /// [`OnServerState`](crate::OnServerState).
     #[error("the call's `{field}` names a conversation that the provider keeps, so it cannot have another history")]
@@ -53,5 +62,12 @@ impl CallError {
     #[must_use]
     pub fn body(error: serde_json::Error) -> Self {
         Self::Body { line: error.line(), column: error.column() }
+    }
+
+    /// Returns the error for a fault at this place of the body.
+    pub(crate) fn body_at(body: &str, offset: usize) -> Self {
+        let before = &body[..offset];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        Self::Body { line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(), column: 1 + offset - line }
     }
 }

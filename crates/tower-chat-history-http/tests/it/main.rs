@@ -6,6 +6,7 @@ mod bodies;
 mod contract;
 mod errors;
 mod hostile;
+mod messages;
 mod passing;
 mod requests;
 mod responses;
