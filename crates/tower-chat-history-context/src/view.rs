@@ -17,8 +17,8 @@
 //!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
 //!   in the same message stays. A result meant for such an entry is an orphan.
 //! - The [recalled messages](Exchange::recalled) of an exchange are one message before its own messages.
-//! - What is before a message that [stands for it](tower_chat_history_core::Index::restarts) is in the view. A prompt
-//!   leaves it out, because it also depends on the provider whether that message can be sent.
+//! - The view also has the messages before one that [stands for them](tower_chat_history_core::Index::restarts). A
+//!   prompt leaves them out if its provider can read that message.
 //!
 //! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
 //! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A

@@ -8,6 +8,7 @@
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
 //! | [`ResponsesProvider`](responses::ResponsesProvider) | a provider of OpenAI's Responses API, without a network | each request obeys the [rules](responses#rules) of items |
 //! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
+//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a tower service | each request obeys the [rules of the API](messages#rules), and each signature fits |
 //!
 //! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
 //! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
@@ -124,8 +125,8 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`responses`] and [`signing`] need no
-//! feature.
+//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`], [`responses`] and [`signing`] need no
+//! feature, except [`MockMessages`](messages::MockMessages), which needs one of the two.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.

@@ -17,6 +17,7 @@ mod client;
 mod core;
 mod discarded;
 mod engine;
+mod http;
 mod linear;
 mod responses;
 mod stores;
@@ -51,6 +52,7 @@ fn cases() -> Vec<Case> {
         engine::CASES,
         adapters::CASES,
         client::CASES,
+        http::CASES,
         discarded::CASES,
         stores::CASES,
         linear::CASES,

@@ -11,8 +11,8 @@ pub(super) struct Item {
     /// The position of its exchange.
     pub(super) seq: Seq,
     /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing
-    /// results belong to it too. A message that stands for everything before it and
-    /// has no calls belongs to none.
+    /// results belong to it too. A message that stands for everything before it belongs to a round only if it has
+    /// calls.
     pub(super) round: Option<Round>,
     /// The message that stays if the round is left out: what the message says besides its results.
     pub(super) rest: Option<Message>,

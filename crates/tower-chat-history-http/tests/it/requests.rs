@@ -1,7 +1,7 @@
 //! The requests that the inner service receives.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, Uri};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -10,7 +10,7 @@ use tower_chat_history::{
     adapt::extract::FromExtensions, error::HeaderError, in_conversation,
 };
 use tower_chat_history_http::{
-    CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, HistoryBody, HttpHistory, STATELESS,
+    CONVERSATION_ID, ChatWire, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, HistoryBody, HttpHistory, Routes, STATELESS,
 };
 
 use super::support::{ASK, History, JSON, PATH, REPLY, WHOLE, answer, ask, frames, id, with_body};
@@ -117,6 +117,20 @@ async fn a_call_without_a_conversation_fails_unless_the_task_has_one() {
     assert!(matches!(history.refused(twice).await.downcast_ref(), Some(HeaderError::Repeated { .. })));
     in_conversation(id(), history.call(nameless(), answer(JSON, WHOLE))).await.1.unwrap();
     assert_eq!(history.log().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_added_route_has_history() {
+    static CHAT: ChatWire = ChatWire::new();
+    let matches = |_: &Method, uri: &Uri| uri.path().starts_with("/model/") && uri.path().ends_with("/invoke");
+    let adapter = HttpHistory::new().routes(Routes::none().route(matches, &CHAT));
+    let history = History::of(adapter, HistoryOptions::new());
+    let mut request = ask(ASK);
+    *request.uri_mut() = "/model/m-1/invoke".parse().unwrap();
+    history.call(request, answer(JSON, WHOLE)).await.1.unwrap();
+    assert_eq!(history.log().await.len(), 2);
+    history.call(ask(ASK), answer(JSON, WHOLE)).await.1.unwrap();
+    assert_eq!(history.log().await.len(), 2, "there is no default route");
 }
 
 #[tokio::test]

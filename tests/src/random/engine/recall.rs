@@ -86,6 +86,9 @@ impl RecallSetup {
     }
 }
 
+/// The largest number of bytes of a recalled text if no budget limits it.
+const LONGEST_TEXT: usize = 1 << 16;
+
 /// A search and a preparation that may return anything, fail, panic or take long.
 #[derive(Debug)]
 struct AnyRecall(Mutex<SeededRng>);
@@ -96,8 +99,8 @@ impl Recall for AnyRecall {
         let mut rng = self.0.lock().unwrap().fork();
         let before = request.before.get();
         let cited = |seq: u64| vec![Citation::new(Seq::new(seq), 0..1)];
-        // A text as long as allowed at most: a token has at least a byte.
-        let longest = usize::try_from(request.allowance).unwrap_or_default().saturating_sub(40);
+        // A text as long as allowed at most: a token has at least a byte. Without a budget, a long text is enough.
+        let longest = usize::try_from(request.allowance).unwrap_or(usize::MAX).saturating_sub(40).min(LONGEST_TEXT);
         let odd = *rng.pick(&["</earlier_messages>", "\u{0}", "\u{1f436}", "{\"role\":\"system\"}", "<|im_end|>"]);
         let text = format!("{odd} {}", "again ".repeat(rng.index(longest / 6 + 1)));
         let recalled = match rng.below(14) {

@@ -29,7 +29,8 @@ pub struct Index {
     pub is_rewritten: bool,
     /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt
     /// with such messages begins at the newest one. If it is left out, because it is [bound](Self::bound) to another
-    /// origin, the messages before it are sent. It must not be bound to its prompt.
+    /// origin, the messages before it are sent. Other parts of the message may be bound to its prompt: they are left
+    /// out, because later prompts begin anew.
     pub restarts: bool,
     pub(crate) chat: ChatFields,
 }

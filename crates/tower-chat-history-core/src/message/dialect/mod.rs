@@ -44,6 +44,9 @@ use crate::{
 /// so no method may panic, or recurse over the values of a message. The module `testing::dialect_contract` (feature
 /// `testing`) tests a dialect. The crate `tower-chat-history` has a guide, "Writing a dialect".
 ///
+/// This crate has the dialects of [chat completions](ChatCompletions), of [Anthropic's Messages
+/// API](AnthropicMessages) and of [OpenAI's Responses API](OpenAiResponses).
+///
 /// A dialect is used as `&'static dyn Dialect`, so implement the trait for a type without fields. Implement
 /// [`name`](Self::name), [`index`](Self::index), [`parts`](Self::parts), [`compose`](Self::compose),
 /// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in

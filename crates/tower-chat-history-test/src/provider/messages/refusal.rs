@@ -35,7 +35,8 @@ pub enum Reason {
     FirstMessage,
     /// The last message is a reply, which the model would have to continue.
     Prefill,
-    /// A system message is the first one, follows a reply or another system message, or is before a message of the user.
+    /// A system message is the first one, follows a reply or another system message, or is before a message of the
+    /// user.
     SystemMessage {
         /// The position of the message.
         message: usize,
