@@ -3,7 +3,6 @@
 use super::object::{self, Object};
 
 /// A block of the content.
-#[derive(Debug)]
 pub(super) struct Block {
     /// The type.
     pub(super) kind: String,
@@ -20,7 +19,6 @@ pub(super) struct Block {
 type Members = Vec<(String, Value)>;
 
 /// A value to which pieces may be joined.
-#[derive(Debug)]
 enum Value {
     /// A value that is neither a text nor a list, as JSON.
     Other(String),

@@ -93,7 +93,8 @@ fn of_list(json: &str) -> Vec<Minutes> {
 fn minutes(mark: &str) -> Minutes {
     let time = Object::read(mark).and_then(|mark| mark.text("ttl"));
     let time = time.as_deref().unwrap_or_default();
-    let number = |unit: char, factor: Minutes| Some(time.strip_suffix(unit)?.parse::<Minutes>().ok()? * factor);
+    let number =
+        |unit: char, factor: Minutes| Some(time.strip_suffix(unit)?.parse::<Minutes>().ok()?.saturating_mul(factor));
     number('m', 1).or_else(|| number('h', 60)).unwrap_or(5)
 }
 
@@ -148,5 +149,15 @@ mod tests {
         let json = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
         assert_eq!(of_message(json), [5, 60]);
         assert_eq!(of_message(r#"{"role":"user","content":"cache_control"}"#), [0; 0]);
+    }
+
+    #[test]
+    fn a_mark_without_a_readable_time_lives_five_minutes() {
+        for (ttl, expected) in
+            [("", 5), ("x", 5), ("h", 5), ("-1h", 5), ("2h", 120), ("18446744073709551615h", u64::MAX)]
+        {
+            assert_eq!(of_message(&marked(ttl)), [expected], "{ttl}");
+        }
+        assert_eq!(minutes("7"), 5);
     }
 }

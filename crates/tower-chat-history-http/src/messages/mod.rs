@@ -53,6 +53,11 @@ use crate::{
 /// prompt are the sum of `input_tokens`, `cache_read_input_tokens` and `cache_creation_input_tokens`. Every
 /// `stop_reason` is stored as it is stated.
 ///
+/// A reply that the provider has paused (`pause_turn`) is stored, but cannot be continued: a call without input fails
+/// with [`InputError::Empty`](tower_chat_history::error::InputError::Empty). If the paused reply has a call of a server
+/// tool without its result, the API refuses a new question as well. [Truncate](tower_chat_history::Conversation::truncate)
+/// the conversation before the paused reply.
+///
 /// # Streams
 ///
 /// The content has the blocks in the order in which they began. A block that has no deltas, such as the result of a
