@@ -10,7 +10,7 @@ use tower_chat_history::store::MessageError;
 #[non_exhaustive]
 pub enum CallError {
     /// The body is a stream of a client that builds each request anew, which cannot be sent after it was read.
-    #[error("the chat call's body is a stream, but the history needs the whole body")]
+    #[error("the call's body is a stream, but the history needs the whole body")]
     StreamedBody,
     /// The body is larger than the [limit](crate::HttpLimits::request).
     #[error("the call's body is larger than {limit} bytes")]
@@ -21,21 +21,38 @@ pub enum CallError {
     /// The body has a `content-encoding`, so its messages cannot be read.
     #[error("the call's body has a content encoding, but the history needs plain JSON")]
     Encoded,
-    /// The body is not a JSON object with one list of messages.
-    #[error("the chat call's body is not a JSON object with one list of messages (line {line}, column {column})")]
+    /// The body is not a JSON object with one list of messages. In the Responses API, `input` is this list. It may also
+    /// be a text.
+    #[error("the call's body is not a JSON object with one list of messages (line {line}, column {column})")]
     Body {
         /// The line of the first fault, counted from 1; 0 if it is not known.
         line: usize,
         /// The column of the first fault, counted from 1; 0 if it is not known.
         column: usize,
     },
-    /// One of the messages is not a chat message.
-    #[error("message {position} of the chat call cannot be read: {source}")]
+    /// One of the messages is not a message of the API. Items of the Responses API are messages, too.
+    #[error("message {position} of the call cannot be read: {source}")]
     Message {
         /// The index of the message, counted from 0.
         position: usize,
         /// The cause.
         source: MessageError,
+    },
+    /// The last message is a reply of the assistant, which the model would have to continue.
+    #[error(
+        "message {position}, the last one, was written by the assistant, and the history cannot store its \
+         continuation: end the list with a message of the user"
+    )]
+    Prefill {
+        /// The index of the message, counted from 0.
+        position: usize,
+    },
+    /// The provider keeps the conversation of the call, so the history cannot be added to it. See
+    /// [`OnServerState`](crate::OnServerState).
+    #[error("the call's `{field}` names a conversation that the provider keeps, so it cannot have another history")]
+    ServerState {
+        /// The field of the body.
+        field: &'static str,
     },
 }
 
@@ -45,5 +62,12 @@ impl CallError {
     #[must_use]
     pub fn body(error: serde_json::Error) -> Self {
         Self::Body { line: error.line(), column: error.column() }
+    }
+
+    /// Returns the error for a fault at this place of the body.
+    pub(crate) fn body_at(body: &str, offset: usize) -> Self {
+        let before = &body[..offset];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        Self::Body { line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(), column: 1 + offset - line }
     }
 }

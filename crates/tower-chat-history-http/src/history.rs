@@ -10,11 +10,13 @@ use tower_chat_history::{
 
 use super::{
     body::HistoryBody,
+    error::CallError,
     headers::{self, FromHeaders},
     limits::HttpLimits,
     request::{HttpDraft, open_body, read_body},
     response::read_response,
     routes::{Routes, warn_without_memory},
+    server_state::OnServerState,
     wire::Wire,
 };
 
@@ -34,6 +36,7 @@ pub struct HttpHistory<X = FromHeaders> {
     limits: HttpLimits,
     input_mode: InputMode,
     provider: Option<&'static str>,
+    on_server_state: OnServerState,
 }
 
 impl HttpHistory {
@@ -46,6 +49,7 @@ impl HttpHistory {
             limits: HttpLimits::new(),
             input_mode: InputMode::Transcript,
             provider: None,
+            on_server_state: OnServerState::Fail,
         }
     }
 
@@ -69,8 +73,8 @@ impl<X> HttpHistory<X> {
     /// Sets the extractor. It sees only requests that have a [route](Self::routes). The default is [`FromHeaders`].
     #[must_use]
     pub fn extract_by<Y>(self, extract: Y) -> HttpHistory<Y> {
-        let Self { extract: _, routes, limits, input_mode, provider } = self;
-        HttpHistory { extract, routes, limits, input_mode, provider }
+        let Self { extract: _, routes, limits, input_mode, provider, on_server_state } = self;
+        HttpHistory { extract, routes, limits, input_mode, provider, on_server_state }
     }
 
     /// Sets the requests that have history. The default is [`Routes::new`].
@@ -92,6 +96,13 @@ impl<X> HttpHistory<X> {
     #[must_use]
     pub fn input_mode(mut self, mode: InputMode) -> Self {
         self.input_mode = mode;
+        self
+    }
+
+    /// Sets the policy for requests whose conversation the provider keeps. The default is [`OnServerState::Fail`].
+    #[must_use]
+    pub const fn on_server_state(mut self, policy: OnServerState) -> Self {
+        self.on_server_state = policy;
         self
     }
 
@@ -134,7 +145,12 @@ where
         };
         let (mut head, body) = request.into_parts();
         let (bytes, trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
-        let (mut turn, splice) = open_body(wire, conversation, options, self.input_mode, bytes)?;
+        let opened = open_body(wire, conversation, options, self.input_mode, bytes.clone());
+        if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
+            headers::strip(&mut head.headers);
+            return Ok(Opened::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
+        }
+        let (mut turn, splice) = opened?;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         headers::strip(&mut head.headers);

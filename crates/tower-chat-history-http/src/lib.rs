@@ -2,8 +2,9 @@
 //!
 //! [`HttpHistory`] adapts `http::Request<B>` and `http::Response<B>` for
 //! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). The layer wraps any service that sends HTTP requests:
-//! a client of hyper or reqwest, or the inner service of a proxy. Calls of [chat completions](ChatWire) have history.
-//! All other requests pass through untouched.
+//! a client of hyper or reqwest, or the inner service of a proxy. Calls of [chat completions](ChatWire), of
+//! [Anthropic's Messages API](MessagesWire) and of OpenAI's [Responses API](ResponsesWire) have history. All other
+//! requests pass through untouched.
 //!
 //! # Example
 //!
@@ -55,6 +56,7 @@
 //! | answer errors in a proxy | [`error_response`] |
 //! | know which bytes change | [requests](guide::requests) |
 //! | know which responses are stored | [responses](guide::responses) |
+//! | call Claude, also on Azure, Vertex AI and Bedrock | [`MessagesWire`] |
 //! | support another format of bodies | [`Wire`] |
 //! | adapt a client with request types of its own | [`parts`] |
 #![cfg_attr(feature = "otel", doc = "| send the trace context to the provider | [`TraceContextLayer`] |")]
@@ -88,11 +90,16 @@ pub mod guide;
 mod headers;
 mod history;
 mod limits;
+mod list;
+mod messages;
+mod openai;
 pub mod parts;
 mod refusal;
 mod request;
 mod response;
+mod responses;
 mod routes;
+mod server_state;
 mod splice;
 mod sse;
 #[cfg(feature = "otel")]
@@ -114,9 +121,12 @@ pub use self::{
     headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, FromHeaders, STATELESS},
     history::HttpHistory,
     limits::HttpLimits,
+    messages::MessagesWire,
     refusal::Refusal,
     request::HttpDraft,
+    responses::ResponsesWire,
     routes::Routes,
+    server_state::OnServerState,
     splice::{Gap, Splice},
     sse::Event,
     wire::{OpenedBody, Wire},

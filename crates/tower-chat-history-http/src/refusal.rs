@@ -51,9 +51,11 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
         return Some(match error {
             CallError::TooLarge { .. } => of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             CallError::Encoded => of_sender(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding"),
-            CallError::StreamedBody | CallError::Body { .. } | CallError::Message { .. } => {
-                of_sender(StatusCode::BAD_REQUEST, "body")
-            }
+            CallError::StreamedBody
+            | CallError::Body { .. }
+            | CallError::Message { .. }
+            | CallError::Prefill { .. } => of_sender(StatusCode::BAD_REQUEST, "body"),
+            CallError::ServerState { .. } => of_sender(StatusCode::BAD_REQUEST, "server_state"),
         });
     }
     if error.is::<HeaderError>() {

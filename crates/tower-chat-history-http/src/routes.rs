@@ -11,16 +11,23 @@ use std::{
 use http::{Method, Uri};
 use tower_chat_history::dialect::Dialect;
 
-use super::{chat::ChatWire, wire::Wire};
+use super::{chat::ChatWire, messages::MessagesWire, responses::ResponsesWire, wire::Wire};
 
 /// Decides by method and address if a request has history.
 type Matcher = Arc<dyn Fn(&Method, &Uri) -> bool + Send + Sync>;
 
 /// The requests that have history: which requests they are, and the [wire](Wire) of each.
 ///
-/// The default routes are POST requests whose path ends in `/chat/completions`. Only the end of the path is compared,
-/// so Azure's deployments and gateways are recognized, too. Other paths need a [route](Self::route) of their own. All
-/// other requests pass through untouched.
+/// The default routes are POST requests whose path ends in one of these:
+///
+/// | path | wire |
+/// |---|---|
+/// | `/chat/completions` | [`ChatWire`] |
+/// | `/messages`, without a segment `threads` | [`MessagesWire`] |
+/// | `/responses` | [`ResponsesWire`] |
+///
+/// Only the end of the path is compared, so Azure's deployments and gateways are recognized, too. Other paths need a
+/// [route](Self::route) of their own. All other requests pass through untouched.
 ///
 /// ```
 /// use http::{Method, Uri};
@@ -33,6 +40,33 @@ type Matcher = Arc<dyn Fn(&Method, &Uri) -> bool + Send + Sync>;
 /// assert!(routes.find(&Method::POST, &Uri::from_static("/v1/chat/completions")).is_some());
 /// assert!(routes.find(&Method::POST, &Uri::from_static("/v1/embeddings")).is_none());
 /// ```
+///
+/// Vertex AI and Bedrock have the action in the last segment of the path, and no model in the body:
+///
+/// ```
+/// use http::{Method, Uri};
+/// use tower_chat_history_http::{MessagesWire, Routes};
+///
+/// static MESSAGES: MessagesWire = MessagesWire::new();
+/// let claude = |method: &Method, uri: &Uri| {
+///     let path = uri.path();
+///     let vertex = path.contains("/publishers/anthropic/models/")
+///         && (path.ends_with(":rawPredict") || path.ends_with(":streamRawPredict"));
+///     let bedrock = path.starts_with("/model/") && path.contains("anthropic.") && path.ends_with("/invoke");
+///     *method == Method::POST && (vertex || bedrock)
+/// };
+/// let routes = Routes::new().route(claude, &MESSAGES);
+/// for path in [
+///     "/v1/projects/p/locations/l/publishers/anthropic/models/claude-opus-5:streamRawPredict",
+///     "/model/us.anthropic.claude-opus-5/invoke",
+/// ] {
+///     assert!(routes.find(&Method::POST, &path.parse()?).is_some());
+/// }
+/// # Ok::<(), http::uri::InvalidUri>(())
+/// ```
+///
+/// Bedrock's `/invoke-with-response-stream` answers with frames of its own, which are no server-sent events. Such a
+/// response is passed on, and not stored.
 #[derive(Clone)]
 pub struct Routes {
     added: Vec<(Matcher, &'static dyn Wire)>,
@@ -96,7 +130,7 @@ impl fmt::Debug for Routes {
 }
 
 /// The wires of the default routes.
-static DEFAULTS: [&dyn Wire; 1] = [&ChatWire::new()];
+static DEFAULTS: [&dyn Wire; 3] = [&ChatWire::new(), &MessagesWire::new(), &ResponsesWire::new()];
 
 /// A conversational endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +166,9 @@ impl Endpoint {
     fn wire(self) -> Option<&'static dyn Wire> {
         match self {
             Self::ChatCompletions => Some(DEFAULTS[0]),
-            Self::Messages | Self::Responses | Self::Threads => None,
+            Self::Messages => Some(DEFAULTS[1]),
+            Self::Responses => Some(DEFAULTS[2]),
+            Self::Threads => None,
         }
     }
 
@@ -210,7 +246,8 @@ mod tests {
             assert_eq!(Endpoint::of(&Method::POST, path), expected, "{path}");
             assert_eq!(Endpoint::of(&Method::GET, path), None, "{path}");
             let has_history = Routes::new().find(&Method::POST, &path.parse().unwrap()).is_some();
-            assert_eq!(has_history, expected == Some(Endpoint::ChatCompletions), "{path}");
+            let is_served = expected.is_some_and(|endpoint| endpoint != Endpoint::Threads);
+            assert_eq!(has_history, is_served, "{path}");
             assert!(Routes::none().find(&Method::POST, &path.parse().unwrap()).is_none(), "{path}");
         }
     }

@@ -1,9 +1,12 @@
 //! Putting the window into a body, without changing other bytes.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use bytes::Bytes;
 use tower_chat_history::{Message, adapt::Prompt};
+
+/// Writes the messages of a window.
+type Write = Box<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
 
 /// The body of a request, and the places in it that history changes. All other bytes stay the same.
 pub struct Splice {
@@ -11,6 +14,7 @@ pub struct Splice {
     gap: Gap,
     reply_limit: Option<Range<usize>>,
     insertions: Vec<(usize, &'static str)>,
+    write: Option<Write>,
 }
 
 /// The place of the window in a body: the bytes between the head and the input, which the window replaces.
@@ -34,7 +38,7 @@ impl Splice {
     /// Creates a splice of this body. The range of the gap must be within the body.
     #[must_use]
     pub const fn new(bytes: Bytes, gap: Gap) -> Self {
-        Self { bytes, gap, reply_limit: None, insertions: Vec::new() }
+        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), write: None }
     }
 
     /// Sets the range of the number that limits the reply. It must not overlap the gap.
@@ -49,6 +53,14 @@ impl Splice {
     #[must_use]
     pub fn insert(mut self, position: usize, text: &'static str) -> Self {
         self.insertions.push((position, text));
+        self
+    }
+
+    /// Sets the function that returns the JSON of each message of the window. By default, messages are sent as they are
+    /// stored.
+    #[must_use]
+    pub fn write_window(mut self, write: impl Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync + 'static) -> Self {
+        self.write = Some(Box::new(write));
         self
     }
 
@@ -89,14 +101,21 @@ impl Splice {
     /// Returns the bytes of the gap, or `None` if they do not change.
     fn between(&self, window: &[Message]) -> Option<Vec<u8>> {
         let Gap { before, after, empty, .. } = self.gap;
-        let Some((first, others)) = window.split_first() else { return empty.map(|text| text.as_bytes().to_vec()) };
-        let size: usize = window.iter().map(|message| message.bytes() + 1).sum();
+        if window.is_empty() {
+            return empty.map(|text| text.as_bytes().to_vec());
+        }
+        let window: Vec<Cow<'_, str>> = match &self.write {
+            Some(write) => write(window),
+            None => window.iter().map(|message| Cow::Borrowed(message.json())).collect(),
+        };
+        let size: usize = window.iter().map(|json| json.len() + 1).sum();
         let mut between = Vec::with_capacity(before.len() + size + after.len());
         between.extend_from_slice(before.as_bytes());
-        between.extend_from_slice(first.json().as_bytes());
-        for message in others {
-            between.push(b',');
-            between.extend_from_slice(message.json().as_bytes());
+        for (position, json) in window.iter().enumerate() {
+            if position > 0 {
+                between.push(b',');
+            }
+            between.extend_from_slice(json.as_bytes());
         }
         between.extend_from_slice(after.as_bytes());
         Some(between)

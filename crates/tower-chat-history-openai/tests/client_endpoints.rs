@@ -74,15 +74,15 @@ async fn call(method: Method, path: &str, stateless: bool) {
 async fn calls_without_history_log_one_warning_for_each_endpoint() {
     let warnings = Warnings::default();
     let _logging = tracing::subscriber::set_default(warnings.clone());
-    for (path, stateless) in [("/models", false), ("/embeddings", false), ("/responses", true), ("/threads", true)] {
+    for (path, stateless) in [("/models", false), ("/embeddings", false), ("/threads", true)] {
         call(Method::POST, path, stateless).await;
     }
-    call(Method::GET, "/responses", false).await;
+    call(Method::GET, "/threads", false).await;
     assert!(warnings.0.lock().unwrap().is_empty(), "{warnings:?}", warnings = warnings.0);
-    for path in ["/responses", "/responses", "/threads/thread_secret/runs", "/threads"] {
+    for path in ["/threads/thread_secret/runs", "/threads"] {
         call(Method::POST, path, false).await;
     }
     let logged = warnings.0.lock().unwrap().clone();
-    assert_eq!(logged.len(), 2, "{logged:#?}");
-    assert!(logged[0].contains("responses") && logged[1].contains("threads") && !logged[1].contains("secret"));
+    assert_eq!(logged.len(), 1, "{logged:#?}");
+    assert!(logged[0].contains("threads") && !logged[0].contains("secret"));
 }

@@ -5,7 +5,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | hold conversations in the format of Anthropic's Messages API | [`AnthropicMessages`], with the [`Engine`](crate::Engine) |
+//! | hold conversations in the format of Anthropic's Messages API | [`AnthropicMessages`], with the [`Engine`](crate::Engine) or over HTTP |
 //! | read the parts of messages in any format | [`Message::parts`](crate::Message::parts), [`Part`] |
 //! | hold a conversation in the items of OpenAI's Responses API | [`OpenAiResponses`] |
 //! | support another format | [the guide](writing_a_dialect), and the trait [`Dialect`] |

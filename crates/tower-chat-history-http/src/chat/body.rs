@@ -13,7 +13,8 @@ use tower_chat_history::{
 use super::fields::Fields;
 use crate::{
     error::CallError,
-    splice::{Gap, Splice},
+    list::{gap, range},
+    splice::Splice,
     wire::OpenedBody,
 };
 
@@ -37,16 +38,6 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
 }
 
-/// Returns the place of the window: between the head and the input, where the transcript is.
-fn gap(array: &Range<usize>, messages: &[Range<usize>], resent: &Range<usize>) -> Gap {
-    let (head, input) = (messages[..resent.start].last(), messages.get(resent.end));
-    let start = head.map_or(array.start + 1, |last| last.end);
-    let end = input.map_or(array.end - 1, |first| first.start);
-    let comma = |is_needed| if is_needed { "," } else { "" };
-    let empty = (!resent.is_empty()).then(|| comma(head.is_some() && input.is_some()));
-    Gap { range: start..end, before: comma(head.is_some()), after: comma(input.is_some()), empty }
-}
-
 fn info(fields: &Fields<'_>) -> RequestInfo {
     let json = |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
     let mut info = RequestInfo::new();
@@ -62,12 +53,6 @@ fn info(fields: &Fields<'_>) -> RequestInfo {
 /// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
 fn number(json: Option<&RawValue>) -> Option<f64> {
     json?.get().parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-/// Returns the range of a part that was borrowed from the text.
-fn range(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.len()
 }
 
 #[cfg(test)]

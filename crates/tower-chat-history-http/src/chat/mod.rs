@@ -8,7 +8,6 @@ mod fold_tests;
 
 use bytes::Bytes;
 use http::Uri;
-use serde_json::json;
 use tower_chat_history::{
     Reply,
     adapt::{FoldReply, completion},
@@ -19,6 +18,7 @@ use tower_chat_history::{
 use self::fold::ChatFold;
 use crate::{
     error::CallError,
+    openai,
     refusal::Refusal,
     sse::Event,
     wire::{OpenedBody, Wire},
@@ -47,8 +47,7 @@ impl Wire for ChatWire {
 
     /// Returns `azure.ai.openai` for Azure's hosts, and for a deployment in the path, and `openai` for all others.
     fn provider(&self, uri: &Uri) -> &'static str {
-        let by_host = uri.host().is_some_and(|host| host.ends_with(".openai.azure.com"));
-        if by_host || uri.path().contains("/openai/deployments/") { "azure.ai.openai" } else { "openai" }
+        openai::provider(uri)
     }
 
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
@@ -64,13 +63,7 @@ impl Wire for ChatWire {
     }
 
     fn refusal(&self, refusal: &Refusal) -> String {
-        let kind = match refusal.status.as_u16() {
-            429 => "rate_limit_error",
-            400..500 => "invalid_request_error",
-            _ => "server_error",
-        };
-        let Refusal { code, text, .. } = refusal;
-        json!({"error": {"message": text, "type": kind, "param": null, "code": code}}).to_string()
+        openai::refusal(refusal)
     }
 }
 

@@ -84,7 +84,7 @@ async fn only_a_post_to_chat_completions_is_a_chat_call() {
         *request.method_mut() = Method::GET;
         request
     };
-    for mut request in [models, list, post("/v1/responses", ASK), post("/v1/chat/completions/x", ASK)] {
+    for mut request in [models, list, post("/v1/responses/compact", ASK), post("/v1/chat/completions/x", ASK)] {
         // The values of the headers are not checked.
         for name in HEADERS {
             request.headers_mut().append(name, "an invalid value".parse().unwrap());

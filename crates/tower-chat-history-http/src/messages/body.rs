@@ -1,0 +1,178 @@
+//! The body of a request: its messages, and the place of the window among them.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use tower_chat_history::{
+    Message,
+    adapt::RequestMessages,
+    dialect::AnthropicMessages,
+    engine::{InputMode, RequestInfo},
+};
+
+use super::{
+    marks::Marks,
+    object::{self, Object},
+};
+use crate::{
+    error::CallError,
+    list::{gap, range},
+    splice::Splice,
+    wire::OpenedBody,
+};
+
+/// Finds the messages, and the other fields that count for a budget or that spans report.
+pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+    let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+    let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
+    let array = messages(text, &body)?;
+    let elements = object::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
+    let array = range(text, array);
+    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element)).collect();
+    let messages = elements.iter().enumerate().map(|(position, element)| {
+        Message::in_dialect(&AnthropicMessages, *element).map_err(|source| CallError::Message { position, source })
+    });
+    let messages = messages.collect::<Result<Vec<_>, _>>()?;
+    let mut messages = RequestMessages::split(messages, few_shot_messages, mode);
+    check_last(&messages)?;
+
+    let resent = messages.transcript_range();
+    let gap = gap(&array, &ranges, &resent);
+    let limit = body.get("max_tokens").filter(|json| json.parse::<u64>().is_ok()).map(|json| range(text, json));
+    let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]);
+    let info = info(&body);
+    messages.head.splice(..0, instructions(&body)?);
+    let splice = Splice::new(bytes, gap).reply_limit(limit).write_window(move |window| marks.fit(window));
+    Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
+}
+
+/// Returns the list of messages. The field must occur exactly once, because it is unknown which of two lists is meant.
+fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
+    let mut lists = body.members().filter(|(name, _)| *name == "messages").map(|(_, list)| list);
+    let list = lists.next().ok_or_else(|| CallError::body_at(text, text.trim_end().len()))?;
+    match lists.next() {
+        Some(second) => Err(CallError::body_at(text, range(text, second).start)),
+        None => Ok(list),
+    }
+}
+
+/// Refuses a reply at the end, which the model would have to continue. The reply to such a request is only the rest of
+/// a message, so it could not be stored. A reply that the provider has paused is no such message.
+fn check_last(messages: &RequestMessages) -> Result<(), CallError> {
+    let last = messages.input.last().or(messages.transcript.last()).filter(|last| last.is_reply());
+    if last.is_none_or(is_paused) {
+        return Ok(());
+    }
+    Err(CallError::Prefill { position: messages.transcript_range().end + messages.input.len() - 1 })
+}
+
+/// Returns `true` if the reply ends with a tool that the provider executes, or with its result.
+fn is_paused(reply: &Message) -> bool {
+    let kind = Object::read(reply.json()).and_then(|reply| {
+        let last = object::entries(reply.get("content")?)?.pop()?;
+        Object::read(last)?.text("type")
+    });
+    kind.is_some_and(|kind| matches!(&*kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result"))
+}
+
+/// Returns the caller's instructions as a message of the head. Nothing is sent of it, because the body has them.
+fn instructions(body: &Object<'_>) -> Result<Option<Message>, CallError> {
+    let Some(system) = body.get("system") else { return Ok(None) };
+    let json = format!(r#"{{"role":"system","content":{system}}}"#);
+    let message = Message::in_dialect(&AnthropicMessages, json);
+    message.map(Some).map_err(|_| CallError::Body { line: 0, column: 0 })
+}
+
+fn info(body: &Object<'_>) -> RequestInfo {
+    let json = |json: Option<&str>| json.map(str::to_owned);
+    let mut info = RequestInfo::new();
+    info.model = body.text("model");
+    info.tools = json(body.get("tools"));
+    let format = body.object("output_config").and_then(|config| config.get("format"));
+    info.response_format = json(format.or(body.get("output_format")));
+    let limit = body.get("max_tokens").and_then(|json| json.parse::<u64>().ok());
+    info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    // The API refuses a limit that is not larger than the budget of the thinking.
+    info.max_output_is_fixed = body.object("thinking").is_some_and(|thinking| thinking.get("budget_tokens").is_some());
+    info.temperature = number(body.get("temperature"));
+    info.top_p = number(body.get("top_p"));
+    info
+}
+
+/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
+fn number(json: Option<&str>) -> Option<f64> {
+    json?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history::adapt::Prompt;
+
+    use super::*;
+
+    fn read(body: &str, mode: InputMode) -> OpenedBody {
+        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+    }
+
+    fn sent(body: &str, prompt: Prompt<'_>) -> String {
+        let splice = read(body, InputMode::Transcript).splice;
+        let bytes = splice.with(prompt).unwrap_or_else(|| splice.into_original());
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    fn message(json: &str) -> Message {
+        Message::in_dialect(&AnthropicMessages, json).unwrap()
+    }
+
+    #[test]
+    fn instructions_and_tools_are_the_head() {
+        let body = r#"{"system":[{"type":"text","text":"S"}],"tools":[{"name":"t"}],"model":"m","temperature":0.7,
+            "top_p":1e-1,"max_tokens":99,"output_config":{"effort":"high","format":{"type":"json_schema"}},
+            "messages":[{"role":"user","content":"u"}],"stream":true}"#;
+        let OpenedBody { messages, info, choices, .. } = read(body, InputMode::New);
+        assert_eq!(messages.head[0].json(), r#"{"role":"system","content":[{"type":"text","text":"S"}]}"#);
+        assert_eq!((messages.head.len(), messages.input.len(), choices), (1, 1, 1));
+        assert_eq!((info.model.as_deref(), info.tools.as_deref()), (Some("m"), Some(r#"[{"name":"t"}]"#)));
+        assert_eq!(info.response_format.as_deref(), Some(r#"{"type":"json_schema"}"#));
+        assert_eq!((info.max_output, info.temperature, info.top_p), (Some(99), Some(0.7), Some(0.1)));
+        let none = read(r#"{"system":null,"tools":null,"messages":[],"max_tokens":"9"}"#, InputMode::New);
+        assert_eq!((none.messages.head.len(), none.info.tools, none.info.max_output), (0, None, None));
+    }
+
+    #[test]
+    fn the_window_replaces_the_transcript() {
+        let (u, a) = (r#"{"role":"user","content":"u0"}"#, r#"{"role":"assistant","content":[]}"#);
+        let (r, next) = (r#"{"role":"user","content":[ 1 ]}"#, r#"{"role":"user","content":"u1"}"#);
+        let body = format!(r#"{{"messages":[{u} , {a} , {r} , {next} ],"system":"s"}}"#);
+        let OpenedBody { messages, .. } = read(&body, InputMode::Transcript);
+        assert_eq!((messages.head.len(), messages.transcript.len(), messages.input.len()), (1, 2, 2));
+        let window = [message(u), message(next)];
+        assert_eq!(sent(&body, Prompt::new(&window)), body.replace(&format!("{u} , {a} , "), &format!("{u},{next},")));
+        assert_eq!(sent(&body, Prompt::new(&[])), body.replace(&format!("{u} , {a} , "), ""));
+    }
+
+    #[test]
+    fn few_shot_messages_are_sent_before_the_window() {
+        let shots = r#"{"role":"user","content":"x"},{"role":"assistant","content":"y"}"#;
+        let body = format!(r#"{{"messages":[{shots},{{"role":"user","content":"u"}}],"system":"s"}}"#);
+        let read = open(Bytes::from(body.clone()), InputMode::Transcript, 2).unwrap();
+        assert_eq!((read.messages.head.len(), read.messages.input.len()), (3, 1));
+        let window = [message(r#"{"role":"user","content":"u0"}"#)];
+        let sent = read.splice.with(Prompt::new(&window)).unwrap();
+        assert_eq!(sent, body.replace(shots, &format!("{shots},{}", window[0].json())));
+        let only = open(Bytes::from(format!(r#"{{"messages":[{shots}]}}"#)), InputMode::Transcript, 2).unwrap();
+        assert!(only.messages.input.is_empty(), "the last example is no reply to continue");
+    }
+
+    #[test]
+    fn the_limit_of_the_reply_is_lowered_unless_the_thinking_has_a_budget() {
+        let mut prompt = Prompt::new(&[]);
+        prompt.reply_limit = Some(7);
+        let body = r#"{"max_tokens": 900 ,"messages":[],"thinking":{"type":"adaptive"}}"#;
+        assert_eq!(sent(body, prompt), body.replace("900", "7"));
+        assert!(!read(body, InputMode::New).info.max_output_is_fixed);
+        let fixed = body.replace(r#""adaptive""#, r#""enabled","budget_tokens":800"#);
+        assert!(read(&fixed, InputMode::New).info.max_output_is_fixed);
+        assert_eq!(read(&fixed, InputMode::New).info.max_output, Some(900));
+    }
+}

@@ -1,0 +1,203 @@
+//! Folding the events of a stream into a reply.
+
+use std::{collections::HashMap, fmt};
+
+use tower_chat_history::{
+    Message, Reply,
+    adapt::{Flow, FoldReply},
+};
+
+use super::{
+    block::Block,
+    object::{self, Object},
+    partial,
+    reply::{self, Counts},
+};
+use crate::sse::Event;
+
+/// The largest total size of the events of a reply, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The overhead of a value in memory, in bytes, in addition to its text.
+const VALUE_OVERHEAD: usize = 64;
+
+/// Assembles a reply from its events.
+#[derive(Default)]
+pub(super) struct MessagesFold {
+    /// The blocks, in the order in which they began.
+    blocks: Vec<Block>,
+    /// The position of the newest block with each index.
+    places: HashMap<u64, usize>,
+    has_begun: bool,
+    model: Option<String>,
+    stop_reason: Option<String>,
+    counts: Counts,
+    /// An upper bound for the size of `blocks`, in bytes.
+    bytes: usize,
+    /// `true` after the last event.
+    has_stopped: bool,
+    /// `true` if an event was an error or could not be read, or if the reply was too large. The reply can then no
+    /// longer become complete.
+    is_broken: bool,
+}
+
+impl MessagesFold {
+    /// Returns `true` if all parts of the reply have come.
+    const fn is_over(&self) -> bool {
+        self.has_begun && (self.stop_reason.is_some() || self.has_stopped)
+    }
+
+    /// Marks the reply as broken off. A reply that has all its parts stays complete.
+    fn fail(&mut self) {
+        self.is_broken |= !self.is_over();
+    }
+
+    /// Adds an event. Returns `None` if it cannot be read.
+    fn take(&mut self, event: &Event) -> Option<()> {
+        let text = std::str::from_utf8(event.data()).ok()?;
+        let object = Object::read(text)?;
+        let named = || std::str::from_utf8(event.name()).ok().map(str::to_owned);
+        let kind = object.text("type").or_else(named).unwrap_or_default();
+        match kind.as_str() {
+            "message_start" => self.begin(&object.object("message")?)?,
+            "content_block_start" => self.begin_block(object.number("index"), object.get("content_block")?)?,
+            "content_block_delta" => {
+                let delta = object.object("delta")?;
+                self.block(object.number("index"))?.join(&delta);
+            }
+            "content_block_stop" => self.block(object.number("index"))?.is_finished = true,
+            "message_delta" => {
+                let delta = object.object("delta");
+                self.stop_reason = delta.and_then(|delta| delta.text("stop_reason")).or(self.stop_reason.take());
+                self.counts.read(&object);
+            }
+            "message_stop" => self.has_stopped = true,
+            "error" => return None,
+            _ if object.get("error").is_some() => return None,
+            // The provider may add events.
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn begin(&mut self, message: &Object<'_>) -> Option<()> {
+        self.has_begun = true;
+        if message.text("role").is_some_and(|role| role != "assistant") {
+            reply::warn_of_role();
+        }
+        self.model = message.text("model").or(self.model.take());
+        self.stop_reason = message.text("stop_reason").or(self.stop_reason.take());
+        self.counts.read(message);
+        for (index, json) in (0..).zip(message.get("content").and_then(object::entries).unwrap_or_default()) {
+            self.begin_block(Some(index), json)?;
+            self.block(Some(index))?.is_finished = true;
+        }
+        Some(())
+    }
+
+    fn begin_block(&mut self, index: Option<u64>, json: &str) -> Option<()> {
+        let block = Block::begin(json)?;
+        let place = self.blocks.len();
+        self.places.insert(index.unwrap_or(place as u64), place);
+        self.blocks.push(block);
+        Some(())
+    }
+
+    /// Returns the newest block with this index, or the newest of all if there is no index.
+    fn block(&mut self, index: Option<u64>) -> Option<&mut Block> {
+        let place = match index {
+            Some(index) => *self.places.get(&index)?,
+            None => self.blocks.len().checked_sub(1)?,
+        };
+        self.blocks.get_mut(place)
+    }
+
+    /// Returns `false` if the reply is larger than the limit with this event.
+    fn fits(&mut self, data: &[u8]) -> bool {
+        let values = 1 + data.iter().filter(|byte| **byte == b',').count();
+        self.bytes = self.bytes.saturating_add(data.len()).saturating_add(VALUE_OVERHEAD.saturating_mul(values));
+        self.bytes <= MAX_BYTES
+    }
+
+    fn with_message(&self, message: Option<Message>) -> Reply {
+        let mut reply = Reply::of(message);
+        reply.model.clone_from(&self.model);
+        reply.finish_reason.clone_from(&self.stop_reason);
+        reply.usage = self.counts.usage();
+        reply
+    }
+}
+
+/// Returns the message of these blocks.
+fn message<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> Option<Message> {
+    let mut content = String::from("[");
+    for block in blocks {
+        if content.len() > 1 {
+            content.push(',');
+        }
+        block.write(&mut content);
+    }
+    content.push(']');
+    reply::said(&content)
+}
+
+impl FoldReply<Event> for MessagesFold {
+    fn push(&mut self, event: &Event) -> Flow {
+        if self.has_stopped || event.name() == b"ping" {
+            return Flow::Pass;
+        }
+        if event.data().trim_ascii() == b"[DONE]" {
+            // Some gateways end every stream as chat completions end.
+            self.has_stopped = true;
+            return Flow::Hold;
+        }
+        if self.is_broken {
+            // The parts before the error form a partial reply. Between them and this part, others may be missing.
+        } else if !self.fits(event.data()) {
+            if !self.is_over() {
+                tracing::warn!("a streamed reply exceeds a size limit; its exchange is not stored");
+                self.is_broken = true;
+                self.blocks.clear();
+                self.places.clear();
+            }
+        } else if self.take(event).is_none() {
+            self.fail();
+        }
+        let is_last = event.name() == b"message_stop" || self.has_stopped;
+        self.has_stopped |= is_last;
+        if is_last { Flow::Hold } else { Flow::Pass }
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_broken && self.is_over()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_complete()
+    }
+
+    fn reply(&self) -> Reply {
+        self.with_message(if self.has_begun { message(&self.blocks) } else { None })
+    }
+
+    fn partial(&self) -> Option<Reply> {
+        let kept = partial::kept(&self.blocks);
+        if !kept.iter().any(|block| block.has_text()) {
+            return None;
+        }
+        let mut reply = self.with_message(message(kept));
+        reply.incomplete = true;
+        Some(reply)
+    }
+}
+
+impl fmt::Debug for MessagesFold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessagesFold")
+            .field("blocks", &self.blocks.len())
+            .field("bytes", &self.bytes)
+            .field("has_stopped", &self.has_stopped)
+            .field("is_broken", &self.is_broken)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,163 @@
+//! Marks for the cache (`cache_control`) in the messages of the window.
+
+use std::borrow::Cow;
+
+use tower_chat_history::{Message, dialect::AnthropicMessages};
+
+use super::object::{self, Object};
+
+const NAME: &str = "cache_control";
+
+/// The time that an entry of the cache lives, in minutes.
+type Minutes = u64;
+
+/// The room for marks that the caller's parts of a request leave to its window.
+///
+/// The API takes four marks in a request, and a mark that lives longer only before those that live shorter. Stored
+/// messages have the marks of many requests. The newest ones that fit are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// The number of marks that the window may have.
+    room: usize,
+    /// The shortest time of the marks before the window.
+    most: Minutes,
+    /// The longest time of the marks after the window.
+    least: Minutes,
+}
+
+impl Marks {
+    /// Returns the room that is left by the tools, the instructions, the messages around the window, and the automatic
+    /// mark.
+    pub(super) fn around(body: &Object<'_>, head: &[&str], input: &[&str]) -> Self {
+        let field = |name| body.get(name).into_iter();
+        let before: Vec<Minutes> = field("tools").chain(field("system")).flat_map(of_list).collect();
+        let before: Vec<Minutes> = before.into_iter().chain(head.iter().flat_map(|json| of_message(json))).collect();
+        let after = input.iter().flat_map(|json| of_message(json)).chain(field(NAME).map(minutes));
+        let after: Vec<Minutes> = after.collect();
+        Self {
+            room: AnthropicMessages::MAX_CACHE_MARKS.saturating_sub(before.len() + after.len()),
+            most: before.into_iter().min().unwrap_or(Minutes::MAX),
+            least: after.into_iter().max().unwrap_or(0),
+        }
+    }
+
+    /// Returns the JSON of each message of the window, with the marks that may be sent.
+    pub(super) fn fit(mut self, window: &[Message]) -> Vec<Cow<'_, str>> {
+        let mut fitted: Vec<Cow<'_, str>> = window.iter().rev().map(|message| self.next(message)).collect();
+        fitted.reverse();
+        fitted
+    }
+
+    /// Returns the JSON of the next message, from the end.
+    fn next<'m>(&mut self, message: &'m Message) -> Cow<'m, str> {
+        let marks = of_message(message.json());
+        let (Some(first), Some(last)) = (marks.first(), marks.last()) else { return Cow::Borrowed(message.json()) };
+        let fits = marks.len() <= self.room
+            && *first <= self.most
+            && *last >= self.least
+            && marks.windows(2).all(|pair| pair[0] >= pair[1]);
+        if fits {
+            self.room -= marks.len();
+            self.least = *first;
+            return Cow::Borrowed(message.json());
+        }
+        AnthropicMessages::without_cache_marks(message).map_or(Cow::Borrowed(message.json()), Cow::Owned)
+    }
+}
+
+/// Returns the times of the marks in a message, in order.
+fn of_message(json: &str) -> Vec<Minutes> {
+    if !json.contains(NAME) {
+        return Vec::new();
+    }
+    Object::read(json).and_then(|message| Some(of_list(message.get("content")?))).unwrap_or_default()
+}
+
+/// Returns the times of the marks in a list of blocks or tools, and in the contents of its results.
+fn of_list(json: &str) -> Vec<Minutes> {
+    if !json.contains(NAME) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for entry in object::entries(json).unwrap_or_default() {
+        let Some(entry) = Object::read(entry) else { continue };
+        let inner = entry.get("content").and_then(object::entries).unwrap_or_default();
+        let inner = inner.into_iter().filter_map(|json| Object::read(json)?.get(NAME).map(minutes));
+        found.extend(inner);
+        found.extend(entry.get(NAME).map(minutes));
+    }
+    found
+}
+
+/// Returns the time of a mark. The default is 5 minutes.
+fn minutes(mark: &str) -> Minutes {
+    let time = Object::read(mark).and_then(|mark| mark.text("ttl"));
+    let time = time.as_deref().unwrap_or_default();
+    let number =
+        |unit: char, factor: Minutes| Some(time.strip_suffix(unit)?.parse::<Minutes>().ok()?.saturating_mul(factor));
+    number('m', 1).or_else(|| number('h', 60)).unwrap_or(5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(ttl: &str) -> String {
+        let ttl = if ttl.is_empty() { String::new() } else { format!(r#","ttl":"{ttl}""#) };
+        let mark = format!(r#"{{"type":"ephemeral"{ttl}}}"#);
+        format!(r#"{{"role":"user","content":[{{"type":"text","text":"u","cache_control":{mark}}}]}}"#)
+    }
+
+    /// Returns which of the window's messages keep their marks.
+    fn kept(body: &str, input: &[&str], window: &[&str]) -> Vec<bool> {
+        let body = Object::read(body).unwrap();
+        let window: Vec<Message> =
+            window.iter().map(|ttl| Message::in_dialect(&AnthropicMessages, marked(ttl)).unwrap()).collect();
+        let input: Vec<String> = input.iter().map(|ttl| marked(ttl)).collect();
+        let input: Vec<&str> = input.iter().map(String::as_str).collect();
+        let fitted = Marks::around(&body, &[], &input).fit(&window);
+        for json in fitted.iter().filter(|json| matches!(json, Cow::Owned(_))) {
+            assert_eq!(json, r#"{"role":"user","content":[{"type":"text","text":"u"}]}"#);
+        }
+        fitted.iter().map(|json| matches!(json, Cow::Borrowed(_))).collect()
+    }
+
+    #[test]
+    fn the_newest_marks_are_sent_up_to_four() {
+        assert_eq!(kept("{}", &[], &[""; 5]), [false, true, true, true, true]);
+        assert_eq!(kept("{}", &[""], &[""; 5]), [false, false, true, true, true]);
+        let system = r#"{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]}"#;
+        let tools = r#"{"tools":[{"name":"t","cache_control":{"type":"ephemeral"}},{"name":"u"}]}"#;
+        for body in [system, tools, r#"{"cache_control":{"type":"ephemeral"}}"#] {
+            assert_eq!(kept(body, &[""], &[""; 4]), [false, false, true, true], "{body}");
+        }
+        assert_eq!(kept("{}", &["", "", "", "", ""], &["", ""]), [false, false]);
+    }
+
+    #[test]
+    fn a_mark_that_lives_longer_stands_only_before_those_that_live_shorter() {
+        assert_eq!(kept("{}", &["1h"], &["1h", "", "1h"]), [true, false, true]);
+        assert_eq!(kept("{}", &["5m"], &["1h", "5m", "1h"]), [true, false, true]);
+        let system = r#"{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]}"#;
+        assert_eq!(kept(system, &[""], &["1h", ""]), [false, true]);
+        let long = system.replace(r#""ephemeral""#, r#""ephemeral","ttl":"1h""#);
+        assert_eq!(kept(&long, &[""], &["1h", ""]), [true, true]);
+    }
+
+    #[test]
+    fn marks_in_the_contents_of_results_count() {
+        let json = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
+        assert_eq!(of_message(json), [5, 60]);
+        assert_eq!(of_message(r#"{"role":"user","content":"cache_control"}"#), [0; 0]);
+    }
+
+    #[test]
+    fn a_mark_without_a_readable_time_lives_five_minutes() {
+        for (ttl, expected) in
+            [("", 5), ("x", 5), ("h", 5), ("-1h", 5), ("2h", 120), ("18446744073709551615h", u64::MAX)]
+        {
+            assert_eq!(of_message(&marked(ttl)), [expected], "{ttl}");
+        }
+        assert_eq!(minutes("7"), 5);
+    }
+}

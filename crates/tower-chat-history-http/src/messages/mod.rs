@@ -1,0 +1,173 @@
+//! The wire of Anthropic's Messages API.
+
+mod block;
+mod body;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
+mod marks;
+mod object;
+mod partial;
+mod reply;
+
+use bytes::Bytes;
+use http::Uri;
+use serde_json::json;
+use tower_chat_history::{
+    Reply,
+    adapt::FoldReply,
+    dialect::{AnthropicMessages, Dialect},
+    engine::InputMode,
+};
+
+use self::fold::MessagesFold;
+use crate::{
+    error::CallError,
+    refusal::Refusal,
+    sse::Event,
+    wire::{OpenedBody, Wire},
+};
+
+/// The wire of Anthropic's Messages API, for Anthropic, Azure, and all providers with an endpoint of the same format.
+///
+/// The rules are those of the provider's documentation and SDKs, as of November 2026.
+///
+/// # Requests
+///
+/// `system`, `tools` and the format of the output are the caller's head. They are never stored, and stay as they are
+/// written. The messages are the list `messages`. A list that ends with a reply is refused with
+/// [`CallError::Prefill`], because the response has only the rest of the message. A reply that ends with a tool of the
+/// provider, as a paused one does, is no such message.
+///
+/// The limit of the reply is `max_tokens`. It is not lowered if the request has a `budget_tokens` for its thinking,
+/// because the API takes no limit below this budget. Vertex AI and Bedrock have the model in the address, so it is then
+/// unknown.
+///
+/// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
+/// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
+/// do not live longer than a mark before them.
+///
+/// # Replies
+///
+/// A reply is one message: the role `assistant`, and the `content` of the response, byte for byte. The tokens of the
+/// prompt are the sum of `input_tokens`, `cache_read_input_tokens` and `cache_creation_input_tokens`. Every
+/// `stop_reason` is stored as it is stated.
+///
+/// A reply that the provider has paused (`pause_turn`) is stored, but cannot be continued: a call without input fails
+/// with [`InputError::Empty`](tower_chat_history::error::InputError::Empty). If the paused reply has a call of a server
+/// tool without its result, the API refuses a new question as well. [Truncate](tower_chat_history::Conversation::truncate)
+/// the conversation before the paused reply.
+///
+/// # Streams
+///
+/// The content has the blocks in the order in which they began. A block that has no deltas, such as the result of a
+/// tool, is kept byte for byte. The other ones have no white space between their members, and their members are in the
+/// order of `content_block_start`. A member that comes only in deltas is added at the end, as `citations` is. This is
+/// the order of a whole response, as far as the provider's events begin with all members.
+///
+/// - The members of a delta are joined to those of the block with the same name, also those of unknown deltas. A text
+///   is appended to the earlier text, so signatures may come in pieces. The entries of a list are appended. Of other
+///   values, the last one counts.
+/// - `partial_json` is the `input` of the block, as it is written. If the whole input is no JSON object, it is stored
+///   as `{"INVALID_JSON":"..."}`.
+/// - `citation` is added to the list `citations` of the block.
+/// - Unknown events, and `ping`, change nothing.
+///
+/// The last event is `message_stop`. A stream that ends without it is complete if there is a `stop_reason`. An event
+/// `error`, or one that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
+/// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct MessagesWire;
+
+impl MessagesWire {
+    /// Creates the wire.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Wire for MessagesWire {
+    fn dialect(&self) -> &'static dyn Dialect {
+        &AnthropicMessages
+    }
+
+    /// Returns `aws.bedrock`, `gcp.vertex_ai` or `azure.ai.inference` for the hosts of these clouds, and `anthropic`
+    /// for all others.
+    fn provider(&self, uri: &Uri) -> &'static str {
+        let host = uri.host().unwrap_or_default();
+        if host.ends_with(".amazonaws.com") || host.ends_with(".api.aws") {
+            "aws.bedrock"
+        } else if host.ends_with("aiplatform.googleapis.com") {
+            "gcp.vertex_ai"
+        } else if host.ends_with(".azure.com") {
+            "azure.ai.inference"
+        } else {
+            "anthropic"
+        }
+    }
+
+    fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+        body::open(body, mode, few_shot_messages)
+    }
+
+    fn reply(&self, body: &[u8]) -> Reply {
+        reply::reply_of(body)
+    }
+
+    /// Returns the fold. The API has no choices, so their number is not used.
+    fn fold(&self, _: usize) -> Box<dyn FoldReply<Event>> {
+        Box::new(MessagesFold::default())
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> String {
+        let kind = match refusal.status.as_u16() {
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            504 => "timeout_error",
+            400..500 => "invalid_request_error",
+            _ => "api_error",
+        };
+        json!({"type": "error", "error": {"type": kind, "message": refusal.text}}).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn clouds_are_recognized_by_their_hosts() {
+        for (url, expected) in [
+            ("https://api.anthropic.com/v1/messages", "anthropic"),
+            ("https://mine.services.ai.azure.com/anthropic/v1/messages", "azure.ai.inference"),
+            ("https://us-east5-aiplatform.googleapis.com/v1/projects/p/m:rawPredict", "gcp.vertex_ai"),
+            ("https://aiplatform.googleapis.com/v1/projects/p/m:streamRawPredict", "gcp.vertex_ai"),
+            ("https://bedrock-runtime.us-east-1.amazonaws.com/model/m/invoke", "aws.bedrock"),
+            ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages", "aws.bedrock"),
+            ("/v1/messages", "anthropic"),
+        ] {
+            assert_eq!(MessagesWire.provider(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_the_form_of_the_apis_errors() {
+        for (status, kind) in [
+            (400, "invalid_request_error"),
+            (409, "invalid_request_error"),
+            (413, "request_too_large"),
+            (429, "rate_limit_error"),
+            (500, "api_error"),
+            (503, "api_error"),
+            (504, "timeout_error"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let json = MessagesWire.refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
+            assert_eq!(json, format!(r#"{{"error":{{"message":"a \"b\"","type":"{kind}"}},"type":"error"}}"#));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The body of a request: its items, and the place of the window among them.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tower_chat_history::{
+    Message,
+    adapt::RequestMessages,
+    dialect::OpenAiResponses,
+    engine::{InputMode, RequestInfo},
+};
+
+use super::members::{Members, number, text};
+use crate::{
+    error::CallError,
+    list::{gap, range},
+    splice::{Gap, Splice},
+    wire::OpenedBody,
+};
+
+/// The fields that history reads. Their values are not checked here; the provider checks them.
+const FIELDS: [&str; 10] = [
+    "input",
+    "previous_response_id",
+    "conversation",
+    "instructions",
+    "tools",
+    "text",
+    "max_output_tokens",
+    "model",
+    "temperature",
+    "top_p",
+];
+
+/// The body is not an object with one input. Its position is not known.
+const NO_INPUT: CallError = CallError::Body { line: 0, column: 0 };
+
+/// Finds the items, and the other fields that count for a budget or that spans report.
+pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+    let body = std::str::from_utf8(bytes).map_err(|_| NO_INPUT)?;
+    let members = Members::read(body, FIELDS).map_err(CallError::body)?;
+    let [input, previous, conversation, instructions, tools, format, limit, model, temperature, top_p] = members.values;
+    for (field, value) in [("previous_response_id", previous), ("conversation", conversation)] {
+        if value.is_some() {
+            return Err(CallError::ServerState { field });
+        }
+    }
+    // It is unknown which of two inputs is meant.
+    let input = input.filter(|_| !members.repeated[0]).ok_or(NO_INPUT)?;
+    let Input { mut messages, gap, end } = if input.starts_with('"') {
+        Input::of_text(body, input)?
+    } else {
+        Input::of_list(body, input, mode, few_shot_messages)?
+    };
+    if let Some(instructions) = instructions {
+        messages.head.insert(0, item(0, format!(r#"{{"role":"developer","content":{instructions}}}"#))?);
+    }
+    let tokens = number(limit);
+    let mut info = RequestInfo::new();
+    info.model = text(model);
+    info.tools = tools.map(str::to_owned);
+    info.response_format = response_format(format);
+    info.max_output = tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    info.temperature = finite(temperature);
+    info.top_p = finite(top_p);
+    let limit = limit.filter(|_| tokens.is_some()).map(|limit| range(body, limit));
+    let mut splice = Splice::new(bytes.clone(), gap).reply_limit(limit);
+    if let Some(end) = end {
+        splice = splice.insert(end, "}]");
+    }
+    Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
+}
+
+/// The input of a request.
+struct Input {
+    messages: RequestMessages,
+    gap: Gap,
+    /// The position at which a text ends that becomes the content of a user item.
+    end: Option<usize>,
+}
+
+impl Input {
+    /// Reads a text. It becomes a user item in a list if there is a window.
+    fn of_text(body: &str, input: &str) -> Result<Self, CallError> {
+        let messages = RequestMessages::new_input(vec![item(0, format!(r#"{{"role":"user","content":{input}}}"#))?]);
+        let place = range(body, input);
+        let after = r#",{"role":"user","content":"#;
+        let gap = Gap { range: place.start..place.start, before: "[", after, empty: None };
+        Ok(Self { messages, gap, end: Some(place.end) })
+    }
+
+    fn of_list(body: &str, input: &str, mode: InputMode, few_shot_messages: usize) -> Result<Self, CallError> {
+        let elements: Vec<&RawValue> = serde_json::from_str(input).map_err(CallError::body)?;
+        let ranges: Vec<_> = elements.iter().map(|element| range(body, element.get())).collect();
+        let items = elements.iter().enumerate().map(|(position, element)| item(position, element.get()));
+        let messages = RequestMessages::split(items.collect::<Result<_, _>>()?, few_shot_messages, mode);
+        let gap = gap(&range(body, input), &ranges, &messages.transcript_range());
+        Ok(Self { messages, gap, end: None })
+    }
+}
+
+fn item(position: usize, json: impl Into<String>) -> Result<Message, CallError> {
+    Message::in_dialect(&OpenAiResponses, json).map_err(|source| CallError::Message { position, source })
+}
+
+/// Returns the JSON of `text.format`.
+fn response_format(text: Option<&str>) -> Option<String> {
+    let Members { values: [format], .. } = Members::read(text?, ["format"]).ok()?;
+    format.map(str::to_owned)
+}
+
+/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
+fn finite(json: Option<&str>) -> Option<f64> {
+    json?.parse().ok().filter(|number: &f64| number.is_finite())
+}

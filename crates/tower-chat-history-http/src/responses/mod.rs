@@ -1,0 +1,112 @@
+//! The wire of OpenAI's Responses API.
+
+mod body;
+mod fold;
+mod members;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use http::Uri;
+use tower_chat_history::{
+    Reply,
+    adapt::FoldReply,
+    dialect::{Dialect, OpenAiResponses},
+    engine::InputMode,
+};
+
+use self::fold::ResponsesFold;
+use crate::{
+    error::CallError,
+    openai,
+    refusal::Refusal,
+    sse::Event,
+    wire::{OpenedBody, Wire},
+};
+
+/// The wire of OpenAI's Responses API, for requests that carry the whole conversation (`"store":false`).
+///
+/// # Requests
+///
+/// The items are the list `input`. If `input` is a text, it counts as one user item. If there is a window, a list takes
+/// the place of the text. `instructions` and the leading items of the roles `developer` and `system` are the head. The
+/// limit of the reply is `max_output_tokens`. All other fields stay as they are, also `store`.
+///
+/// With `previous_response_id` or `conversation`, the provider keeps the conversation, and would have each item twice.
+/// Such a request fails with [`CallError::ServerState`], or [passes through](crate::OnServerState).
+///
+/// # Replies
+///
+/// The reply is every item of `output`, byte for byte and in order. The finish reason is
+/// `incomplete_details.reason`, or otherwise `status`. As of November 2026:
+///
+/// | `status` | stored |
+/// |---|---|
+/// | `completed`, `incomplete`, any other, or none | the items |
+/// | `failed`, `cancelled` | nothing: [`ResponseShape::Error`](tower_chat_history::report::ResponseShape::Error) |
+/// | `queued`, `in_progress` (`"background":true`) | nothing: [`NoReply`](tower_chat_history::report::NotStored::NoReply) |
+///
+/// A stream ends with `response.completed`, `response.incomplete` or `response.failed`. The response in this event is
+/// read like a whole response. If its `output` is empty or missing, the items of `response.output_item.done` take its
+/// place. A stream that ends otherwise, or after an event `error`, is an
+/// [interruption](tower_chat_history::policy::OnInterruption). With `KeepText`, the finished items are then stored, in
+/// the order of `output_index`, up to the first one that is missing.
+///
+/// ```
+/// use tower_chat_history_http::{ResponsesWire, Wire};
+///
+/// let response = br#"{
+///     "status": "completed",
+///     "output": [
+///         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+///         {"type": "message", "id": "msg_1", "role": "assistant", "phase": "final_answer", "content": []}
+///     ]
+/// }"#;
+/// let reply = ResponsesWire::new().reply(response);
+/// assert_eq!((reply.messages.len(), reply.finish_reason.as_deref()), (2, Some("completed")));
+/// assert!(reply.messages[1].json().contains(r#""phase": "final_answer""#));
+/// ```
+///
+/// # Limits
+///
+/// - A request without `input`, such as one with only a `prompt` template, fails with [`CallError::Body`].
+/// - If a caller resends its list, an item of an unknown type after the last item of a reply counts as input.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ResponsesWire;
+
+impl ResponsesWire {
+    /// Creates the wire.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Wire for ResponsesWire {
+    fn dialect(&self) -> &'static dyn Dialect {
+        &OpenAiResponses
+    }
+
+    /// Returns `azure.ai.openai` for Azure's hosts, and for a deployment in the path, and `openai` for all others.
+    fn provider(&self, uri: &Uri) -> &'static str {
+        openai::provider(uri)
+    }
+
+    fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+        body::open(&body, mode, few_shot_messages)
+    }
+
+    fn reply(&self, body: &[u8]) -> Reply {
+        reply::of_body(body)
+    }
+
+    fn fold(&self, _: usize) -> Box<dyn FoldReply<Event>> {
+        Box::new(ResponsesFold::default())
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> String {
+        openai::refusal(refusal)
+    }
+}

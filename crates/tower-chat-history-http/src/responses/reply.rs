@@ -1,0 +1,83 @@
+//! Finding the reply in a response.
+
+use serde_json::value::RawValue;
+use tower_chat_history::{
+    Message, Reply, adapt::completion, dialect::OpenAiResponses, report::ResponseShape, store::Usage,
+};
+
+use super::members::{Members, number, text};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Returns the reply in the body of a whole response.
+pub(super) fn of_body(body: &[u8]) -> Reply {
+    let body = body.strip_prefix(BOM).unwrap_or(body);
+    match std::str::from_utf8(body) {
+        Ok(body) => of_response(body, None),
+        Err(_) => Reply::unreadable(ResponseShape::NotJson),
+    }
+}
+
+/// The items that were finished in a stream, or the shape of the response if some of them are missing.
+pub(super) type Finished = Result<Vec<Message>, ResponseShape>;
+
+/// Returns the reply of a response: all items of `output`, verbatim and in order. `finished` is used in place of an
+/// output that is missing or empty: some gateways leave it out of the last event of a stream.
+pub(super) fn of_response(json: &str, finished: Option<Finished>) -> Reply {
+    let names = ["output", "status", "incomplete_details", "model", "usage"];
+    let Ok(Members { values: [output, status, details, model, usage], .. }) = Members::read(json, names) else {
+        return Reply::unreadable(shape(json));
+    };
+    let mut reply = Reply::default();
+    (reply.model, reply.usage) = (text(model), self::usage(usage));
+    let status = text(status);
+    reply.finish_reason = reason(details).or_else(|| status.clone());
+    match status.as_deref() {
+        Some("failed" | "cancelled") => {
+            reply.unreadable = Some(ResponseShape::Error);
+            return reply;
+        }
+        // A response in the background has no reply yet.
+        Some("queued" | "in_progress") => return reply,
+        _ => {}
+    }
+    let entries: Option<Vec<&RawValue>> = output.and_then(|output| serde_json::from_str(output).ok());
+    let items = match (entries, finished) {
+        (Some(entries), finished) if !entries.is_empty() || finished.is_none() => {
+            let items: Result<_, _> = entries.iter().map(|entry| item(entry.get())).collect();
+            items.map_err(|_| ResponseShape::NoMessage)
+        }
+        (_, Some(finished)) => finished,
+        (_, None) => Err(shape(json)),
+    };
+    match items {
+        Ok(items) => reply.messages = items,
+        Err(shape) => reply.unreadable = Some(shape),
+    }
+    reply
+}
+
+/// Reads an item of a response.
+pub(super) fn item(json: &str) -> Result<Message, tower_chat_history::dialect::MessageError> {
+    Message::in_dialect(&OpenAiResponses, json)
+}
+
+/// Returns the reason for which a response is incomplete.
+fn reason(details: Option<&str>) -> Option<String> {
+    let Members { values: [reason], .. } = Members::read(details?, ["reason"]).ok()?;
+    text(reason)
+}
+
+fn usage(json: Option<&str>) -> Option<Usage> {
+    let names = ["input_tokens", "output_tokens", "input_tokens_details"];
+    let Members { values: [input, output, details], .. } = Members::read(json?, names).ok()?;
+    let mut usage = Usage::new(number(input)?, number(output).unwrap_or(0));
+    let cached = details.and_then(|details| Members::read(details, ["cached_tokens"]).ok());
+    usage.cached_input_tokens = cached.and_then(|cached| number(cached.values[0]));
+    Some(usage)
+}
+
+/// Returns the shape of a body without `output`.
+fn shape(json: &str) -> ResponseShape {
+    completion::reply_of(json.as_bytes()).unreadable.unwrap_or(ResponseShape::NoMessage)
+}

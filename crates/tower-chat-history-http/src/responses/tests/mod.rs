@@ -1,0 +1,5 @@
+//! Tests of the wire.
+
+mod bodies;
+mod replies;
+mod streams;

@@ -1,0 +1,147 @@
+//! Single conversations.
+
+use serde_json::{Value, json};
+use tower_chat_history::{
+    HistoryError,
+    error::InputError,
+    report::{NotStored, Outcome},
+};
+use tower_chat_history_http::CallError;
+use tower_chat_history_test::messages::Say;
+
+use super::Chat;
+
+fn said(text: &str) -> Vec<Say> {
+    vec![Say::Text(text.into())]
+}
+
+fn body(messages: &Value) -> String {
+    json!({"model": "claude", "max_tokens": 9, "messages": messages}).to_string()
+}
+
+#[tokio::test]
+async fn several_results_in_one_message_answer_their_calls() {
+    let chat = Chat::new();
+    let ask = json!([{"role": "user", "content": "Warm?"}]);
+    let calls = vec![Say::Thinking("hm".into()), Say::Call("x".into()), Say::Call("y".into())];
+    let asked = chat.say(&ask, calls).await;
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "20"});
+    let more = json!({"type": "text", "text": "And tomorrow?"});
+    let results = json!([{"role": "user", "content": [result("x"), result("y"), more]}]);
+    chat.say(&results, said("Yes.")).await;
+    let expected = json!([ask[0], {"role": "assistant", "content": asked["content"]}, results[0]]);
+    assert_eq!(chat.sent(), expected);
+    assert_eq!(chat.log().await.len(), 4);
+    assert_eq!(chat.exchanges().await[1].exchange.continues.map(|seq| seq.get()), Some(0));
+}
+
+#[tokio::test]
+async fn consecutive_messages_of_one_role_are_kept_apart() {
+    let chat = Chat::new();
+    let ask = json!([{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": "text", "text": "b"}]}]);
+    chat.say(&ask, said("c")).await;
+    chat.say(&json!([{"role": "user", "content": "d"}]), said("e")).await;
+    let sent = chat.sent();
+    assert_eq!(sent.as_array().unwrap()[..2], ask.as_array().unwrap()[..]);
+    assert_eq!(sent.as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_list_that_ends_with_a_reply_is_refused() {
+    let chat = Chat::new();
+    for (messages, at) in [
+        (json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "The answer is"}]), 1),
+        (json!([{"role": "assistant", "content": [{"type": "text", "text": "("}]}]), 0),
+    ] {
+        let error = chat.call(body(&messages), 1.0).await.unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(CallError::Prefill { position }) if *position == at), "{error}");
+        assert!(!error.to_string().contains("answer is"));
+    }
+    assert!(chat.mock.requests().is_empty() && chat.log().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_paused_reply_is_no_prefill() {
+    let chat = Chat::new();
+    let ask = json!([{"role": "user", "content": "a"}]);
+    let paused = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let reply = chat.say(&ask, vec![Say::Text("Let me see.".into()), Say::Block(paused)]).await;
+    let messages = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
+    let error = chat.call(body(&messages), 1.0).await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::Empty))), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_without_input_continues_after_stored_results() {
+    let chat = Chat::new();
+    chat.say(&json!([{"role": "user", "content": "a"}]), vec![Say::Call("x".into())]).await;
+    let result = json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "r"}]}]);
+    let result =
+        tower_chat_history::Message::in_dialect(&tower_chat_history::dialect::AnthropicMessages, result[0].to_string());
+    let stored = tower_chat_history::engine::ToolResults::new(chat.id.clone(), [result.unwrap()]);
+    chat.layer.engine().store_results(stored).await.unwrap();
+    chat.say(&json!([]), said("b")).await;
+    assert_eq!(chat.sent().as_array().unwrap().len(), 3);
+    assert_eq!(chat.log().await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_changed_head_leaves_out_thinking() {
+    let chat = Chat::new();
+    let ask = |text: &str, head: &Value| {
+        let mut body: Value = serde_json::from_str(&body(&json!([{"role": "user", "content": text}]))).unwrap();
+        body.as_object_mut().unwrap().extend(head.as_object().unwrap().clone());
+        body.to_string()
+    };
+    let kinds = |chat: &Chat| -> Vec<Value> {
+        let sent = chat.sent();
+        let blocks = sent[1]["content"].as_array().unwrap();
+        blocks.iter().map(|block| block["type"].clone()).collect()
+    };
+    let mark = json!({"type": "ephemeral"});
+    let system = json!([{"type": "text", "text": "s", "cache_control": mark}]);
+    let first = json!({"system": system, "tools": [{"name": "look", "cache_control": mark}]});
+    let thinks = || vec![Say::Thinking("hm".into()), Say::Text("b".into())];
+    chat.mock.push(thinks());
+    assert_eq!(chat.call(ask("a", &first), 1.0).await.unwrap().status, 200);
+    let unmarked = json!({"system": [{"type": "text", "text": "s"}], "tools": [{"name": "look"}]});
+    for (head, expected) in [
+        (json!({"system": system, "tools": [{"name": "look"}]}), vec!["thinking", "text"]),
+        (json!({"system": "t", "tools": [{"name": "look"}]}), vec!["text"]),
+        (json!({"system": system}), vec!["text"]),
+        (first.clone(), vec!["thinking", "text"]),
+        (unmarked, vec!["thinking", "text"]),
+    ] {
+        chat.mock.push(said("c"));
+        let answer = chat.call(ask("a", &head), 1.0).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(kinds(&chat), expected, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn marks_are_stored_and_at_most_four_are_sent() {
+    let chat = Chat::new();
+    let ask = json!([{"role": "user", "content": [
+        {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]}]);
+    for _ in 0..6 {
+        chat.say(&ask, said("b")).await;
+    }
+    let marked: Vec<bool> = chat.sent().as_array().unwrap().iter().step_by(2).map(is_marked).collect();
+    assert_eq!(marked, [false, false, true, true, true, true]);
+    let log: Vec<Value> = chat.log().await.iter().map(|it| serde_json::from_str(it.json()).unwrap()).collect();
+    assert!(log.iter().step_by(2).all(is_marked));
+}
+
+fn is_marked(message: &Value) -> bool {
+    !message["content"][0]["cache_control"].is_null()
+}
+
+#[tokio::test]
+async fn an_error_of_the_provider_is_passed_on() {
+    let chat = Chat::new();
+    let answer = chat.call(r#"{"messages":[{"role":"user","content":"a"}]}"#.into(), 1.0).await.unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("model: Field required"), "{}", answer.body);
+    assert!(matches!(chat.outcome(), Outcome::NotStored(NotStored::CallFailed)), "{:?}", chat.outcome());
+}
