@@ -8,8 +8,8 @@ use serde_json::Value;
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, check, over_every_store, request};
 use tokio::task::JoinHandle;
 use tower_chat_history::{
-    BoxError, ContextOptions, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, Message,
-    store::LoadLimit, view::View,
+    BoxError, ContextOptions, ConversationId, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, InConversation,
+    Message, store::LoadLimit, view::View,
 };
 use tower_chat_history_test::{MockLlm, Reply, check_chat_rules};
 
@@ -214,6 +214,8 @@ async fn converse(storage: &Arc<Storage>, log: Vec<Message>, steps: Vec<(Step, C
     for pair in prefixes.windows(2) {
         assert_eq!(pair[1].get(..pair[0].len()), Some(&*pair[0]), "the cached prefix is broken");
     }
+    // A run with many cases would fill the store.
+    storage.store.delete(&talk.id).await.unwrap();
 }
 
 async fn invariant_2_prompts_are_valid_and_begin_with_the_prompt_before(storage: Storage) {

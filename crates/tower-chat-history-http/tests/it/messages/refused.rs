@@ -145,7 +145,7 @@ async fn run(steps: &[Step], window: Option<u32>) -> Result<Figures, TestCaseErr
     let (chat, mut figures, mut number) = (Chat::of(options), Figures::default(), 0);
     for step in steps {
         let mut rounds = Rounds::default();
-        chat.exchanges().await.iter().for_each(|recorded| rounds.push_exchange(&recorded.exchange));
+        chat.exchanges().await.iter().for_each(|recorded| rounds.push_exchange(recorded));
         let open: Vec<CallId> = rounds.open().ids().filter(|_| step.answers).cloned().collect();
         let result = |call: &CallId| json!({"type": "tool_result", "tool_use_id": call.as_str(), "content": "r"});
         let mut blocks: Vec<Value> = open.iter().map(result).collect();
