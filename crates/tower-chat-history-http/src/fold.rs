@@ -37,7 +37,7 @@ impl FoldReply<Frame<Bytes>> for SseFold {
             }
         });
         if found.is_err() && !*is_too_large && !fold.is_complete() {
-            tracing::warn!("an event of a stream exceeds the size limit; its exchange is not stored");
+            tracing::warn!("an event of a stream exceeds the size limit; its reply counts as interrupted");
             *is_too_large = true;
         }
         flow
@@ -56,7 +56,7 @@ impl FoldReply<Frame<Bytes>> for SseFold {
     }
 
     fn partial(&self) -> Option<Reply> {
-        if self.is_too_large { None } else { self.fold.partial() }
+        self.fold.partial()
     }
 }
 

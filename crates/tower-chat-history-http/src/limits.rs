@@ -14,7 +14,7 @@ pub struct HttpLimits {
     pub request: usize,
     /// The largest body of a whole response, in bytes. The default is 64 MiB.
     pub response: usize,
-    /// The largest event and the largest line of a stream, in bytes. The default is 16 MiB.
+    /// The largest event and the largest line of a stream, in bytes. The default is 64 MiB.
     pub event: usize,
 }
 
@@ -22,7 +22,7 @@ impl HttpLimits {
     /// Returns the defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self { request: 32 << 20, response: 64 << 20, event: 16 << 20 }
+        Self { request: 32 << 20, response: 64 << 20, event: 64 << 20 }
     }
 
     /// Sets the largest body of a request, in bytes. The default is 32 MiB. A larger request fails with
@@ -41,7 +41,7 @@ impl HttpLimits {
         self
     }
 
-    /// Sets the largest event and the largest line of a stream, in bytes. The default is 16 MiB. A stream with a larger
+    /// Sets the largest event and the largest line of a stream, in bytes. The default is 64 MiB. A stream with a larger
     /// one is passed on unchanged, and its reply counts as interrupted.
     #[must_use]
     pub const fn event(mut self, bytes: usize) -> Self {

@@ -18,6 +18,15 @@ pub(super) struct Block {
 
 type Members = Vec<(String, Value)>;
 
+/// The overhead of a value in memory, in bytes, in addition to its text.
+const VALUE_OVERHEAD: usize = 64;
+
+/// Returns an upper bound for the size of a JSON value in memory, in bytes.
+pub(super) fn size_of(json: &[u8]) -> usize {
+    let values = 1 + json.iter().filter(|byte| **byte == b',').count();
+    VALUE_OVERHEAD.saturating_mul(values).saturating_add(json.len())
+}
+
 /// A value to which pieces may be joined.
 enum Value {
     /// A value that is neither a text nor a list, as JSON.
@@ -36,14 +45,20 @@ impl Block {
     }
 
     /// Joins a delta. Unknown deltas have members with the names of those that they extend, as the known ones do.
-    pub(super) fn join(&mut self, delta: &Object<'_>) {
+    /// Returns an upper bound for the bytes that the block grows by.
+    pub(super) fn join(&mut self, delta: &Object<'_>) -> usize {
+        let mut added = 0;
         for (name, json) in delta.members().filter(|(name, _)| *name != "type") {
-            match (name, Value::new(json)) {
-                ("partial_json", Value::Text(piece)) => self.input.push_str(&piece),
+            added += match (name, Value::new(json)) {
+                ("partial_json", Value::Text(piece)) => {
+                    self.input.push_str(&piece);
+                    piece.len()
+                }
                 ("citation", _) => join(self.joined(), "citations", Value::List(vec![json.to_owned()])),
                 (name, piece) => join(self.joined(), name, piece),
-            }
+            };
         }
+        added
     }
 
     /// Returns `true` for a text that is not empty.
@@ -134,17 +149,23 @@ fn read(json: &str) -> Members {
 }
 
 /// Joins a piece to the member with this name. Texts and lists are appended. Of other values, the last one counts.
-fn join(members: &mut Members, name: &str, piece: Value) {
+/// Returns an upper bound for the bytes that are added.
+fn join(members: &mut Members, name: &str, piece: Value) -> usize {
+    let size = piece.size();
     let Some((_, value)) = members.iter_mut().rfind(|(own, _)| own == name) else {
         members.push((name.to_owned(), piece));
-        return;
+        return size + VALUE_OVERHEAD + name.len();
     };
     match (value, piece) {
-        (_, piece) if piece.is_null() => {}
-        (Value::Text(text), Value::Text(piece)) => text.push_str(&piece),
+        (_, piece) if piece.is_null() => return 0,
+        (Value::Text(text), Value::Text(piece)) => {
+            text.push_str(&piece);
+            return piece.len();
+        }
         (Value::List(list), Value::List(pieces)) => list.extend(pieces),
         (value, piece) => *value = piece,
     }
+    size
 }
 
 impl Value {
@@ -155,6 +176,14 @@ impl Value {
         match object::entries(json) {
             Some(entries) => Self::List(entries.into_iter().map(str::to_owned).collect()),
             None => Self::Other(json.to_owned()),
+        }
+    }
+
+    /// Returns an upper bound for the size in memory, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Other(json) | Self::Text(json) => VALUE_OVERHEAD + json.len(),
+            Self::List(entries) => entries.iter().map(|json| VALUE_OVERHEAD + json.len()).sum(),
         }
     }
 

@@ -8,18 +8,15 @@ use tower_chat_history::{
 };
 
 use super::{
-    block::Block,
+    block::{self, Block},
     object::{self, Object},
     partial,
     reply::{self, Counts},
 };
 use crate::sse::Event;
 
-/// The largest total size of the events of a reply, in bytes.
+/// The largest size of the blocks in memory, in bytes.
 const MAX_BYTES: usize = 64 << 20;
-
-/// The overhead of a value in memory, in bytes, in addition to its text.
-const VALUE_OVERHEAD: usize = 64;
 
 /// Assembles a reply from its events.
 #[derive(Default)]
@@ -34,6 +31,8 @@ pub(super) struct MessagesFold {
     counts: Counts,
     /// An upper bound for the size of `blocks`, in bytes.
     bytes: usize,
+    /// `true` after `message_stop`.
+    has_message_stop: bool,
     /// `true` after the last event.
     has_stopped: bool,
     /// `true` if an event was an error or could not be read, or if the reply was too large. The reply can then no
@@ -42,9 +41,11 @@ pub(super) struct MessagesFold {
 }
 
 impl MessagesFold {
-    /// Returns `true` if all parts of the reply have come.
-    const fn is_over(&self) -> bool {
-        self.has_begun && (self.stop_reason.is_some() || self.has_stopped)
+    /// Returns `true` if all parts of the reply have come: there is a stop reason. Some gateways leave it out, so
+    /// `message_stop` after finished blocks counts, too.
+    fn is_over(&self) -> bool {
+        let is_finished = || !self.blocks.is_empty() && self.blocks.iter().all(|block| block.is_finished);
+        self.has_begun && (self.stop_reason.is_some() || self.has_message_stop && is_finished())
     }
 
     /// Marks the reply as broken off. A reply that has all its parts stays complete.
@@ -54,6 +55,9 @@ impl MessagesFold {
 
     /// Adds an event. Returns `None` if it cannot be read.
     fn take(&mut self, event: &Event) -> Option<()> {
+        if event.name() == b"error" {
+            return None;
+        }
         let text = std::str::from_utf8(event.data()).ok()?;
         let object = Object::read(text)?;
         let named = || std::str::from_utf8(event.name()).ok().map(str::to_owned);
@@ -63,15 +67,16 @@ impl MessagesFold {
             "content_block_start" => self.begin_block(object.number("index"), object.get("content_block")?)?,
             "content_block_delta" => {
                 let delta = object.object("delta")?;
-                self.block(object.number("index"))?.join(&delta);
+                let added = self.block(object.number("index"))?.join(&delta);
+                self.bytes = self.bytes.saturating_add(added);
             }
             "content_block_stop" => self.block(object.number("index"))?.is_finished = true,
             "message_delta" => {
                 let delta = object.object("delta");
-                self.stop_reason = delta.and_then(|delta| delta.text("stop_reason")).or(self.stop_reason.take());
+                self.stop_reason = delta.and_then(|delta| stop_reason(&delta)).or(self.stop_reason.take());
                 self.counts.read(&object);
             }
-            "message_stop" => self.has_stopped = true,
+            "message_stop" => self.has_message_stop = true,
             "error" => return None,
             _ if object.get("error").is_some() => return None,
             // The provider may add events.
@@ -86,7 +91,7 @@ impl MessagesFold {
             reply::warn_of_role();
         }
         self.model = message.text("model").or(self.model.take());
-        self.stop_reason = message.text("stop_reason").or(self.stop_reason.take());
+        self.stop_reason = stop_reason(message).or(self.stop_reason.take());
         self.counts.read(message);
         for (index, json) in (0..).zip(message.get("content").and_then(object::entries).unwrap_or_default()) {
             self.begin_block(Some(index), json)?;
@@ -97,6 +102,7 @@ impl MessagesFold {
 
     fn begin_block(&mut self, index: Option<u64>, json: &str) -> Option<()> {
         let block = Block::begin(json)?;
+        self.bytes = self.bytes.saturating_add(block::size_of(json.as_bytes()));
         let place = self.blocks.len();
         self.places.insert(index.unwrap_or(place as u64), place);
         self.blocks.push(block);
@@ -112,11 +118,9 @@ impl MessagesFold {
         self.blocks.get_mut(place)
     }
 
-    /// Returns `false` if the reply is larger than the limit with this event.
-    fn fits(&mut self, data: &[u8]) -> bool {
-        let values = 1 + data.iter().filter(|byte| **byte == b',').count();
-        self.bytes = self.bytes.saturating_add(data.len()).saturating_add(VALUE_OVERHEAD.saturating_mul(values));
-        self.bytes <= MAX_BYTES
+    /// Returns `false` if the reply can be larger than the limit with this event.
+    fn fits(&self, event: &Event) -> bool {
+        self.bytes.saturating_add(block::size_of(event.data())) <= MAX_BYTES
     }
 
     fn with_message(&self, message: Option<Message>) -> Reply {
@@ -126,6 +130,11 @@ impl MessagesFold {
         reply.usage = self.counts.usage();
         reply
     }
+}
+
+/// Returns the stop reason. Some gateways write an empty text for none.
+fn stop_reason(object: &Object<'_>) -> Option<String> {
+    object.text("stop_reason").filter(|reason| !reason.is_empty())
 }
 
 /// Returns the message of these blocks.
@@ -152,8 +161,8 @@ impl FoldReply<Event> for MessagesFold {
             return Flow::Hold;
         }
         if self.is_broken {
-            // The parts before the error form a partial reply. Between them and this part, others may be missing.
-        } else if !self.fits(event.data()) {
+            // Only the parts before the error form the partial reply.
+        } else if !self.fits(event) {
             if !self.is_over() {
                 tracing::warn!("a streamed reply exceeds a size limit; its exchange is not stored");
                 self.is_broken = true;
@@ -163,9 +172,8 @@ impl FoldReply<Event> for MessagesFold {
         } else if self.take(event).is_none() {
             self.fail();
         }
-        let is_last = event.name() == b"message_stop" || self.has_stopped;
-        self.has_stopped |= is_last;
-        if is_last { Flow::Hold } else { Flow::Pass }
+        self.has_stopped |= event.name() == b"message_stop" || self.has_message_stop;
+        if self.has_stopped { Flow::Hold } else { Flow::Pass }
     }
 
     fn is_complete(&self) -> bool {

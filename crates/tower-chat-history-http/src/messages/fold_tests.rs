@@ -313,6 +313,42 @@ fn an_error_after_the_stop_reason_is_ignored() {
 }
 
 #[test]
+fn a_stream_without_a_stop_reason_is_complete_after_finished_blocks_and_message_stop() {
+    let finished = begin() + &block(0, r#"{"type":"text","text":"a"}"#, &[]);
+    let half = finished.clone() + &start(1, r#"{"type":"tool_use","id":"x","name":"f","input":{}}"#);
+    let half = half + &delta(1, r#"{"type":"input_json_delta","partial_json":"{\"a\":"}"#);
+    let stop = event(r#"{"type":"message_stop"}"#);
+    let done = "data: [DONE]\n\n".to_owned();
+    let all = [(&finished, &stop, true), (&finished, &done, false), (&half, &stop, false), (&half, &done, false)];
+    for (text, end, is_complete) in all {
+        let mut fold = fold();
+        assert_eq!(push(&mut fold, &(text.clone() + end)), Flow::Hold);
+        assert_eq!((fold.is_complete(), fold.is_whole()), (is_complete, is_complete), "{text}{end}");
+        assert_eq!(json(&fold.partial().unwrap()), r#"{"role":"assistant","content":[{"type":"text","text":"a"}]}"#);
+    }
+}
+
+#[test]
+fn an_empty_stop_reason_is_none() {
+    let mut fold = fold();
+    let begin = r#"{"type":"message_start","message":{"role":"assistant","content":[],"stop_reason":""}}"#;
+    push(&mut fold, &event(begin));
+    assert!(!fold.is_complete());
+    push(&mut fold, &event(r#"{"type":"error","error":{"type":"api_error","message":"m"}}"#));
+    push(&mut fold, &end("end_turn"));
+    assert!(!fold.is_complete());
+}
+
+#[test]
+fn an_event_with_the_name_error_is_an_error_for_any_data() {
+    let mut fold = fold();
+    push(&mut fold, &(begin() + &block(0, r#"{"type":"text","text":"a"}"#, &[])));
+    push(&mut fold, "event: error\ndata: {\"type\":\"overloaded_error\",\"message\":\"x\"}\n\n");
+    push(&mut fold, &end("end_turn"));
+    assert!(!fold.is_complete());
+}
+
+#[test]
 fn events_of_other_formats_are_no_reply() {
     for text in ["data: [DONE]\n\n", "data: {\"choices\":[]}\n\ndata: [DONE]\n\n", "event: message_stop\ndata: {}\n\n"]
     {
@@ -398,6 +434,19 @@ fn a_reply_that_is_too_large_is_not_kept() {
     }
     push(&mut fold, &end("end_turn"));
     assert!(!fold.is_complete() && fold.partial().is_none());
+}
+
+#[test]
+fn a_reply_of_many_small_pieces_is_kept() {
+    let mut fold = fold();
+    push(&mut fold, &(begin() + &start(0, r#"{"type":"text","text":""}"#)));
+    let piece = delta(0, r#"{"type":"text_delta","text":"token"}"#).repeat(1_000);
+    for _ in 0..300 {
+        push(&mut fold, &piece);
+    }
+    push(&mut fold, &(stop(0) + &end("end_turn")));
+    assert!(fold.is_complete());
+    assert!(json(&fold.reply()).len() > 5 * 300 * 1_000);
 }
 
 #[test]

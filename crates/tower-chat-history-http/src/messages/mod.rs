@@ -73,8 +73,9 @@ use crate::{
 /// - `citation` is added to the list `citations` of the block.
 /// - Unknown events, and `ping`, change nothing.
 ///
-/// The last event is `message_stop`. A stream that ends without it is complete if there is a `stop_reason`. An event
-/// `error`, or one that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
+/// The last event is `message_stop`. A stream that ends without it is complete if there is a `stop_reason`. Without a
+/// `stop_reason`, it is complete if there is a `message_stop`, and all blocks are finished. An event `error`, or one that
+/// cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
 /// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]

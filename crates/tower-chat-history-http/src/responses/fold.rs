@@ -28,6 +28,8 @@ pub(super) struct ResponsesFold {
     items: BTreeMap<u64, Option<Message>>,
     /// The bytes of the items.
     bytes: usize,
+    /// `true` if items are missing because all of them together are too large.
+    is_too_large: bool,
     /// The facts about the reply, and its items after the last event.
     reply: Reply,
     state: State,
@@ -44,23 +46,25 @@ enum State {
 }
 
 impl ResponsesFold {
-    /// Adds the item of `response.output_item.done`.
+    /// Adds the item of `response.output_item.done`. An item without an index follows those that came before it.
     fn finish(&mut self, index: Option<&str>, item: Option<&str>) {
-        let (Some(index), Some(json)) = (number(index), item) else { return };
+        let Some(json) = item else { return };
+        let last = self.items.last_key_value();
+        let index = number(index).unwrap_or_else(|| last.map_or(0, |(last, _)| last.saturating_add(1)));
         self.bytes = self.bytes.saturating_add(json.len() + ITEM_BYTES);
         if self.bytes <= MAX_BYTES {
             self.items.insert(index, reply::item(json).ok());
-        } else {
-            // The item is missing from then on, so that no item after it is kept.
-            self.items.insert(index, None);
-            self.bytes = MAX_BYTES;
+        } else if !self.is_too_large {
+            // This item and those after it are missing.
+            self.items.split_off(&index);
+            self.is_too_large = true;
         }
     }
 
     /// Ends the reply with the response of the last event.
     fn end(&mut self, kind: &str, response: Option<&str>) {
         let finished = self.finished();
-        self.reply = reply::of_response(response.unwrap_or("{}"), finished);
+        self.reply = reply::of_response(response.unwrap_or("{}"), finished, true);
         let is_complete = self.state == State::Open && kind != "response.failed";
         self.state = State::Ended { is_complete };
     }
@@ -68,7 +72,7 @@ impl ResponsesFold {
     /// Returns all finished items, or `None` if there are none.
     fn finished(&self) -> Option<Finished> {
         let items: Vec<Message> = self.in_order().collect();
-        let is_whole = items.len() == self.items.len();
+        let is_whole = items.len() == self.items.len() && !self.is_too_large;
         (!self.items.is_empty()).then_some(if is_whole { Ok(items) } else { Err(ResponseShape::NoMessage) })
     }
 
@@ -84,8 +88,13 @@ impl FoldReply<Event> for ResponsesFold {
         if matches!(self.state, State::Ended { .. }) {
             return Flow::Pass;
         }
+        if event.name() == b"error" {
+            self.state = State::Failed;
+            return Flow::Pass;
+        }
         let data = std::str::from_utf8(event.data()).unwrap_or_default();
         let members = Members::read(data, ["type", "response", "output_index", "item", "error"]);
+        let is_read = members.is_ok();
         let [kind, response, index, item, error] = members.map(|members| members.values).unwrap_or_default();
         // The type in the data counts, because clients read it. Some gateways leave it out.
         let kind = text(kind).or_else(|| std::str::from_utf8(event.name()).ok().map(str::to_owned));
@@ -95,7 +104,7 @@ impl FoldReply<Event> for ResponsesFold {
                 self.reply.model = model.and_then(|model| text(model.values[0]));
             }
             "response.output_item.done" => self.finish(index, item),
-            kind @ ("response.completed" | "response.incomplete" | "response.failed") => {
+            kind @ ("response.completed" | "response.incomplete" | "response.failed") if is_read => {
                 self.end(kind, response);
                 return Flow::Hold;
             }
@@ -118,11 +127,15 @@ impl FoldReply<Event> for ResponsesFold {
         self.reply.clone()
     }
 
-    /// Returns the finished items, unless they are only reasoning.
+    /// Returns the finished items up to the first call, if they say something.
     fn partial(&self) -> Option<Reply> {
         let mut reply = self.reply.clone();
-        reply.messages = self.in_order().collect();
+        reply.messages = self.in_order().take_while(|item| item.tool_calls().is_empty()).collect();
+        while reply.messages.last().is_some_and(|item| item.bound().to_next) {
+            // It needs the next item.
+            reply.messages.pop();
+        }
         (reply.incomplete, reply.unreadable) = (true, None);
-        reply.messages.iter().any(|item| !item.bound().to_next).then_some(reply)
+        reply.messages.iter().any(|item| !item.text().is_empty()).then_some(reply)
     }
 }

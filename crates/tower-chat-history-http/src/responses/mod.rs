@@ -45,13 +45,13 @@ use crate::{
 /// |---|---|
 /// | `completed`, `incomplete`, any other, or none | the items |
 /// | `failed`, `cancelled` | nothing: [`ResponseShape::Error`](tower_chat_history::report::ResponseShape::Error) |
-/// | `queued`, `in_progress` (`"background":true`) | nothing: [`NoReply`](tower_chat_history::report::NotStored::NoReply) |
+/// | `queued`, `in_progress` (`"background":true`), in a whole response | nothing: [`NoReply`](tower_chat_history::report::NotStored::NoReply) |
 ///
 /// A stream ends with `response.completed`, `response.incomplete` or `response.failed`. The response in this event is
 /// read like a whole response. If its `output` is empty or missing, the items of `response.output_item.done` take its
 /// place. A stream that ends otherwise, or after an event `error`, is an
-/// [interruption](tower_chat_history::policy::OnInterruption). With `KeepText`, the finished items are then stored, in
-/// the order of `output_index`, up to the first one that is missing.
+/// [interruption](tower_chat_history::policy::OnInterruption). With `KeepText`, the finished items are then stored if
+/// they have text. They are in the order of `output_index`, up to the first call, or the first item that is missing.
 ///
 /// ```
 /// use tower_chat_history_http::{ResponsesWire, Wire};

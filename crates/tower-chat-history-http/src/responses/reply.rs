@@ -13,7 +13,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(super) fn of_body(body: &[u8]) -> Reply {
     let body = body.strip_prefix(BOM).unwrap_or(body);
     match std::str::from_utf8(body) {
-        Ok(body) => of_response(body, None),
+        Ok(body) => of_response(body, None, false),
         Err(_) => Reply::unreadable(ResponseShape::NotJson),
     }
 }
@@ -22,8 +22,9 @@ pub(super) fn of_body(body: &[u8]) -> Reply {
 pub(super) type Finished = Result<Vec<Message>, ResponseShape>;
 
 /// Returns the reply of a response: all items of `output`, verbatim and in order. `finished` is used in place of an
-/// output that is missing or empty: some gateways leave it out of the last event of a stream.
-pub(super) fn of_response(json: &str, finished: Option<Finished>) -> Reply {
+/// output that is missing or empty: some gateways leave it out of the last event of a stream. `is_ended` is true if the
+/// response has ended, whatever its status.
+pub(super) fn of_response(json: &str, finished: Option<Finished>, is_ended: bool) -> Reply {
     let names = ["output", "status", "incomplete_details", "model", "usage"];
     let Ok(Members { values: [output, status, details, model, usage], .. }) = Members::read(json, names) else {
         return Reply::unreadable(shape(json));
@@ -38,7 +39,7 @@ pub(super) fn of_response(json: &str, finished: Option<Finished>) -> Reply {
             return reply;
         }
         // A response in the background has no reply yet.
-        Some("queued" | "in_progress") => return reply,
+        Some("queued" | "in_progress") if !is_ended => return reply,
         _ => {}
     }
     let entries: Option<Vec<&RawValue>> = output.and_then(|output| serde_json::from_str(output).ok());

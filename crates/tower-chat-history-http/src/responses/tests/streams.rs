@@ -66,7 +66,8 @@ fn done(index: u64, id: &str) -> String {
 }
 
 fn message(id: &str) -> String {
-    format!(r#"{{"type":"message","role":"assistant","id":"{id}","content":[]}}"#)
+    let content = r#"[{"type":"output_text","text":"t"}]"#;
+    format!(r#"{{"type":"message","role":"assistant","id":"{id}","content":{content}}}"#)
 }
 
 fn ids(reply: &Reply) -> Vec<String> {
@@ -109,8 +110,9 @@ fn an_interrupted_stream_has_the_finished_items() {
     let (all, mut fold, mut finished) = (whole().messages, fold(), 0);
     for event in EVENTS.split_inclusive("\n\n") {
         let partial = fold.partial();
-        // The first item is reasoning, which says nothing without the next one.
-        let expected = (finished > 1).then(|| all[..finished].to_vec());
+        // The first item is reasoning, which says nothing without the next one. A call ends the partial reply.
+        let call = all.iter().position(|item| !item.tool_calls().is_empty()).unwrap();
+        let expected = (finished > 1).then(|| all[..finished.min(call)].to_vec());
         assert_eq!(partial.as_ref().map(|reply| reply.messages.clone()), expected, "before {event}");
         assert!(partial.is_none_or(|reply| reply.incomplete && reply.model.as_deref() == Some("gpt-5.5")));
         assert!(!fold.is_complete() && !fold.is_whole());
@@ -186,6 +188,57 @@ fn an_error_event_makes_the_reply_incomplete() {
 }
 
 #[test]
+fn an_event_with_the_name_error_is_an_error_for_any_data() {
+    let mut fold = ResponsesWire::new().fold(1);
+    fold.push(&Event::new("error", r#"{"type":"overloaded_error","message":"secret"}"#));
+    fold.push(&Event::new("", r#"{"type":"response.completed","response":{"output":[]}}"#));
+    assert!(!fold.is_complete());
+}
+
+#[test]
+fn a_last_event_that_cannot_be_read_completes_nothing() {
+    let last = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
+    for data in [&last.as_bytes()[..40], b"\xff"] {
+        let mut fold = ResponsesWire::new().fold(1);
+        fold.push(&Event::new("", done(0, "a")));
+        fold.push(&Event::new("response.completed", data));
+        assert!(!fold.is_complete());
+        assert_eq!(ids(&fold.partial().unwrap()), ["a"]);
+    }
+}
+
+#[test]
+fn finished_items_without_an_index_are_in_the_order_of_arrival() {
+    let without =
+        |id: &str, index: &str| format!(r#"{{"type":"response.output_item.done"{index},"item":{}}}"#, message(id));
+    let last = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
+    let events = [without("a", ""), without("b", r#","output_index":"x""#), without("c", "")];
+    let [a, b, c] = events.each_ref().map(String::as_str);
+    assert_eq!(ids(&folded(&[a, b, c, last]).reply()), ["a", "b", "c"]);
+}
+
+#[test]
+fn the_kind_of_the_last_event_counts_before_the_status() {
+    let response = format!(r#"{{"status":"in_progress","output":[{}]}}"#, message("a"));
+    let fold = folded(&[&format!(r#"{{"type":"response.completed","response":{response}}}"#)]);
+    assert_eq!(ids(&fold.reply()), ["a"]);
+}
+
+#[test]
+fn a_partial_reply_ends_before_the_first_call() {
+    let item = |index: u64, item: &str| {
+        format!(r#"{{"type":"response.output_item.done","output_index":{index},"item":{item}}}"#)
+    };
+    let reasoning = r#"{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"}"#;
+    let call = r#"{"type":"function_call","call_id":"y","name":"f","arguments":"{}"}"#;
+    let fold = folded(&[&done(0, "a"), &item(1, reasoning), &item(2, call), &done(3, "b")]);
+    assert_eq!(ids(&fold.partial().unwrap()), ["a"]);
+    assert_eq!(folded(&[&item(0, reasoning), &item(1, call)]).partial(), None);
+    let search = r#"{"type":"web_search_call","id":"ws","status":"completed","action":{}}"#;
+    assert_eq!(folded(&[&item(0, search)]).partial(), None, "there is no text");
+}
+
+#[test]
 fn events_that_cannot_be_read_are_left_out() {
     let last = format!(r#"{{"type":"response.completed","response":{{"output":[{}]}}}}"#, message("a"));
     let fold = folded(&["{", "x", "[]", "[DONE]", r#"{"type":7}"#, &last, "[DONE]"]);
@@ -205,6 +258,10 @@ fn finished_items_take_limited_memory() {
         fold.push(&Event::new("", event.as_str()));
     }
     assert_eq!(fold.partial().unwrap().messages.len(), 3);
+    for index in 4..1_000 {
+        fold.push(&Event::new("", done(index, "e")));
+    }
+    assert_eq!(fold.partial().unwrap().messages.len(), 3, "items after the limit are not counted");
     fold.push(&Event::new(
         "",
         format!(r#"{{"type":"response.completed","response":{{"output":[{}]}}}}"#, message("a")),

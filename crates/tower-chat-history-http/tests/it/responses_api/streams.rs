@@ -77,7 +77,9 @@ async fn an_interrupted_stream_is_stored_only_if_the_policy_keeps_it() {
 
         let history = History::of(HttpHistory::new(), keeping());
         assert_eq!(ok(&history, ASK, EVENTS, &stream).await.1, stream);
-        assert_eq!(history.log().await, [vec![USER.to_owned()], items()].concat(), "{end}");
+        let is_call = |item: &String| item.contains("function_call");
+        let until_the_first_call = items().into_iter().take_while(|item| !is_call(item)).collect();
+        assert_eq!(history.log().await, [vec![USER.to_owned()], until_the_first_call].concat(), "{end}");
     }
 }
 

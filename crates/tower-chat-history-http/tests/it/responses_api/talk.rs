@@ -34,8 +34,8 @@ enum Step {
     Ask(Vec<Output>, bool, bool),
     /// The outputs of all open calls, with or without a question, and a response.
     Answer(Vec<Output>, bool, bool),
-    /// A question, and a stream of which only this number of items arrives.
-    Interrupted(Vec<Output>, usize),
+    /// A question, or the outputs of all open calls, and a stream of which only this number of items arrives.
+    Interrupted(Vec<Output>, usize, bool),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -43,7 +43,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (script(), any::<bool>(), any::<bool>()).prop_map(|(script, is_text, streams)| Step::Ask(script, is_text, streams)),
         4 => (script(), any::<bool>(), any::<bool>()).prop_map(|(script, asks, streams)| Step::Answer(script, asks, streams)),
-        1 => (script(), 0..6usize).prop_map(|(script, items)| Step::Interrupted(script, items)),
+        2 => (script(), 0..6usize, any::<bool>())
+            .prop_map(|(script, items, answers)| Step::Interrupted(script, items, answers)),
     ]
 }
 
@@ -147,22 +148,32 @@ impl Talk {
                 let new = self.results.iter().cloned().chain(asks.then(question)).collect();
                 (script, new, false, *streams, None)
             }
-            Step::Interrupted(script, items) => (script, vec![question()], false, true, Some(*items)),
+            Step::Interrupted(script, items, answers) => {
+                let new = if *answers && !self.results.is_empty() { self.results.clone() } else { vec![question()] };
+                (script, new, false, true, Some(*items))
+            }
         };
+        let asks = new == [question()];
+        let before = self.history.log().await.len();
         self.provider.prepare(script, breaks_after);
-        let Some(mut made) = self.send(&new, is_text, streams).await? else {
+        let Some(made) = self.send(&new, is_text, streams).await? else {
             return Ok(());
         };
-        made.output.truncate(breaks_after.unwrap_or(usize::MAX));
-        let is_kept = breaks_after.is_none();
-        // A caller that resends its list leaves out an interrupted reply, and its calls with it.
-        self.results = if is_kept || self.list.is_none() { made.answers(RESULT) } else { Vec::new() };
-        if let Some(list) = self.list.as_mut().filter(|_| is_kept) {
+        let log = self.history.log().await;
+        if breaks_after.is_some() {
+            // The calls of an interrupted reply are not stored, and its input may be sent again. If a question is
+            // stored, it closes the earlier calls.
+            if asks && log.len() > before {
+                self.results.clear();
+            }
+            return Ok(());
+        }
+        self.results = made.answers(RESULT);
+        if let Some(list) = &mut self.list {
             list.extend(new);
             list.extend(made.output.iter().cloned());
         }
-        let log = self.history.log().await;
-        if is_kept && !self.is_mutant {
+        if !self.is_mutant {
             prop_assert!(log.ends_with(&made.output), "{:?}\n{:?}", log, made.output);
         }
         Ok(())
