@@ -16,6 +16,7 @@ mod load_limit;
 mod pinned;
 mod reasoning;
 mod restart;
+mod same_call;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use tower_chat_history_core::{CallId, Exchange, Message, Part, Recorded, Seq, Window};
+use tower_chat_history_core::{CallId, Exchange, Message, Part, Recorded, Seq, ToolCall, Window};
 
-use super::TranscriptError;
+use super::{TranscriptError, same_call::is_same_call};
 
 /// The largest number of alternatives that are followed at the same time when a list is matched with a log. With this
 /// limit, the work grows linearly with the log and not with its square.
@@ -13,7 +13,7 @@ const MAX_ALTERNATIVES: usize = 32;
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
 /// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their
-/// types do not know, and trim texts. Other parts are not compared. A reply element that has nothing
+/// types do not know, trim texts, and write arguments of calls in their own spelling. Other parts are not compared. A reply element that has nothing
 /// else is skipped, in the transcript and in the log. A transcript may be longer than the loaded part if the log has
 /// earlier exchanges. An empty transcript always agrees.
 ///
@@ -111,8 +111,12 @@ fn has_earlier_exchanges(window: &Window) -> bool {
 fn is_same(one: &Message, other: &Message) -> bool {
     one.role() == other.role()
         && one.answers() == other.answers()
-        && one.tool_calls() == other.tool_calls()
+        && has_same_calls(one.tool_calls(), other.tool_calls())
         && has_same_texts(one, other)
+}
+
+fn has_same_calls(ones: &[ToolCall], others: &[ToolCall]) -> bool {
+    ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_same_call(one, other))
 }
 
 /// Returns `true` if two messages have the same text, and the same text of each result.
@@ -158,7 +162,7 @@ fn trim(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{ExchangeId, Incarnation, Revision};
+    use tower_chat_history_core::{AnthropicMessages, ExchangeId, Incarnation, Revision};
     use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
@@ -229,6 +233,20 @@ mod tests {
         assert!(same(&Message::user("\u{feff}a\u{a0}"), &Message::user("a")));
         assert!(!same(&Message::assistant("a  b"), &Message::assistant("a b")), "white space within a text counts");
         assert!(!same(&parts(&["a", "b"]), &parts(&["a", "c"])));
+    }
+
+    #[test]
+    fn arguments_in_another_spelling_are_the_same() {
+        let message = |json: &str| Message::in_dialect(&AnthropicMessages, json).unwrap();
+        let call = |input: &str| {
+            let call = format!(r#"{{"type":"tool_use","id":"x","name":"f","input":{input}}}"#);
+            message(&format!(r#"{{"role":"assistant","content":[{call}]}}"#))
+        };
+        let user = || message(r#"{"role":"user","content":"u"}"#);
+        let log = log(0, &[&[user(), call(r#"{"location": "SF"}"#)]]);
+        assert_eq!(check(&[user(), call(r#"{"location":"SF"}"#)], Some(&log)), Ok(()));
+        let error = TranscriptError { position: 1, seq: Some(Seq::FIRST) };
+        assert_eq!(check(&[user(), call(r#"{"location":"LA"}"#)], Some(&log)), Err(error));
     }
 
     fn element(json: &str) -> Message {
