@@ -7,11 +7,11 @@ use tower_chat_history_core::ToolCall;
 ///
 /// Arguments are the same if they are the same text, or the same JSON value. Clients read arguments that are objects,
 /// and write them again, so white space, escapes, the order of members and the form of numbers can differ.
-pub(super) fn is_same_call(one: &ToolCall, other: &ToolCall) -> bool {
-    one.call_id() == other.call_id()
-        && one.name() == other.name()
-        && one.is_custom() == other.is_custom()
-        && (one.arguments() == other.arguments() || is_same_json(one.arguments(), other.arguments()))
+pub(super) fn is_same_call(resent: &ToolCall, logged: &ToolCall) -> bool {
+    resent.call_id() == logged.call_id()
+        && resent.name() == logged.name()
+        && resent.is_custom() == logged.is_custom()
+        && (resent.arguments() == logged.arguments() || is_same_json(resent.arguments(), logged.arguments()))
 }
 
 /// Returns `true` if both texts are JSON of the same value. A value that is too deep for the parser is not the same as

@@ -13,9 +13,9 @@ const MAX_ALTERNATIVES: usize = 32;
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
 /// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their
-/// types do not know, trim texts, and write arguments of calls in their own spelling. Other parts are not compared. A reply element that has nothing
-/// else is skipped, in the transcript and in the log. A transcript may be longer than the loaded part if the log has
-/// earlier exchanges. An empty transcript always agrees.
+/// types do not know, trim texts, and write arguments of calls in their own spelling. Other parts are not compared. A
+/// reply element that has nothing else is skipped, in the transcript and in the log. A transcript may be longer than
+/// the loaded part if the log has earlier exchanges. An empty transcript always agrees.
 ///
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.

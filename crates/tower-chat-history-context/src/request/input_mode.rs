@@ -15,10 +15,10 @@ pub enum InputMode {
     /// messages and send all of it, such as code that was written without history. The messages between head and input
     /// (the transcript) are compared with the end of the log, and the window is sent in their place.
     ///
-    /// The transcript must therefore equal the stored messages, apart from white space around texts. It may lack
-    /// exchanges with a partial reply. If a reply was not saved, remove it from the list. Do not set `store_instead`,
-    /// because the stored messages then differ from the list. `OnTranscriptMismatch` sets the policy for a transcript
-    /// that differs.
+    /// The transcript must therefore equal the stored messages, apart from white space around texts, and the spelling
+    /// of the arguments of calls. It may lack exchanges with a partial reply. If a reply was not saved, remove it from
+    /// the list. Do not set `store_instead`, because the stored messages then differ from the list.
+    /// `OnTranscriptMismatch` sets the policy for a transcript that differs.
     Transcript,
 }
 

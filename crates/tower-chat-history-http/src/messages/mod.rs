@@ -74,8 +74,8 @@ use crate::{
 /// - Unknown events, and `ping`, change nothing.
 ///
 /// The last event is `message_stop`. A stream that ends without it is complete if there is a `stop_reason`. Without a
-/// `stop_reason`, it is complete if there is a `message_stop`, and all blocks are finished. An event `error`, or one that
-/// cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
+/// `stop_reason`, it is complete if there is a `message_stop`, and all blocks are finished. An event `error`, or one
+/// that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
 /// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
