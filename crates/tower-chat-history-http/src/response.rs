@@ -67,11 +67,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 
 /// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
 /// the body. All bytes of the body are passed on.
-async fn failed(
-    routes: &Routes,
-    response: Response<HistoryBody>,
-    asked: Asked,
-) -> Read<Response<HistoryBody>> {
+async fn failed(routes: &Routes, response: Response<HistoryBody>, asked: Asked) -> Read<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
     let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
     let mut repair = None;

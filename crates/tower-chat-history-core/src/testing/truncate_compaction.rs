@@ -71,8 +71,7 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
     edit.keep(2).await;
     let end = Seq::new(2);
     let (rounds_start, cleared_before, encrypted_from) = (end, end, end);
-    let lowered =
-        Cut { rounds_start, cleared_before, recalled_from: end, reasoning_from: end, encrypted_from, ..cut };
+    let lowered = Cut { rounds_start, cleared_before, recalled_from: end, reasoning_from: end, encrypted_from, ..cut };
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
     // The compaction can be replaced like any other.

@@ -19,11 +19,7 @@ use tower_chat_history_http::{Splice, parts};
 ///
 /// `first` is the request that was built for reading, if it is not used yet. The first attempt uses it, because building may read a file. Each
 /// further attempt builds a new request, as the client expects.
-pub(super) fn outgoing(
-    factory: HttpRequestFactory,
-    first: Option<Request>,
-    body: Option<Bytes>,
-) -> HttpRequestFactory {
+pub(super) fn outgoing(factory: HttpRequestFactory, first: Option<Request>, body: Option<Bytes>) -> HttpRequestFactory {
     let first = Arc::new(Mutex::new(first));
     HttpRequestFactory::new(move || {
         let (factory, first, body) = (factory.clone(), Arc::clone(&first), body.clone());

@@ -94,7 +94,8 @@ async fn a_large_refusal_is_not_repaired() {
         Ok(spaces) => spaces,
         Err(_) => "",
     };
-    let (data, _, error, calls) = answered(400, HeaderMap::new(), || vec![data(REFUSED), data(SPACES), data("x")]).await;
+    let (data, _, error, calls) =
+        answered(400, HeaderMap::new(), || vec![data(REFUSED), data(SPACES), data("x")]).await;
     assert_eq!((data.len(), error, calls), (REFUSED.len() + 70_001, None, 1));
 }
 

@@ -71,11 +71,11 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
     talk.ok(1).await;
     talk.provider.rotate_key();
-    // The caller sends an item that the provider cannot read either, so the repeated call is refused as well.
-    let foreign = r#"{"type":"reasoning","id":"rs_x","summary":[],"encrypted_content":"gAAA"}"#;
+    // The caller's own input is refused, too.
+    let unknown = r#"{"type":"item_reference","id":"rs_x"}"#;
     let before = talk.provider.requests().len();
-    let (status, body) = talk.send(foreign, vec![Output::text("so")], false).await;
-    assert!(status == 400 && body.contains("invalid_encrypted_content") && body.contains("rs_x"), "{status} {body}");
+    let (status, body) = talk.send(unknown, vec![Output::text("so")], false).await;
+    assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), before + 2, "there is no third call");
     let report = talk.report();
     assert!(report.repaired && matches!(report.outcome, Outcome::NotStored(NotStored::CallFailed)), "{report:?}");
@@ -87,9 +87,9 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
 #[tokio::test]
 async fn a_refusal_without_encrypted_items_of_the_log_is_not_repeated() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
-    let foreign = r#"{"type":"reasoning","id":"rs_x","summary":[],"encrypted_content":"gAAA"}"#;
-    let (status, body) = talk.send(foreign, vec![Output::text("so")], false).await;
-    assert!(status == 400 && body.contains("invalid_encrypted_content"), "{status} {body}");
+    let unknown = r#"{"type":"item_reference","id":"rs_x"}"#;
+    let (status, body) = talk.send(unknown, vec![Output::text("so")], false).await;
+    assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), 1);
     assert!(!talk.report().repaired);
 }

@@ -17,7 +17,8 @@ type Answer = Response<Full<Bytes>>;
 type Layered = ChatHistory<Mock<Request<HistoryBody>, Answer>, HttpHistory>;
 
 const ASK: &str = r#"{"model":"gpt-5.5","input":"and?"}"#;
-const REFUSED: &str = r#"{"error":{"message":"","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}"#;
+const REFUSED: &str =
+    r#"{"error":{"message":"","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}"#;
 const WHOLE: &str = r#"{"output":[{"type":"message","role":"assistant","content":[]}],"status":"completed"}"#;
 
 fn refused() -> Answer {
