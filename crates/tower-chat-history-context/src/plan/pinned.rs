@@ -9,7 +9,7 @@ use super::input::continues_turn;
 
 /// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
 /// window is the one under that cut, if nothing of the turn is bound to its prompt, or if the cut's summary is not
-/// stored any more. What the provider cannot read any more is left out under this cut, too.
+/// stored any more. Elements that the provider cannot read any more are left out under this cut, too.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {

@@ -6,8 +6,8 @@
 //! Otherwise it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a
 //! cut, another head, an exchange that came between, an edited log all lead to another digest.
 //!
-//! A provider may lose the ability to read what it made, for example with a new key. The cut then has the position before
-//! which everything that is bound to its origin is left out.
+//! A provider may lose the ability to read its own replies, for example with a new key. The cut then has the position
+//! before which everything that is bound to its origin is left out.
 //!
 //! If a message stands for everything before it, and can be sent, the prompt begins with it. The digest then begins
 //! anew, as it did when the replies after it were made.

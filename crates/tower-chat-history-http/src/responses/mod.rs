@@ -73,9 +73,9 @@ use crate::{
 ///
 /// A provider may become unable to read items that it made, for example with another key or behind another gateway. It
 /// then refuses every later call. Such a call is [repaired](tower_chat_history::adapt::Repair::WithoutEncrypted): it is
-/// repeated once, without reasoning and compactions of stored replies, and without the ids of their items. A reply to it
-/// is stored with a [cut](tower_chat_history::store::Cut::encrypted_from), so no later call of the profile sends them.
-/// As of November 2026, these refusals are repaired:
+/// repeated once, without reasoning and compactions of stored replies, and without the ids of their items. If it
+/// succeeds, the exchange is stored with a [cut](tower_chat_history::store::Cut::encrypted_from), so no later call of
+/// the profile sends them. As of November 2026, these refusals are repaired:
 ///
 /// | status | `error` |
 /// |---|---|

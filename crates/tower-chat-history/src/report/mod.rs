@@ -120,7 +120,8 @@ impl TurnReport {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
-    /// Returns the history, summary, trimmer or encrypted elements that failed or did not fit, if the turn continued without it.
+    /// Returns the part of the prompt that failed or did not fit, if the turn continued without it: the history, a
+    /// summary, the trimmer, or encrypted elements.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
@@ -171,7 +172,7 @@ impl HistoryStatus {
     }
 }
 
-/// The history, summary, trimmer or encrypted elements that failed or did not fit, so that the turn continued without it.
+/// The part of the prompt that failed or did not fit, so that the turn continued without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {

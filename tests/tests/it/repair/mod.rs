@@ -9,7 +9,7 @@ mod provider;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use tests::{FullStore, Storage, over_every_store};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
@@ -63,7 +63,7 @@ impl Replica {
         let service = service_fn(move |request| provider.clone().respond(request));
         let body = format!(r#"{{"model":"gpt-5.5","store":false,"input":[{}],"stream":{streams}}}"#, input.join(","));
         let request = Request::post("https://api.openai.com/v1/responses").extension(self.id.clone());
-        let response = self.layer.layer(service).oneshot(request.body(Full::from(body)).unwrap()).await?;
+        let response = self.layer.layer(service).oneshot(request.body(body).unwrap()).await?;
         let status = response.status().as_u16();
         let body = response.into_body().collect().await?.to_bytes();
         Ok((status, String::from_utf8(body.to_vec()).unwrap()))

@@ -23,7 +23,7 @@ const REFUSED: &str = r#"{"error":{"code":"invalid_encrypted_content"}}"#;
 
 type Frames = Vec<Result<Frame<Bytes>, BoxError>>;
 
-/// What the caller receives: the data, the trailers and the error of the body, and the number of calls.
+/// The data, the trailers and the error of the body that the caller receives, and the number of calls.
 type Received = (Vec<u8>, Option<HeaderMap>, Option<String>, usize);
 
 /// Calls a service that answers with this status, these headers and these frames.
