@@ -100,8 +100,8 @@ impl HistoryBody {
         Ok(self.read.len() <= limit)
     }
 
-    /// Reads ahead until the body ends or more than `limit` bytes have been read. Returns `true` if it ends before that.
-    /// An error of the body stays in it, after the bytes before it.
+    /// Reads ahead until the body ends or more than `limit` bytes have been read. Returns `true` if it ends before
+    /// that. An error of the body stays in it, after the bytes before it.
     pub(crate) async fn peek(&mut self, limit: usize) -> bool {
         let Err(error) = self.read_ahead(limit, |_| false).await else { return self.rest.is_none() };
         self.rest = Self::of_frames(stream::once(value(Err(error)))).rest;

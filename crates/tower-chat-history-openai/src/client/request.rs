@@ -17,8 +17,8 @@ use tower_chat_history_http::{Splice, parts};
 /// Returns the factory of the requests that are sent: without the headers of the HTTP layer, with the current trace
 /// context, and with `body` if it is given.
 ///
-/// `first` is the request that was built for reading, if it is not used yet. The first attempt uses it, because building
-/// may read a file. Each further attempt builds a new request, as the client expects.
+/// `first` is the request that was built for reading, if it is not used yet. The first attempt uses it, because
+/// building may read a file. Each further attempt builds a new request, as the client expects.
 pub(super) fn outgoing(factory: HttpRequestFactory, first: Option<Request>, body: Option<Bytes>) -> HttpRequestFactory {
     let first = Arc::new(Mutex::new(first));
     HttpRequestFactory::new(move || {
