@@ -128,18 +128,18 @@ impl World {
         let answer = self.replicas[replica].send(input, streams).await;
         let refused = self.provider.refused() - refused;
         prop_assert!(refused <= self.refusals, "the provider refused what it had refused before");
-        prop_assert_eq!(self.provider.requests().len(), requests + 1 + refused, "at most one more call");
         let (status, body) = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 let is_too_large = matches!(error.downcast_ref(), Some(HistoryError::DoesNotFit(_)));
-                prop_assert!(is_too_large, "{error}");
+                prop_assert!(is_too_large && self.provider.requests().len() == requests, "{error}");
                 self.figures.too_large += 1;
                 (self.results, self.prompt) = (Vec::new(), None);
                 return Ok(());
             }
         };
         prop_assert_eq!(status, 200, "{}", body);
+        prop_assert_eq!(self.provider.requests().len(), requests + 1 + refused, "at most one more call");
         let report = self.replicas[replica].report();
         prop_assert_eq!(report.repaired, refused > 0);
         self.refusals -= refused;
