@@ -209,6 +209,8 @@ impl Turn {
         E: Send + 'static,
     {
         self.0.is_streamed = true;
+        // A long stream must not hold the loaded history.
+        self.0.repairable = None;
         let call = self.0.model_call.take();
         RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
