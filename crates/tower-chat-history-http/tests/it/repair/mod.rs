@@ -3,6 +3,7 @@
 mod bodies;
 mod calls;
 mod cuts;
+mod messages;
 mod provider;
 mod ready;
 
