@@ -71,27 +71,35 @@ impl Compaction {
     /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
     /// or `None` if it must be removed. Stores call this within the truncation.
     ///
-    /// If the cut must be removed, the cut that it replaced takes its place, as far as that one is still right.
+    /// If the cut must be removed, the cut that it replaced takes its place, as far as that one is still right. The
+    /// provider still cannot read the encrypted elements that remain, so [`Cut::encrypted_from`] stays in any case.
     ///
     /// The result always has the next version, even if the cut is unchanged, so that no compaction made from the
     /// log before the truncation can replace it.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let replaced = self.replaced.as_ref().and_then(|cut| cut.truncated_to(len));
-        let (cut, replaced) = match self.cut.truncated_to(len) {
-            Some(cut) => (cut, replaced),
-            None => (replaced?, None),
+        let (cut, replaced) = match (self.cut.truncated_to(len), replaced) {
+            (Some(cut), replaced) => (cut, replaced),
+            (None, Some(mut replaced)) => {
+                replaced.encrypted_from = self.cut.encrypted_from.min(Seq::new(len));
+                (replaced, None)
+            }
+            (None, None) => (Cut::without_encrypted(self.cut.encrypted_from.min(Seq::new(len)))?, None),
         };
         Some(Self::new(self.version.next(), cut).replacing(replaced))
     }
 
     /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), or
-    /// `None` if it must be removed because it has a summary, which describes removed exchanges. Stores call this
-    /// within the prune.
+    /// `None` if it must be removed because it has a summary, which describes removed exchanges. Of such a compaction,
+    /// only [`Cut::encrypted_from`] stays. Stores call this within the prune.
     #[must_use]
     pub fn without_derived(&self) -> Option<Self> {
-        let replaced = self.replaced.as_deref().filter(|replaced| replaced.summary.is_none()).cloned();
-        self.cut.summary.is_none().then(|| Self::new(self.version.next(), self.cut.clone()).replacing(replaced))
+        let (cut, replaced) = match self.cut.summary {
+            None => (self.cut.clone(), self.replaced.as_deref().filter(|cut| cut.summary.is_none()).cloned()),
+            Some(_) => (Cut::without_encrypted(self.cut.encrypted_from)?, None),
+        };
+        Some(Self::new(self.version.next(), cut).replacing(replaced))
     }
 }
 
@@ -114,6 +122,10 @@ pub struct Cut {
     /// prompt.
     #[serde(default, skip_serializing_if = "is_first")]
     pub reasoning_from: Seq,
+    /// In replies before this position, everything that is [bound](crate::Bound) to its origin is left out of prompts,
+    /// because the provider cannot read it any more: encrypted reasoning, and ids of the provider.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub encrypted_from: Seq,
     /// The text that is sent in place of the exchanges before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -158,12 +170,27 @@ impl std::fmt::Debug for Summary {
 }
 
 impl Cut {
-    /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning are
-    /// left out.
+    /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning nor
+    /// encrypted elements are left out.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
-        let (recalled_from, reasoning_from) = (Seq::FIRST, Seq::FIRST);
-        Self { window_start: seq, rounds_start: seq, cleared_before: seq, recalled_from, reasoning_from, summary: None }
+        Self {
+            window_start: seq,
+            rounds_start: seq,
+            cleared_before: seq,
+            recalled_from: Seq::FIRST,
+            reasoning_from: Seq::FIRST,
+            encrypted_from: Seq::FIRST,
+            summary: None,
+        }
+    }
+
+    /// Creates a cut that only leaves out encrypted elements before this position. Returns `None` for the first
+    /// position, before which there are none.
+    fn without_encrypted(before: Seq) -> Option<Self> {
+        let mut cut = Self::window_from(Seq::FIRST);
+        cut.encrypted_from = before;
+        (before > Seq::FIRST).then_some(cut)
     }
 
     /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
@@ -197,6 +224,7 @@ impl Cut {
             || self.cleared_before < stored.cleared_before
             || self.recalled_from < stored.recalled_from
             || self.reasoning_from < stored.reasoning_from
+            || self.encrypted_from < stored.encrypted_from
             || self.covers_to() < stored.covers_to();
         if back {
             return Err(CompactionError::GoesBack);
@@ -204,7 +232,8 @@ impl Cut {
         if self.covers_to() > self.window_start {
             return Err(CompactionError::CoversWindow);
         }
-        let latest = self.rounds_start.max(self.cleared_before).max(self.recalled_from).max(self.reasoning_from);
+        let latest = [self.rounds_start, self.cleared_before, self.recalled_from, self.reasoning_from];
+        let latest = latest.into_iter().fold(self.encrypted_from, Seq::max);
         if self.window_start.get() >= len || latest.get() > len {
             return Err(CompactionError::BeyondLog);
         }
@@ -228,6 +257,7 @@ impl Cut {
             cleared_before: self.cleared_before.min(end),
             recalled_from: self.recalled_from.min(end),
             reasoning_from: self.reasoning_from.min(end),
+            encrypted_from: self.encrypted_from.min(end),
             summary: self.summary.clone(),
         })
     }
@@ -251,6 +281,7 @@ impl Cut {
             cleared_before: self.cleared_before.max(stored.cleared_before),
             recalled_from: self.recalled_from.max(stored.recalled_from),
             reasoning_from: self.reasoning_from.max(stored.reasoning_from),
+            encrypted_from: self.encrypted_from.max(stored.encrypted_from),
             summary: self.summary.clone(),
         })
     }
@@ -288,6 +319,7 @@ mod tests {
             cleared_before: Seq::FIRST,
             recalled_from: Seq::FIRST,
             reasoning_from: Seq::FIRST,
+            encrypted_from: Seq::FIRST,
             summary: covers.map(|to| Summary::new("s", Seq::new(to))),
         }
     }
@@ -309,6 +341,11 @@ mod tests {
         assert_eq!(reasoning.check(Some(&stored), 10, |_| true), Ok(()));
         assert_eq!(stored.check(Some(&reasoning), 10, |_| true), Err(CompactionError::GoesBack));
         assert_eq!(reasoning.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
+        let mut encrypted = stored.clone();
+        encrypted.encrypted_from = Seq::new(10);
+        assert_eq!(encrypted.check(Some(&stored), 10, |_| true), Ok(()));
+        assert_eq!(stored.check(Some(&encrypted), 10, |_| true), Err(CompactionError::GoesBack));
+        assert_eq!(encrypted.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
     }
 
     #[test]
@@ -330,18 +367,23 @@ mod tests {
         assert_eq!(finished.merged_onto(&cut(6, 7, Some(3))), Some(cut(6, 7, Some(4))));
         assert_eq!(finished.merged_onto(&cut(6, 7, Some(4))), None);
         assert_eq!(finished.merged_onto(&cut(6, 7, Some(5))), None);
+        let (mut repaired, mut expected) = (cut(6, 7, None), cut(6, 7, Some(4)));
+        (repaired.encrypted_from, expected.encrypted_from) = (Seq::new(5), Seq::new(5));
+        assert_eq!(finished.merged_onto(&repaired), Some(expected));
     }
 
     #[test]
     fn a_truncated_cut_ends_with_the_log() {
         let mut whole = cut(4, 8, Some(2));
         (whole.cleared_before, whole.recalled_from, whole.reasoning_from) = (Seq::new(6), Seq::new(7), Seq::new(5));
+        whole.encrypted_from = Seq::new(7);
         assert_eq!(whole.truncated_to(8), Some(whole.clone()));
         for len in [7, 6, 5] {
             let mut lowered = cut(4, len, Some(2));
             lowered.cleared_before = Seq::new(len.min(6));
             lowered.recalled_from = Seq::new(len.min(7));
             lowered.reasoning_from = Seq::new(5);
+            lowered.encrypted_from = Seq::new(len.min(7));
             assert_eq!(whole.truncated_to(len), Some(lowered.clone()));
             assert_eq!(lowered.check(None, len, |seq| seq == Seq::new(4)), Ok(()), "it obeys the rules of the log");
         }
@@ -368,6 +410,28 @@ mod tests {
         let stays = Compaction::new(version, cut(1, 3, None)).without_derived();
         assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 3, None))));
         assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_derived(), None);
+    }
+
+    #[test]
+    fn what_the_provider_cannot_read_stays_left_out_without_the_rest_of_the_cut() {
+        let version = CompactionVersion::new(4);
+        let encrypted = |mut cut: Cut, from: u64| {
+            cut.encrypted_from = Seq::new(from);
+            cut
+        };
+        let removed = Compaction::new(version, encrypted(cut(4, 6, Some(4)), 5));
+        for len in 1..5 {
+            let left = encrypted(Cut::default(), len);
+            assert_eq!(left.check(None, len, |_| false), Ok(()), "it obeys the rules of the log");
+            assert_eq!(removed.truncated_to(len), Some(Compaction::new(version.next(), left)));
+        }
+        assert_eq!(removed.truncated_to(0), None);
+        let left = Compaction::new(version.next(), encrypted(Cut::default(), 5));
+        assert_eq!(removed.without_derived(), Some(left));
+        let kept = Compaction::new(version, encrypted(cut(4, 6, None), 5));
+        assert_eq!(kept.without_derived().unwrap().cut, kept.cut);
+        let replacing = removed.replacing(Some(cut(1, 2, None)));
+        assert_eq!(replacing.truncated_to(3).unwrap().cut, encrypted(cut(1, 2, None), 3));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Origin {
 
 /// The positions of a [`Cut`], with the end of its summary in place of the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "SixPositions", into = "SixPositions")]
+#[serde(from = "SevenPositions", into = "SevenPositions")]
 #[non_exhaustive]
 pub struct Positions {
     /// [`Cut::window_start`].
@@ -130,6 +130,8 @@ pub struct Positions {
     pub recalled_from: Seq,
     /// [`Cut::reasoning_from`].
     pub reasoning_from: Seq,
+    /// [`Cut::encrypted_from`].
+    pub encrypted_from: Seq,
     /// The end of the exchanges that the [summary](Cut::summary) covers, or the first position if there is none.
     pub covers_to: Seq,
 }
@@ -144,24 +146,26 @@ impl Cut {
             cleared_before: self.cleared_before,
             recalled_from: self.recalled_from,
             reasoning_from: self.reasoning_from,
+            encrypted_from: self.encrypted_from,
             covers_to: self.covers_to(),
         }
     }
 }
 
-type SixPositions = (Seq, Seq, Seq, Seq, Seq, Seq);
+type SevenPositions = (Seq, Seq, Seq, Seq, Seq, Seq, Seq);
 
-impl From<SixPositions> for Positions {
-    fn from(positions: SixPositions) -> Self {
-        let (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to) = positions;
-        Self { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to }
+impl From<SevenPositions> for Positions {
+    fn from(positions: SevenPositions) -> Self {
+        let (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, covers_to) =
+            positions;
+        Self { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, covers_to }
     }
 }
 
-impl From<Positions> for SixPositions {
-    fn from(positions: Positions) -> Self {
-        let Positions { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to } =
-            positions;
-        (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, covers_to)
+impl From<Positions> for SevenPositions {
+    fn from(cut: Positions) -> Self {
+        let Positions { window_start, rounds_start, cleared_before, .. } = cut;
+        let Positions { recalled_from, reasoning_from, encrypted_from, covers_to, .. } = cut;
+        (window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, covers_to)
     }
 }

@@ -1,14 +1,16 @@
 //! The body type of the layer's requests and responses.
 
 use std::{
-    fmt, mem,
+    fmt,
+    future::ready as value,
+    mem,
     pin::Pin,
     sync::{Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures_util::Stream;
+use futures_util::{Stream, stream};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
@@ -68,9 +70,16 @@ impl HistoryBody {
         while let Some(rest) = &mut self.rest
             && read.len() <= limit
         {
-            let Some(frame) = get_mut(rest).frame().await.transpose()? else {
-                self.rest = None;
-                break;
+            let frame = match get_mut(rest).frame().await {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => {
+                    self.read = read.freeze();
+                    return Err(error);
+                }
+                None => {
+                    self.rest = None;
+                    break;
+                }
             };
             match frame.into_data() {
                 Ok(data) => {
@@ -89,6 +98,14 @@ impl HistoryBody {
         }
         self.read = read.freeze();
         Ok(self.read.len() <= limit)
+    }
+
+    /// Reads ahead until the body ends or more than `limit` bytes have been read. Returns `true` if it ends before
+    /// that. An error of the body stays in it, after the bytes before it.
+    pub(crate) async fn peek(&mut self, limit: usize) -> bool {
+        let Err(error) = self.read_ahead(limit, |_| false).await else { return self.rest.is_none() };
+        self.rest = Self::of_frames(stream::once(value(Err(error)))).rest;
+        false
     }
 
     /// Returns the bytes that were read ahead.

@@ -92,6 +92,7 @@ fn remove_digests(headers: &mut HeaderMap) {
 }
 
 /// A request that waits for its history.
+#[derive(Clone)]
 pub struct HttpDraft {
     head: Parts,
     body: Splice,
@@ -120,6 +121,10 @@ impl Draft for HttpDraft {
         };
         // Messages are sent as their JSON, so none is downgraded.
         Ok(Completed::new(Request::from_parts(head, HistoryBody::whole(bytes, trailers)), 0))
+    }
+
+    fn again(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 

@@ -36,8 +36,7 @@ pub async fn read_response(
     asked: Asked,
 ) -> Result<Read<Response<HistoryBody>>, BoxError> {
     if !response.status().is_success() {
-        let status = response.status().as_str().to_owned();
-        return Ok(Read::failed(response, status));
+        return Ok(failed(routes, response, asked).await);
     }
     let unreadable = |response, shape| Ok(Read::whole(response, Reply::unreadable(shape)));
     let Some(wire) = routes.of_dialect(asked.dialect) else {
@@ -61,6 +60,24 @@ pub async fn read_response(
     }
     let reply = wire.reply(body.read());
     Ok(Read::whole(Response::from_parts(head, body), reply))
+}
+
+/// The largest body in which a wire looks for a repair. Refusals are small.
+const MAX_REFUSAL: usize = 64 << 10;
+
+/// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
+/// the body. All bytes of the body are passed on.
+async fn failed(routes: &Routes, response: Response<HistoryBody>, asked: Asked) -> Read<Response<HistoryBody>> {
+    let (head, mut body) = response.into_parts();
+    let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
+    let mut repair = None;
+    if let Some(wire) = routes.of_dialect(asked.dialect).filter(|_| is_read)
+        && body.peek(MAX_REFUSAL).await
+    {
+        repair = wire.repair(head.status, body.read());
+    }
+    let error_type = head.status.as_str().to_owned();
+    Read::failed(Response::from_parts(head, body), error_type).with_repair(repair)
 }
 
 /// Returns a response with the recorded stream of the body.

@@ -1,14 +1,15 @@
 //! Putting the window into a body, without changing other bytes.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use tower_chat_history::{Message, adapt::Prompt};
 
 /// Writes the messages of a window.
-type Write = Box<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
+type Write = Arc<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
 
 /// The body of a request, and the places in it that history changes. All other bytes stay the same.
+#[derive(Clone)]
 pub struct Splice {
     bytes: Bytes,
     gap: Gap,
@@ -60,7 +61,7 @@ impl Splice {
     /// stored.
     #[must_use]
     pub fn write_window(mut self, write: impl Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync + 'static) -> Self {
-        self.write = Some(Box::new(write));
+        self.write = Some(Arc::new(write));
         self
     }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::Uri;
+use http::{StatusCode, Uri};
 use tower_chat_history::{
     Reply,
-    adapt::{FoldReply, RequestMessages},
+    adapt::{FoldReply, Repair, RequestMessages},
     dialect::Dialect,
     engine::{InputMode, RequestInfo},
 };
@@ -39,6 +39,13 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Returns the fold of a stream of events, for a request with this number of choices. The fold returns
     /// [`Flow::Hold`](tower_chat_history::adapt::Flow::Hold) for the event after which clients stop reading.
     fn fold(&self, choices: usize) -> Box<dyn FoldReply<Event>>;
+
+    /// Returns the repair with which a refused call can succeed. `body` is the whole body of a response with a status
+    /// 4xx. Larger bodies than 64 KiB, and encoded ones, are never repaired. The default is `None`.
+    fn repair(&self, status: StatusCode, body: &[u8]) -> Option<Repair> {
+        let _ = (status, body);
+        None
+    }
 
     /// Returns the JSON of a refusal, in the form of the provider's errors.
     fn refusal(&self, refusal: &Refusal) -> String;

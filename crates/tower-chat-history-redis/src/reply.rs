@@ -211,7 +211,7 @@ fn exchange(
 pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, BoxError> {
     let mut compaction = Compaction::decode(CompactionVersion::NONE, std::str::from_utf8(record)?)?;
     let positions = std::str::from_utf8(positions)?;
-    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(7).collect();
+    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(8).collect();
     // Scripts use the positions, callers use the record. Both must belong to one compaction.
     match numbers[..] {
         [version, ref positions @ ..] if *positions == positions_of(&compaction.cut) => {
@@ -223,9 +223,10 @@ pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, 
 }
 
 /// Returns the positions of a cut.
-pub(crate) fn positions_of(cut: &Cut) -> [u64; 6] {
-    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, .. } = *cut;
-    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, cut.covers_to()].map(Seq::get)
+pub(crate) fn positions_of(cut: &Cut) -> [u64; 7] {
+    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, .. } = *cut;
+    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, cut.covers_to()]
+        .map(Seq::get)
 }
 
 pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: BoxError) -> StoreError {

@@ -14,6 +14,7 @@ mod invariants;
 mod messages;
 mod random;
 mod recall;
+mod repair;
 mod signing;
 mod transcripts;
 mod typed_and_client;

@@ -9,7 +9,7 @@ use super::input::continues_turn;
 
 /// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
 /// window is the one under that cut, if nothing of the turn is bound to its prompt, or if the cut's summary is not
-/// stored any more.
+/// stored any more. Elements that the provider cannot read any more are left out under this cut, too.
 #[must_use]
 pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
@@ -19,9 +19,10 @@ pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     let opens = |recorded: &Recorded| recorded.seq <= asked && recorded.exchange.opens_turn();
     let turn = &window.exchanges[window.exchanges.iter().rposition(opens)?..];
     let is_bound = |recorded: &&Recorded| recorded.exchange.reply().iter().any(|message| message.bound().to_prefix);
-    let sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
+    let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
     let none = Cut::default();
     let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
+    sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
     let is_loaded = sent_under == stored.positions() && !window.truncated;
     if is_loaded || sent_under.window_start > turn.first()?.seq {
         return None;
@@ -38,6 +39,7 @@ fn cut<'a>(positions: Positions, mut summaries: impl Iterator<Item = &'a Summary
     cut.cleared_before = positions.cleared_before;
     cut.recalled_from = positions.recalled_from;
     cut.reasoning_from = positions.reasoning_from;
+    cut.encrypted_from = positions.encrypted_from;
     if positions.covers_to > Seq::FIRST {
         cut.summary = Some(summaries.find(|summary| summary.covers_to == positions.covers_to)?.clone());
     }

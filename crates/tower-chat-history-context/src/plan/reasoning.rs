@@ -6,6 +6,9 @@
 //! Otherwise it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a
 //! cut, another head, an exchange that came between, an edited log all lead to another digest.
 //!
+//! A provider may lose the ability to read its own replies, for example with a new key. The cut then has the position
+//! before which everything that is bound to its origin is left out.
+//!
 //! If a message stands for everything before it, and can be sent, the prompt begins with it. The digest then begins
 //! anew, as it did when the replies after it were made.
 //!
@@ -118,7 +121,8 @@ impl Rule<'_> {
         let provenance = exchange.provenance.as_ref().filter(|provenance| provenance.renderer == RENDERER);
         let Some(provenance) = provenance else { return Validity::default() };
         let dialect = exchange.messages.first().and_then(Message::dialect);
-        let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
+        let is_readable = *seq >= self.cut.encrypted_from;
+        let origin = is_readable && dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
         let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
         Validity { origin, prefix: if origin && is_same { as_made(group, exchange.reply()) } else { 0 } }
     }

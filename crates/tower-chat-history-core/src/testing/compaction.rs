@@ -54,6 +54,7 @@ pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
         cleared_before: Seq::new(6),
         recalled_from: Seq::new(5),
         reasoning_from: Seq::new(6),
+        encrypted_from: Seq::new(4),
         summary: Some(summary),
     };
     let stored = chat.cut(NONE, cut).await;
@@ -135,13 +136,15 @@ pub async fn positions_do_not_go_back(fixture: &dyn Fixture) {
         cleared_before: Seq::new(cleared),
         recalled_from: Seq::new(1),
         reasoning_from: Seq::new(1),
+        encrypted_from: Seq::new(1),
         summary: Some(Summary::new("x", Seq::new(covers))),
     };
     let first = chat.cut(NONE, cut(3, 4, 5, 2)).await;
     let without_recalled = Cut { recalled_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
     let without_reasoning = Cut { reasoning_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
+    let without_encrypted = Cut { encrypted_from: Seq::FIRST, ..cut(3, 4, 5, 2) };
     let positions = [cut(2, 4, 5, 2), cut(3, 3, 5, 2), cut(3, 4, 4, 2), cut(3, 4, 5, 1)];
-    for back in positions.into_iter().chain([without_recalled, without_reasoning]) {
+    for back in positions.into_iter().chain([without_recalled, without_reasoning, without_encrypted]) {
         assert_refused(&chat, first.version, back, CompactionError::GoesBack).await;
     }
     let without_summary = Cut { summary: None, ..cut(4, 5, 6, 0) };
@@ -174,8 +177,10 @@ pub async fn positions_lie_within_the_log(fixture: &dyn Fixture) {
         assert_refused(&chat, NONE, rounds, CompactionError::BeyondLog).await;
         let cleared = Cut { cleared_before: after, ..Cut::default() };
         assert_refused(&chat, NONE, cleared, CompactionError::BeyondLog).await;
+        let encrypted = Cut { encrypted_from: after, ..Cut::default() };
+        assert_refused(&chat, NONE, encrypted, CompactionError::BeyondLog).await;
     }
-    let last = Cut { rounds_start: end, cleared_before: end, ..Cut::window_from(Seq::new(2)) };
+    let last = Cut { rounds_start: end, cleared_before: end, encrypted_from: end, ..Cut::window_from(Seq::new(2)) };
     chat.cut(NONE, last).await;
 }
 

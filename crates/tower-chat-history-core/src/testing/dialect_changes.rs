@@ -85,7 +85,7 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
     exchange.recalled = Some(recalled);
     let mut cut = Cut { summary: Some(Summary::new("", Seq::new(1))), ..Cut::window_from(Seq::new(2)) };
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
-    (cut.recalled_from, cut.reasoning_from) = (Seq::new(5), Seq::new(6));
+    (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(6), Seq::new(7));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
     exchange.provenance = Some(Box::new(Provenance::new(7, head, prompt, cut.positions(), origin)));

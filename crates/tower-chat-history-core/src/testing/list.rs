@@ -224,6 +224,7 @@ macro_rules! __conformance_list {
                 a_compaction_of_what_stays_is_kept
                 a_compaction_of_what_was_removed_is_removed
                 positions_are_lowered_to_the_end
+                encrypted_elements_stay_left_out
                 profiles_are_treated_separately
                 a_compaction_in_flight_is_gone
                 the_replaced_cut_is_truncated_too
@@ -264,6 +265,7 @@ macro_rules! __conformance_list {
                 a_window_starts_no_earlier_than_the_log
                 a_compaction_in_flight_is_stored
                 derived_data_is_erased_if_asked
+                encrypted_elements_stay_left_out_of_a_pruned_log
                 a_compaction_without_summary_stays
                 derived_data_of_an_earlier_prune_is_erased
                 calls_in_flight_restore_nothing

@@ -18,7 +18,7 @@ const CLAUSE: Clause = clause::RECALLED;
 fn made_after(text: &str) -> Exchange {
     let mut exchange = turn_of(text);
     let mut cut = Cut::window_from(Seq::new(3));
-    cut.reasoning_from = Seq::new(u64::from(u32::MAX));
+    (cut.reasoning_from, cut.encrypted_from) = (Seq::new(u64::from(u32::MAX)), Seq::new(4));
     let origin = Origin::unknown().provider("ä \u{0} \"\\").route("").account(text).model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
     exchange.provenance = Some(Box::new(Provenance::new(u32::MAX, head, prompt, cut.positions(), origin)));

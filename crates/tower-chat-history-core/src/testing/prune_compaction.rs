@@ -2,7 +2,7 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    compaction::{CompactionVersion, Cut},
+    compaction::{Compaction, CompactionVersion, Cut},
     profile::Profile,
     seq::Seq,
     store::{Append, Compact, CompactOutcome, Expect, Load, PruneTo},
@@ -82,6 +82,20 @@ pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
     // The log continues, and can be summarized again.
     assert_eq!(chat.add(turn_of("next")).await.seq, Seq::new(6));
     chat.cut(NONE, summary_to(4, "of what is there")).await;
+}
+
+/// If derived data is erased with the summary of a compaction, the provider's encrypted elements stay left out.
+pub async fn encrypted_elements_stay_left_out_of_a_pruned_log(fixture: &dyn Fixture) {
+    let prunable = Prunable::new(fixture).await;
+    let chat = &prunable.chat;
+    let log = chat.add_turns(6).await;
+    let cut = Cut { encrypted_from: Seq::new(4), ..summary_to(5, "describes removed exchanges") };
+    let before = chat.cut(NONE, cut).await;
+    prunable.forget(PruneTo::LastTurns(3)).await;
+    let left = Cut { encrypted_from: Seq::new(4), ..Cut::default() };
+    let window = chat.window(Load::new()).await;
+    let compaction = Some(Compaction::new(before.version.next(), left));
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (compaction, &log[3..]));
 }
 
 /// A compaction without a summary describes nothing, so it stays, under another version.

@@ -2,10 +2,10 @@
 
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut, Summary},
+    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     profile::Profile,
     seq::Seq,
-    store::{Append, Compact, CompactOutcome, Expect, Load},
+    store::{Append, Compact, CompactOutcome, Expect, Load, StoreError},
 };
 
 /// The sentence of the contract that this group tests.
@@ -60,6 +60,7 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
         cleared_before: Seq::new(6),
         recalled_from: Seq::new(5),
         reasoning_from: Seq::new(5),
+        encrypted_from: Seq::new(3),
         summary: Some(Summary::new("first", Seq::new(1))),
     };
     let stored = chat.cut(NONE, cut.clone()).await;
@@ -69,12 +70,33 @@ pub async fn positions_are_lowered_to_the_end(fixture: &dyn Fixture) {
     assert_eq!(chat.compaction(&Profile::default()).await, Some(Compaction::new(stored.version.next(), lowered)));
     edit.keep(2).await;
     let end = Seq::new(2);
-    let lowered = Cut { rounds_start: end, cleared_before: end, recalled_from: end, reasoning_from: end, ..cut };
+    let (rounds_start, cleared_before, encrypted_from) = (end, end, end);
+    let lowered = Cut { rounds_start, cleared_before, recalled_from: end, reasoning_from: end, encrypted_from, ..cut };
     let after = chat.compaction(&Profile::default()).await.must("its window start stays", &CLAUSE);
     assert_eq!(after.cut, lowered);
     // The compaction can be replaced like any other.
     chat.add_turns(2).await;
     chat.cut(after.version, Cut { window_start: Seq::new(2), ..lowered }).await;
+}
+
+/// The provider's encrypted elements stay left out, as far as they remain, even if the window and the summary of the
+/// compaction are removed.
+pub async fn encrypted_elements_stay_left_out(fixture: &dyn Fixture) {
+    let edit = Editable::new(fixture).await;
+    let chat = &edit.chat;
+    chat.add_turns(6).await;
+    let cut = Cut { encrypted_from: Seq::new(5), ..summary_to(5, "describes removed exchanges") };
+    let before = chat.cut(NONE, cut).await;
+    edit.keep(3).await;
+    let left = Cut { encrypted_from: Seq::new(3), ..Cut::default() };
+    let after = chat.compaction(&Profile::default()).await;
+    assert_eq!(after, Some(Compaction::new(before.version.next(), left.clone())));
+    // Later exchanges are not left out, and a later cut keeps the position.
+    chat.add_turns(2).await;
+    assert_eq!(chat.compaction(&Profile::default()).await, after);
+    let (back, version) = (Cut { encrypted_from: Seq::new(2), ..left }, before.version.next());
+    let refused = chat.compact(version, back).await;
+    assert!(matches!(refused, Err(StoreError::Compaction(CompactionError::GoesBack))), "{CLAUSE:?}: {refused:?}");
 }
 
 /// Each profile's compaction is treated separately.

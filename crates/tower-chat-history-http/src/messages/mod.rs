@@ -8,14 +8,15 @@ mod fold_tests;
 mod marks;
 mod object;
 mod partial;
+mod repair;
 mod reply;
 
 use bytes::Bytes;
-use http::Uri;
+use http::{StatusCode, Uri};
 use serde_json::json;
 use tower_chat_history::{
     Reply,
-    adapt::FoldReply,
+    adapt::{FoldReply, Repair},
     dialect::{AnthropicMessages, Dialect},
     engine::InputMode,
 };
@@ -77,6 +78,16 @@ use crate::{
 /// `stop_reason`, it is complete if there is a `message_stop`, and all blocks are finished. An event `error`, or one
 /// that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
 /// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
+///
+/// # Signatures
+///
+/// Thinking is sent only where its signature is valid, so the provider refuses none. If it does so all the same, for
+/// example after a change of the account, the call is
+/// [repaired](tower_chat_history::adapt::Repair::WithoutEncrypted): it is repeated once, without the thinking of all
+/// stored replies, and a reply is stored with a [cut](tower_chat_history::store::Cut::encrypted_from). As of November
+/// 2026, the messages of these errors (status 400) begin with the place of a block, and continue with ``Invalid
+/// `signature` in `thinking` block`` or ``Invalid `data` in `redacted_thinking` block``. An event `error` within a
+/// stream is not repaired.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MessagesWire;
@@ -122,6 +133,10 @@ impl Wire for MessagesWire {
         Box::new(MessagesFold::default())
     }
 
+    fn repair(&self, _: StatusCode, body: &[u8]) -> Option<Repair> {
+        repair::of_refusal(body)
+    }
+
     fn refusal(&self, refusal: &Refusal) -> String {
         let kind = match refusal.status.as_u16() {
             413 => "request_too_large",
@@ -136,8 +151,6 @@ impl Wire for MessagesWire {
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
-
     use super::*;
 
     #[test]

@@ -3,15 +3,16 @@
 mod body;
 mod fold;
 mod members;
+mod repair;
 mod reply;
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
-use http::Uri;
+use http::{StatusCode, Uri};
 use tower_chat_history::{
     Reply,
-    adapt::FoldReply,
+    adapt::{FoldReply, Repair},
     dialect::{Dialect, OpenAiResponses},
     engine::InputMode,
 };
@@ -68,6 +69,22 @@ use crate::{
 /// assert!(reply.messages[1].json().contains(r#""phase": "final_answer""#));
 /// ```
 ///
+/// # Encrypted items
+///
+/// A provider may become unable to read items that it made, for example with another key or behind another gateway. It
+/// then refuses every later call. Such a call is [repaired](tower_chat_history::adapt::Repair::WithoutEncrypted): it is
+/// repeated once, without reasoning and compactions of stored replies, and without the ids of their items. If it
+/// succeeds, the exchange is stored with a [cut](tower_chat_history::store::Cut::encrypted_from), so no later call of
+/// the profile sends them. As of November 2026, these refusals are repaired:
+///
+/// | status | `error` |
+/// |---|---|
+/// | 4xx, usually 400 | the code `invalid_encrypted_content` |
+/// | 4xx, usually 404 or 400 | a message `Item with id '...' not found.`, which may continue. With `"store":true` or an id alone, items are in the provider's storage, and may be lost there. |
+///
+/// The refusal is an error status also for a stream. An event `error` or `response.failed` within a stream is not
+/// repaired, because the caller has received earlier events of it.
+///
 /// # Limits
 ///
 /// - A request without `input`, such as one with only a `prompt` template, fails with [`CallError::Body`].
@@ -104,6 +121,10 @@ impl Wire for ResponsesWire {
 
     fn fold(&self, _: usize) -> Box<dyn FoldReply<Event>> {
         Box::new(ResponsesFold::default())
+    }
+
+    fn repair(&self, _: StatusCode, body: &[u8]) -> Option<Repair> {
+        repair::of_refusal(body)
     }
 
     fn refusal(&self, refusal: &Refusal) -> String {

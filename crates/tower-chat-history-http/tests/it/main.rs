@@ -8,6 +8,7 @@ mod errors;
 mod hostile;
 mod messages;
 mod passing;
+mod repair;
 mod requests;
 mod responses;
 mod responses_api;

@@ -79,10 +79,10 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             if !parts::is_stateless(first.headers()) {
                 parts::warn_without_memory(first.method(), uri.path());
             }
-            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
+            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
         };
         let CallScope::Conversation(id, options) = self.headers.scope(first.headers())? else {
-            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
+            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = Bytes::copy_from_slice(bytes);
@@ -90,7 +90,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         turn.counter = counter::for_model(turn.request.model.as_deref().unwrap_or_default());
         turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
-        Ok(Opened::Turn(turn, HttpDraft { factory, first, body }))
+        Ok(Opened::Turn(turn, HttpDraft { factory, first: Some(first), body }))
     }
 }
 

@@ -17,10 +17,10 @@ use tower_chat_history_http::{Splice, parts};
 /// Returns the factory of the requests that are sent: without the headers of the HTTP layer, with the current trace
 /// context, and with `body` if it is given.
 ///
-/// `first` is the request that was built for reading. The first attempt uses it, because building may read a file. Each
-/// further attempt builds a new request, as the client expects.
-pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option<Bytes>) -> HttpRequestFactory {
-    let first = Arc::new(Mutex::new(Some(first)));
+/// `first` is the request that was built for reading, if it is not used yet. The first attempt uses it, because
+/// building may read a file. Each further attempt builds a new request, as the client expects.
+pub(super) fn outgoing(factory: HttpRequestFactory, first: Option<Request>, body: Option<Bytes>) -> HttpRequestFactory {
+    let first = Arc::new(Mutex::new(first));
     HttpRequestFactory::new(move || {
         let (factory, first, body) = (factory.clone(), Arc::clone(&first), body.clone());
         async move {
@@ -44,7 +44,8 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Request, body: Option
 /// A chat call of the client integration that waits for its history.
 pub struct HttpDraft {
     pub(super) factory: HttpRequestFactory,
-    pub(super) first: Request,
+    /// The request that was built for reading. A repeated call builds another one.
+    pub(super) first: Option<Request>,
     pub(super) body: Splice,
 }
 
@@ -55,6 +56,10 @@ impl Draft for HttpDraft {
         // Messages are sent as their JSON, so none is downgraded.
         let body = self.body.with(prompt);
         Ok(Completed::new(outgoing(self.factory, self.first, body), 0))
+    }
+
+    fn again(&self) -> Option<Self> {
+        Some(Self { factory: self.factory.clone(), first: None, body: self.body.clone() })
     }
 }
 

@@ -164,9 +164,9 @@ pub(crate) fn compaction(
 }
 
 /// Returns the positions of a cut in the order of their columns.
-pub(crate) fn positions_of(cut: &Cut) -> [i64; 6] {
-    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, .. } = *cut;
-    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, cut.covers_to()]
+pub(crate) fn positions_of(cut: &Cut) -> [i64; 7] {
+    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, .. } = *cut;
+    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, cut.covers_to()]
         .map(|seq| stored(seq.get()))
 }
 

@@ -83,9 +83,9 @@ impl Changes {
             remove_conversation: one("delete from @.conversation c where c.id = $1", "l"),
             set_compaction: one(
                 "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
-                 recalled_from = $7, reasoning_from = $8, covers_to = $9, call = $10, body = $11 \
+                 recalled_from = $7, reasoning_from = $8, encrypted_from = $9, covers_to = $10, call = $11, body = $12 \
                  where conversation = $1 and profile = $2",
-                "ltlllllllut",
+                "ltllllllllut",
             ),
             set_first: one("update @.conversation set first = $2 where id = $1", "ll"),
             set_incarnation: one(

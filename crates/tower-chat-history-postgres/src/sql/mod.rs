@@ -23,12 +23,12 @@ const LOAD: Function = ("load_1", "tttullltll");
 const READ: Function = ("read_1", "tlll");
 const PICK: Function = ("pick_1", "tL");
 const ATTACHMENTS: Function = ("attachments_1", "tTl");
-const APPEND: Function = ("append_1", "itiulutllltltttlllllllt");
-const COMPACT: Function = ("compact_1", "tuutlllllllt");
+const APPEND: Function = ("append_1", "itiulutllltltttllllllllt");
+const COMPACT: Function = ("compact_1", "tuutllllllllt");
 const ATTACH: Function = ("attach_1", "tuTLTLLB");
 const DELETE: Function = ("delete_1", "tu");
 /// It is called by `APPEND` and `COMPACT`.
-const PUT_COMPACTION: Function = ("put_compaction_1", "llllutlllllllt");
+const PUT_COMPACTION: Function = ("put_compaction_1", "llllutllllllllt");
 
 /// All functions of the schema.
 pub(crate) const FUNCTIONS: [Function; 9] =

@@ -113,6 +113,7 @@ impl Batchable for AppendRequest {
             Box::new(cut.map(|cut| cut.cleared)),
             Box::new(cut.map(|cut| cut.recalled_from)),
             Box::new(cut.map(|cut| cut.reasoning_from)),
+            Box::new(cut.map(|cut| cut.encrypted_from)),
             Box::new(cut.map(|cut| cut.covers)),
             Box::new(cut.map(|cut| cut.body.as_str())),
         ]

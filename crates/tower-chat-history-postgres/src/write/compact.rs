@@ -21,6 +21,7 @@ pub(super) struct CutParameters {
     pub(super) cleared: i64,
     pub(super) recalled_from: i64,
     pub(super) reasoning_from: i64,
+    pub(super) encrypted_from: i64,
     pub(super) covers: i64,
     pub(super) body: String,
 }
@@ -38,6 +39,7 @@ impl CutParameters {
             cleared: stored(cut.cleared_before.get()),
             recalled_from: stored(cut.recalled_from.get()),
             reasoning_from: stored(cut.reasoning_from.get()),
+            encrypted_from: stored(cut.encrypted_from.get()),
             covers: stored(cut.covers_to().get()),
             body: record.encode().map_err(StoreError::backend)?,
         })
@@ -66,6 +68,7 @@ pub(crate) async fn compact(
                 &cut.cleared,
                 &cut.recalled_from,
                 &cut.reasoning_from,
+                &cut.encrypted_from,
                 &cut.covers,
                 &cut.body,
             ],

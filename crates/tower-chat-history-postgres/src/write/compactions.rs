@@ -44,7 +44,7 @@ async fn replace(
     // This name belongs to no call. The call that stored the old compaction did not store this one.
     let name = uuid(Incarnation::random());
     let profile = compact.profile.as_str();
-    let parameters: [&(dyn ToSql + Sync); 11] = [
+    let parameters: [&(dyn ToSql + Sync); 12] = [
         &log.id,
         &profile,
         &version,
@@ -53,6 +53,7 @@ async fn replace(
         &cut.cleared,
         &cut.recalled_from,
         &cut.reasoning_from,
+        &cut.encrypted_from,
         &cut.covers,
         &name,
         &cut.body,

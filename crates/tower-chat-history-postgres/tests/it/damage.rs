@@ -155,9 +155,18 @@ async fn a_damaged_compaction_prevents_no_append() {
         format!("rounds_start = 99, {}", record(2, 99)),
         format!("recalled_from = 99, {}", record(2, 2).replace("}'", ",\"recalled_from\":99}'")),
         format!("reasoning_from = 99, {}", record(2, 2).replace("}'", ",\"reasoning_from\":99}'")),
+        format!("encrypted_from = 99, {}", record(2, 2).replace("}'", ",\"encrypted_from\":99}'")),
         "rounds_start = 5, body = 'secret'".to_owned(),
     ];
-    for column in ["window_start", "rounds_start", "cleared_before", "recalled_from", "reasoning_from", "covers_to"] {
+    for column in [
+        "window_start",
+        "rounds_start",
+        "cleared_before",
+        "recalled_from",
+        "reasoning_from",
+        "encrypted_from",
+        "covers_to",
+    ] {
         damages.extend([5, 99, i64::MAX - 1, i64::MAX].map(|position| format!("{column} = {position}")));
     }
     for damage in damages {

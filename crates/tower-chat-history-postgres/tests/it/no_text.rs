@@ -124,6 +124,7 @@ async fn a_damaged_compaction_is_reported_and_prevents_no_append() {
         "cleared_before = 0",
         "recalled_from = 1",
         "reasoning_from = 1",
+        "encrypted_from = 1",
         "covers_to = 1",
     ] {
         client.batch_execute(&format!("update chat_history.compaction set {damage}")).await.unwrap();
@@ -138,7 +139,8 @@ async fn a_damaged_compaction_is_reported_and_prevents_no_append() {
         // The exchange was paid for, so it is stored whatever the state of the stored compaction.
         let appended = store.append(&id, append("stale").compact(compact(other, 1))).await.unwrap();
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)), "{damage}");
-        let repair = "update chat_history.compaction set covers_to = 0, recalled_from = 0, reasoning_from = 0";
+        let repair = "update chat_history.compaction set covers_to = 0, recalled_from = 0, reasoning_from = 0, \
+                      encrypted_from = 0";
         client.batch_execute(repair).await.unwrap();
         // A compaction that replaces the damaged one repairs it.
         let appended = store.append(&id, append("next").compact(compact(version, 1))).await.unwrap();

@@ -29,6 +29,7 @@ impl Numbers {
         cut.cleared_before = Seq::new(self.below(len + 2));
         cut.recalled_from = Seq::new(self.below(len + 2));
         cut.reasoning_from = Seq::new(self.below(len + 2));
+        cut.encrypted_from = Seq::new(self.below(len + 2));
         if self.below(2) == 0 {
             cut.summary = Some(Summary::new("s", Seq::new(self.below(len + 2))));
         }

@@ -1,7 +1,8 @@
 -- Shared by all scripts: the keys of a conversation, and its state.
 --
--- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled reasoning covers
---   call" and c: the cuts; p the last prune: its call name (16 bytes) and the number of exchanges that it removed
+-- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled reasoning
+--   encrypted covers call" and c: the cuts; p the last prune: its call name (16 bytes) and the number of exchanges that
+--   it removed
 -- - log, a list: the records of the exchanges
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
@@ -111,7 +112,8 @@ local function recorded(self, id)
   return at
 end
 
--- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, reasoning, covers, call.
+-- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, reasoning, encrypted,
+-- covers, call.
 local function positions(v)
-  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
+  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
 end

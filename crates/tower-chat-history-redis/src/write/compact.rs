@@ -35,10 +35,10 @@ pub(crate) async fn compact(
 /// Adds a compaction to a script's arguments.
 pub(super) fn add_to<'a>(call: Call<'a>, compact: &'a Compact) -> Result<Call<'a>, StoreError> {
     let cut = &compact.cut;
-    let [window, rounds, cleared, recalled, reasoning, covers] = positions_of(cut);
+    let positions = positions_of(cut);
     let covers_window = if cut.covers_to() > cut.window_start { "1" } else { "0" };
     let call = call.text(compact.profile.as_str()).owned(compact.replaces.get().to_string());
-    let call = call.number(window).number(rounds).number(cleared).number(recalled).number(reasoning).number(covers);
+    let call = positions.into_iter().fold(call, |call, position| call.number(position));
     // The version is not in the record.
     let record = compact.stored_as(CompactionVersion::NONE).encode().map_err(StoreError::backend)?;
     Ok(call.text(covers_window).owned(record))
@@ -74,8 +74,8 @@ fn broken_rule(reply: &mut Reply, id: &ConversationId, compact: &Compact) -> Res
     let mut position = || reply.number().map(Seq::new);
     let mut stored = Cut::window_from(position()?);
     (stored.rounds_start, stored.cleared_before, stored.recalled_from) = (position()?, position()?, position()?);
-    let (reasoning, covers) = (position()?, position()?);
-    stored.reasoning_from = reasoning;
+    (stored.reasoning_from, stored.encrypted_from) = (position()?, position()?);
+    let covers = position()?;
     if covers > Seq::FIRST {
         stored.summary = Some(Summary::new("", covers));
     }

@@ -40,8 +40,8 @@ const LOG: [&str; 6] = [
     r#"{"v":1,"id":"five","at":1795289663384,"messages":[{"role":"user","content":"q5"},{"role":"assistant","content":"a5"}]}"#,
 ];
 const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
-const POSITIONS: &str = "4 2 3 4 5 3 1 9abb75ff57374149";
-const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"reasoning_from":3,"summary":{"text":"zero","covers_to":1},"replaced":{"window_start":2,"rounds_start":2,"cleared_before":2}}"#;
+const POSITIONS: &str = "4 2 3 4 5 3 4 1 9abb75ff57374149";
+const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"reasoning_from":3,"encrypted_from":4,"summary":{"text":"zero","covers_to":1},"replaced":{"window_start":2,"rounds_start":2,"cleared_before":2}}"#;
 // The recalled messages of all six exchanges. The erasure that is not swept yet has removed those of exchange 2, and
 // exchange 4 was appended after it.
 const RECALLED: [&str; 12] = [
@@ -61,7 +61,7 @@ const RECALLED: [&str; 12] = [
 // The erasure has removed the provenances of all exchanges before exchange 4.
 const PROVENANCES: [&str; 4] = [
     "4",
-    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff","cut":[2,3,4,5,3,1],"origin":{"provider":"p4"}}"#,
+    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff","cut":[2,3,4,5,3,4,1],"origin":{"provider":"p4"}}"#,
     "5",
     r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"}"#,
 ];
@@ -119,7 +119,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let revision = Revision::new(incarnation, 5).beginning_at(Seq::new(2));
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
-    (cut.recalled_from, cut.reasoning_from) = (Seq::new(5), Seq::new(3));
+    (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3), Seq::new(4));
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
     let mut fourth_provenance = Provenance::default();
     (fourth_provenance.renderer, fourth_provenance.head, fourth_provenance.cut) = (1, Digest::of(b""), cut.positions());

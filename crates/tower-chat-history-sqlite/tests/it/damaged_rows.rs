@@ -195,6 +195,7 @@ async fn a_compaction_that_does_not_fit_its_log_is_corrupt() {
         (1, cut(2, 2, 0)),
         (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":4}"#.to_owned()),
         (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"reasoning_from":4}"#.to_owned()),
+        (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"encrypted_from":4}"#.to_owned()),
         (1, r#"{"v":0,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
         (1, r#"{"v":4294967296,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
     ];
@@ -233,6 +234,7 @@ async fn an_append_is_stored_even_if_the_compaction_that_it_replaces_is_damaged(
         r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":99}'"#,
         r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":99}'"#,
         r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"reasoning_from":99}'"#,
+        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"encrypted_from":99}'"#,
         r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"summary":{"text":"","covers_to":99}}'"#,
     ] {
         let (_database, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;

@@ -173,7 +173,7 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!((provenance.renderer, provenance.head), (1, Digest::of(b"")));
     assert_eq!(provenance.prompt.to_string(), "00112233445566778899aabbccddeeff");
     let mut cut = Cut::window_from(Seq::new(2));
-    cut.reasoning_from = Seq::new(5);
+    (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));
     let name = AttachmentName::new("terms/all").unwrap();
     let attachment = |start, end, body: &[u8]| Attachment::new(name.clone(), Seq::new(start)..Seq::new(end), body);
@@ -194,6 +194,7 @@ async fn a_database_of_version_1_is_read_and_continued() {
     let compaction = loaded.compaction.unwrap();
     let cut = compaction.cut;
     assert_eq!((cut.recalled_from, cut.reasoning_from), (Seq::new(3), Seq::new(4)));
+    assert_eq!(cut.encrypted_from, Seq::new(2));
     assert_eq!(cut.summary.unwrap().text, "They greeted each other.");
     let replaced = compaction.replaced.unwrap();
     assert_eq!((replaced.window_start, replaced.rounds_start), (Seq::new(0), Seq::new(1)));

@@ -13,7 +13,7 @@
 //! | a reasoning item without the item that followed it | 400 |
 //! | an item whose `id` belongs to reasoning that is not before it | 400 |
 //! | a reasoning item without `summary`, which may be empty | 400, `missing_required_parameter` |
-//! | encrypted content of another origin, or changed content | 400, `invalid_encrypted_content` |
+//! | encrypted content of another origin or of an earlier [key](ResponsesProvider::rotate_key), or changed content | 400, `invalid_encrypted_content` |
 //! | a reasoning item without encrypted content, or an `item_reference`: nothing is stored | 404 |
 //! | a call without an output of its kind after it | 400 |
 //! | an output without a call of its kind before it, or a second output of a call | 400 |

@@ -41,6 +41,26 @@ impl ResponsesProvider {
         Self { secret: Digest::of(name.as_ref().as_bytes()), made: 0 }
     }
 
+    /// Replaces the key of encrypted contents. From now on, the provider refuses the encrypted contents that it made
+    /// before, with the code `invalid_encrypted_content`. Other providers with its name have the old key.
+    ///
+    /// ```
+    /// use tower_chat_history_test::responses::{Output, ResponsesProvider, ResponsesRefused};
+    ///
+    /// let mut provider = ResponsesProvider::new("acme");
+    /// let made = provider.respond(r#"{"input":"Hi!"}"#, &[Output::reasoning(), Output::text("Hello!")])?;
+    /// let body = format!(r#"{{"input":[{},{{"role":"user","content":"And now?"}}]}}"#, made.output.join(","));
+    /// assert_eq!(provider.check(&body), Ok(()));
+    ///
+    /// provider.rotate_key();
+    /// let refusal = provider.check(&body).unwrap_err();
+    /// assert_eq!(refusal.reason(), &ResponsesRefused::ForeignContent { position: 0 });
+    /// # Ok::<(), tower_chat_history_test::responses::ResponsesRefusal>(())
+    /// ```
+    pub fn rotate_key(&mut self) {
+        self.secret = self.secret.then(Digest::of(b"next key"));
+    }
+
     /// Checks the body of a request.
     ///
     /// # Errors

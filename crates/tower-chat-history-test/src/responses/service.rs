@@ -60,6 +60,11 @@ impl MockResponses {
         lock(&self.0).script.push_back(response.into_iter().collect());
     }
 
+    /// Replaces the [key](ResponsesProvider::rotate_key) of the provider's encrypted contents.
+    pub fn rotate_key(&self) {
+        lock(&self.0).provider.rotate_key();
+    }
+
     /// Returns the number of responses that are left in the script.
     #[must_use]
     pub fn left(&self) -> usize {

@@ -39,7 +39,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{Asked, Read, ReadResponse},
+    read::{Asked, Read, ReadResponse, Repair},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply};
@@ -96,6 +96,15 @@ pub trait Draft {
     /// count the message in [`Completed::downgraded`]. The exception is a part without which
     /// [`Prompt::provider`] refuses the request.
     fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
+
+    /// Returns a copy of this draft, from which the request can be made once more after a [`Repair`]. The default is
+    /// `None`: the call is then never repeated.
+    fn again(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// The history to add to a request.

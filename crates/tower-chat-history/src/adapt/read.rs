@@ -48,14 +48,32 @@ pub struct Asked {
     pub choices: usize,
     /// The dialect of the call.
     pub dialect: &'static dyn Dialect,
+    /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
+    pub is_repairable: bool,
 }
 
 impl Asked {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
-        Self { choices: turn.choices(), dialect: turn.dialect() }
+        Self { choices: turn.choices(), dialect: turn.dialect(), is_repairable: false }
     }
+
+    /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.
+    #[must_use]
+    pub const fn repairable(mut self, is_repairable: bool) -> Self {
+        self.is_repairable = is_repairable;
+        self
+    }
+}
+
+/// The change with which a refused call can succeed. The layer makes it at most once in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repair {
+    /// The provider cannot read encrypted elements of stored replies any more. The call is repeated
+    /// [without them](Turn::repair).
+    WithoutEncrypted,
 }
 
 /// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
@@ -65,7 +83,7 @@ pub struct Read<R>(Kind<R>);
 enum Kind<R> {
     Whole { response: R, reply: Reply, unsaved: fn(Unsaved<Reply>, R) -> BoxError },
     Stream(Box<dyn FnOnce(Turn) -> R + Send>),
-    Failed { response: R, error_type: Cow<'static, str> },
+    Failed { response: R, error_type: Cow<'static, str>, repair: Option<Repair> },
 }
 
 impl<R> Read<R> {
@@ -101,7 +119,27 @@ impl<R> Read<R> {
     /// Nothing is stored, and the caller receives the response unchanged. Spans show `error_type`, which must follow
     /// the rules of [`ReadResponse::error_type`].
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
-        Self(Kind::Failed { response, error_type: error_type.into() })
+        Self(Kind::Failed { response, error_type: error_type.into(), repair: None })
+    }
+
+    /// Sets the repair with which a [failed](Self::failed) call can succeed. If the call
+    /// [can be repeated](Asked::is_repairable), the layer plans its turn again, makes another request of
+    /// [`Draft::again`](super::Draft::again), and calls the inner service once more. The response of that call is
+    /// returned, whatever it is. The default is `None`. For other results, there is no repair.
+    #[must_use]
+    pub fn with_repair(mut self, by: Option<Repair>) -> Self {
+        if let Kind::Failed { repair, .. } = &mut self.0 {
+            *repair = by;
+        }
+        self
+    }
+
+    /// Returns the error type of a failed call for which there is a repair.
+    pub(crate) fn repairable_error(&self) -> Option<Cow<'static, str>> {
+        match &self.0 {
+            Kind::Failed { error_type, repair: Some(Repair::WithoutEncrypted), .. } => Some(error_type.clone()),
+            Kind::Failed { .. } | Kind::Whole { .. } | Kind::Stream(_) => None,
+        }
     }
 
     /// Converts the response. An adapter can so use what another adapter has read.
@@ -114,7 +152,9 @@ impl<R> Read<R> {
         Read(match self.0 {
             Kind::Whole { response, reply, .. } => return Read::whole(convert(response), reply),
             Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
-            Kind::Failed { response, error_type } => Kind::Failed { response: convert(response), error_type },
+            Kind::Failed { response, error_type, repair } => {
+                Kind::Failed { response: convert(response), error_type, repair }
+            }
         })
     }
 
@@ -136,7 +176,7 @@ impl<R> Read<R> {
                 }
             }
             Kind::Stream(record) => Ok(record(turn)),
-            Kind::Failed { response, error_type } => {
+            Kind::Failed { response, error_type, repair: _ } => {
                 turn.fail(&error_type);
                 Ok(response)
             }

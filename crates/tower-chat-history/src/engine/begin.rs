@@ -156,7 +156,7 @@ impl Planned {
                 || loaded_positions.is_some_and(|loaded| loaded.start() < now.start());
         }
         turn.history.since_last = since_last;
-        Turn::new(call, turn, permit)
+        Turn::new(call, turn, permit, loaded)
     }
 }
 

@@ -32,6 +32,7 @@ mod in_flight;
 mod last_seen;
 mod queue;
 mod recall;
+mod repair;
 mod results;
 mod retention;
 mod running;

@@ -28,6 +28,9 @@
 //!   save, a summary or another call of its conversation ([`Serialize`](crate::policy::OnConflict::Serialize)), it
 //!   releases the permit first, and polls for readiness again after the wait. Calls that wait in one conversation
 //!   therefore never block other conversations.
+//! - If the provider refuses the call because it cannot read encrypted parts of the history any more, and the adapter
+//!   reports that as a [`Repair`](crate::adapt::Repair), the layer polls for readiness again and calls the inner service
+//!   once more, without these parts. It returns the response of that call, whatever it is.
 //! - If the inner service fails or panics, or its future is dropped, nothing is stored.
 //! - Errors of the inner service are returned unchanged. The layer's own errors are listed in [error](crate::error).
 //!   To handle them, downcast the [`BoxError`](crate::BoxError).

@@ -80,13 +80,13 @@ where
         ResponseFuture::new(async move {
             // The request is always there, because only this line takes it.
             let Some(request) = request.take() else { return pending().await };
-            let (input, draft) = match adapter.open(request).await? {
+            let (input, mut draft) = match adapter.open(request).await? {
                 Opened::Turn(input, draft) => (input, draft),
                 Opened::PassThrough(request) => {
                     return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
                 }
             };
-            let (mut beginning, mut has_waited) = (engine.start(input), false);
+            let (mut beginning, mut must_be_ready) = (engine.start(input), false);
             let mut turn = loop {
                 match beginning.step().await? {
                     Step::Begun(turn) => break turn,
@@ -95,37 +95,48 @@ where
                         // both calls share a concurrency limit, each would wait for the other.
                         let unready = inner.clone();
                         inner = unready;
-                        (beginning, has_waited) = (rest, true);
+                        (beginning, must_be_ready) = (rest, true);
                     }
                 }
             };
-            let sent = match draft.complete(Prompt::of(&turn)) {
-                Ok(sent) => sent,
-                Err(error) => {
-                    turn.fail(&adapter.error_type(&*error));
-                    return Err(error);
-                }
-            };
-            turn.note_downgraded(sent.downgraded);
-            let span = turn.call_span();
-            let called = async {
-                if has_waited {
-                    poll_fn(|context| inner.poll_ready(context)).await?;
-                }
-                inner.call(sent.request).await
-            };
-            match called.instrument(span).await.map_err(Into::into) {
-                Ok(response) => match adapter.read(response, Asked::of(&turn)).await {
-                    Ok(read) => read.finish(turn).await,
+            let mut again = if turn.is_repairable() { draft.again() } else { None };
+            loop {
+                let sent = match draft.complete(Prompt::of(&turn)) {
+                    Ok(sent) => sent,
                     Err(error) => {
                         turn.fail(&adapter.error_type(&*error));
-                        Err(error)
+                        return Err(error);
                     }
-                },
-                Err(error) => {
-                    turn.fail(&adapter.error_type(&*error));
-                    Err(error)
+                };
+                turn.note_downgraded(sent.downgraded);
+                let span = turn.call_span();
+                let called = async {
+                    if must_be_ready {
+                        poll_fn(|context| inner.poll_ready(context)).await?;
+                    }
+                    inner.call(sent.request).await
+                };
+                let read = match called.instrument(span).await.map_err(Into::into) {
+                    Ok(response) => adapter.read(response, Asked::of(&turn).repairable(again.is_some())).await,
+                    Err(error) => Err(error),
+                };
+                let read = match read {
+                    Ok(read) => read,
+                    Err(error) => {
+                        turn.fail(&adapter.error_type(&*error));
+                        return Err(error);
+                    }
+                };
+                let (repeated, error_type) = match (again.take(), read.repairable_error()) {
+                    (Some(repeated), Some(error_type)) => (repeated, error_type),
+                    (Some(_) | None, _) => return read.finish(turn).await,
+                };
+                if !turn.repair(&error_type).await {
+                    return read.finish(turn).await;
                 }
+                // The service may have to be free of the refused response before it is ready again.
+                drop(read);
+                (draft, must_be_ready) = (repeated, true);
             }
         })
     }

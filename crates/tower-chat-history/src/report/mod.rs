@@ -55,6 +55,9 @@ pub struct TurnReport {
     pub streamed: bool,
     /// The number of loaded messages that the request's types could not represent without loss. The log is not changed.
     pub downgraded: usize,
+    /// True if the provider refused the call because it could not read encrypted elements of stored replies, and the
+    /// model was called once more without them. See [`Turn::repair`](crate::Turn::repair).
+    pub repaired: bool,
     /// The number of messages whose reasoning was left out, because the prompt before it is not the one that it was
     /// made under, or because another provider made it. Providers would refuse it.
     pub reasoning_left_out: usize,
@@ -117,12 +120,15 @@ impl TurnReport {
         matches!(self.outcome, Outcome::Stored { moved: true, .. })
     }
 
-    /// Returns the history, summary or trimmer that failed or did not fit, if the turn continued without it.
+    /// Returns the part of the prompt that failed or did not fit, if the turn continued without it: the history, a
+    /// summary, the trimmer, or encrypted elements.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
         if self.history == HistoryStatus::Unavailable {
             Some(Fallback::WithoutHistory)
+        } else if self.repaired {
+            Some(Fallback::WithoutEncrypted)
         } else if self.summary.as_ref().is_some_and(|summary| !summary.is_summarized()) {
             Some(Fallback::WithoutNewSummary)
         } else if trimming.left_out_summary {
@@ -166,12 +172,14 @@ impl HistoryStatus {
     }
 }
 
-/// The history, summary or trimmer that failed or did not fit, so that the turn continued without it.
+/// The part of the prompt that failed or did not fit, so that the turn continued without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {
     /// The turn continued without history, because it could not be loaded.
     WithoutHistory,
+    /// The turn continued without encrypted elements of stored replies, because the provider could not read them.
+    WithoutEncrypted,
     /// The turn continued without the summary that it waited for, because no summary was made. The window was trimmed
     /// without it.
     WithoutNewSummary,
@@ -188,6 +196,7 @@ impl Fallback {
     pub const fn kind(self) -> &'static str {
         match self {
             Self::WithoutHistory => "without_history",
+            Self::WithoutEncrypted => "without_encrypted",
             Self::WithoutNewSummary => "without_new_summary",
             Self::WithoutSummary => "without_summary",
             Self::WithoutTrimmer => "without_trimmer",

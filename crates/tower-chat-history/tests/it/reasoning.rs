@@ -77,6 +77,33 @@ fn asks() -> [Say; 2] {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_under_an_earlier_cut_is_repaired_and_the_stored_cut_stays() {
+    let mut talk = Talk::new(HistoryOptions::new());
+    talk.call(question(), &answers()).await;
+    talk.call(question(), &answers()).await;
+    talk.call(question(), &asks()).await;
+    talk.cut_elsewhere(1).await;
+    // The provider cannot verify what it signed before.
+    talk.provider = SigningProvider::new("two");
+    let mut input = TurnInput::new(talk.id.clone(), [result()]);
+    input.request.tools = Some(talk.tools.to_owned());
+    let head = input.request.digest();
+    let mut turn = talk.engine.begin(input).await.unwrap();
+    let sent = turn.context().len();
+    talk.provider.reply(head, turn.context(), &answers()).unwrap_err();
+    assert!(turn.is_repairable() && turn.repair("400").await);
+    assert!(!turn.is_repairable() && !turn.repair("400").await, "a turn is repaired once");
+    assert_eq!(turn.input(), [result()]);
+    assert!(turn.context().len() <= sent);
+    let reply = talk.provider.reply(head, turn.context(), &answers()).unwrap();
+    let report = turn.commit(Reply::of(reply)).await.unwrap();
+    assert!(report.repaired);
+    let cut = talk.window().await.compaction.unwrap().cut;
+    assert_eq!((cut.window_start, cut.covers_to(), cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(3)));
+    assert!(!talk.call(question(), &answers()).await.repaired);
+}
+
+#[tokio::test(start_paused = true)]
 async fn reasoning_is_sent_and_stored_with_its_provenance() {
     let mut talk = Talk::new(HistoryOptions::new().origin(Origin::unknown().provider("one")));
     for _ in 0..5 {

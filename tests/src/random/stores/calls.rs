@@ -106,6 +106,7 @@ impl Case {
         cut.window_start = from(before.window_start, &mut self.rng);
         cut.rounds_start = from(before.rounds_start, &mut self.rng);
         cut.cleared_before = from(before.cleared_before, &mut self.rng);
+        cut.encrypted_from = from(before.encrypted_from, &mut self.rng);
         if self.rng.once_in(2) {
             let covers = from(before.covers_to(), &mut self.rng).min(cut.window_start);
             let mut text = "summary ".repeat(self.rng.index(5));

@@ -81,8 +81,10 @@ impl Life {
         let goes_back = cut.window_start < stored.window_start
             || cut.rounds_start < stored.rounds_start
             || cut.cleared_before < stored.cleared_before
+            || cut.encrypted_from < stored.encrypted_from
             || cut.covers_to() < stored.covers_to();
-        let beyond = start >= len || cut.rounds_start.get() > len || cut.cleared_before.get() > len;
+        let latest = cut.rounds_start.max(cut.cleared_before).max(cut.encrypted_from);
+        let beyond = start >= len || latest.get() > len;
         let wrong = goes_back || beyond || cut.covers_to() > cut.window_start || start > 0 && !opens;
         if wrong { Err("compaction") } else { Ok(Compacted::Stored) }
     }
@@ -153,8 +155,10 @@ impl Life {
     pub(super) fn forget_traces(&mut self, traces: Derived, incarnation: Incarnation) {
         if traces == Derived::Erase && self.first > 0 {
             self.incarnation = incarnation;
-            self.compactions.retain(|_, (_, cut)| cut.summary.is_none());
-            self.compactions.values_mut().for_each(|(version, _)| *version = version.next());
+            self.replace_compactions(|cut| match cut.summary {
+                None => Some(cut.clone()),
+                Some(_) => without_encrypted(cut.encrypted_from),
+            });
         }
     }
 
@@ -163,13 +167,33 @@ impl Life {
         self.entries.truncate(usize::try_from(from.saturating_sub(self.first)).unwrap_or_default());
         self.incarnation = incarnation;
         let end = Seq::new(from);
-        self.compactions.retain(|_, (_, cut)| cut.window_start < end && cut.covers_to() <= end);
-        for (version, cut) in self.compactions.values_mut() {
-            *version = version.next();
+        self.replace_compactions(|cut| {
+            if cut.window_start >= end || cut.covers_to() > end {
+                return without_encrypted(cut.encrypted_from.min(end));
+            }
+            let mut cut = cut.clone();
             cut.rounds_start = cut.rounds_start.min(end);
             cut.cleared_before = cut.cleared_before.min(end);
-        }
+            cut.encrypted_from = cut.encrypted_from.min(end);
+            Some(cut)
+        });
     }
+
+    /// Replaces each cut, or removes its compaction.
+    fn replace_compactions(&mut self, replaced: impl Fn(&Cut) -> Option<Cut>) {
+        self.compactions.retain(|_, (version, cut)| {
+            let Some(left) = replaced(cut) else { return false };
+            (*version, *cut) = (version.next(), left);
+            true
+        });
+    }
+}
+
+/// Returns what remains of a cut that is removed.
+fn without_encrypted(before: Seq) -> Option<Cut> {
+    let mut left = Cut::default();
+    left.encrypted_from = before;
+    (before > Seq::FIRST).then_some(left)
 }
 
 /// Checks a log against an expectation.

@@ -62,6 +62,9 @@ fn version_1_of_a_cut_is_frozen() {
     cut = Cut::window_from(Seq::new(2));
     cut.recalled_from = Seq::new(7);
     let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7}"#;
+    assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
+    cut.encrypted_from = Seq::new(6);
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7,"encrypted_from":6}"#;
     assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut));
     assert!(cut_of("{}").is_err());
 }
@@ -178,11 +181,11 @@ fn version_1_of_a_compaction_has_the_cut_that_it_replaced() {
 fn version_1_of_a_provenance_is_frozen() {
     let (head, prompt) = (Digest::of(b"head"), Digest::of(b"prompt"));
     let mut cut = Cut::window_from(Seq::new(2));
-    cut.reasoning_from = Seq::new(5);
+    (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
     let provenance = Provenance::new(1, head, prompt, cut.positions(), origin);
     let text = format!(
-        r#"{{"v":1,"renderer":1,"head":"{head}","prompt":"{prompt}","cut":[2,2,2,0,5,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}}}}"#
+        r#"{{"v":1,"renderer":1,"head":"{head}","prompt":"{prompt}","cut":[2,2,2,0,5,3,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}}}}"#
     );
     assert_eq!(provenance.encode().unwrap(), text);
     assert_eq!(Provenance::decode(&text).unwrap(), provenance);

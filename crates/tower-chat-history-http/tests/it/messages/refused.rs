@@ -168,6 +168,7 @@ async fn run(steps: &[Step], window: Option<u32>) -> Result<Figures, TestCaseErr
         };
         prop_assert_eq!(answer.status, 200, "{}", answer.body);
         figures.requests += 1;
+        prop_assert_eq!(chat.mock.requests().len() as u64, figures.requests, "a call was refused and repeated");
         figures.streams += u64::from(step.streams.is_some());
         figures.resent += u64::from(step.resends && !log.is_empty());
         if share < 1.0 {

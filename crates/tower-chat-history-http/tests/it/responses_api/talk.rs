@@ -126,7 +126,7 @@ impl Talk {
         let body = format!(
             r#"{{"model":"gpt-5.5","instructions":"Be brief.","tools":[],"store":false,"input":{input},"stream":{streams}}}"#
         );
-        let provider = self.provider.clone();
+        let (provider, before) = (self.provider.clone(), self.provider.requests().len());
         let service = service_fn(move |request| provider.clone().respond(request));
         let response = match self.history.layer().layer(service).oneshot(ask(body)).await {
             Ok(response) => response,
@@ -135,7 +135,9 @@ impl Talk {
         };
         let status = response.status();
         let text = text(response).await;
-        prop_assert!(status.is_success(), "refused: {text}\n{:?}", self.provider.requests().last());
+        let requests = self.provider.requests();
+        prop_assert!(status.is_success(), "refused: {text}\n{:?}", requests.last());
+        prop_assert_eq!(requests.len(), before + 1, "refused, and then repaired: {:?}", requests.get(before));
         Ok(self.provider.take_made())
     }
 

@@ -6,6 +6,7 @@ mod encodings;
 mod errors;
 mod per_call;
 mod raw;
+mod repair;
 mod sizes;
 mod stalled;
 mod streams;

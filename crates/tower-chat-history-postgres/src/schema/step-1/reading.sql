@@ -40,7 +40,7 @@ declare
 begin
     select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
             k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
-                k.covers_to],
+                k.encrypted_from, k.covers_to],
             greatest(c.first, k.window_start)
         into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes,
             r_compaction, r_body, r_cut, s_start

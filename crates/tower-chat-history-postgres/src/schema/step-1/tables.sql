@@ -57,6 +57,7 @@ create table @.compaction (
     cleared_before bigint not null,
     recalled_from bigint not null,
     reasoning_from bigint not null,
+    encrypted_from bigint not null,
     covers_to bigint not null,
     call uuid not null,
     body text not null,

@@ -11,16 +11,17 @@ create function @.put_compaction_1(
     a_conversation bigint, a_first bigint, a_len bigint, a_opening bigint, a_call uuid,
     a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
-    a_covers bigint, a_body text,
+    a_encrypted_from bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile as $function$
 declare
     s_window bigint; s_rounds bigint; s_cleared bigint; s_recalled_from bigint; s_reasoning_from bigint;
-    s_covers bigint; s_call uuid;
+    s_encrypted_from bigint; s_covers bigint; s_call uuid;
 begin
     select k.version, k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
-            k.covers_to, k.call, k.body
-        into r_version, s_window, s_rounds, s_cleared, s_recalled_from, s_reasoning_from, s_covers, s_call, r_body
+            k.encrypted_from, k.covers_to, k.call, k.body
+        into r_version, s_window, s_rounds, s_cleared, s_recalled_from, s_reasoning_from, s_encrypted_from, s_covers,
+            s_call, r_body
         from @.compaction k where k.conversation = a_conversation and k.profile = a_profile;
     if found then
         if s_call = a_call then
@@ -29,7 +30,8 @@ begin
             r_body := null;
             return;
         end if;
-        r_cut := array[s_window, s_rounds, s_cleared, s_recalled_from, s_reasoning_from, s_covers];
+        r_cut := array[
+            s_window, s_rounds, s_cleared, s_recalled_from, s_reasoning_from, s_encrypted_from, s_covers];
     end if;
     -- The largest number has no successor. The client reports it as out of range.
     if coalesce(r_version, 0) <> a_replaces or r_version = 9223372036854775807 then
@@ -38,7 +40,8 @@ begin
     end if;
     if a_window < coalesce(s_window, 0) or a_rounds < coalesce(s_rounds, 0)
         or a_cleared < coalesce(s_cleared, 0) or a_recalled_from < coalesce(s_recalled_from, 0)
-        or a_reasoning_from < coalesce(s_reasoning_from, 0) or a_covers < coalesce(s_covers, 0) then
+        or a_reasoning_from < coalesce(s_reasoning_from, 0)
+        or a_encrypted_from < coalesce(s_encrypted_from, 0) or a_covers < coalesce(s_covers, 0) then
         r_verdict := 2;
         return;
     end if;
@@ -47,7 +50,7 @@ begin
         return;
     end if;
     if a_window >= a_len or a_rounds > a_len or a_cleared > a_len or a_recalled_from > a_len
-        or a_reasoning_from > a_len then
+        or a_reasoning_from > a_len or a_encrypted_from > a_len then
         r_verdict := 4;
         return;
     end if;
@@ -67,15 +70,15 @@ begin
     r_body := null;
     insert into @.compaction as k
         (conversation, profile, version, window_start, rounds_start, cleared_before, recalled_from, reasoning_from,
-            covers_to, call, body)
+            encrypted_from, covers_to, call, body)
         values (
             a_conversation, a_profile, r_version, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from,
-            a_covers, a_call, a_body)
+            a_encrypted_from, a_covers, a_call, a_body)
         on conflict (conversation, profile) do update set
             version = excluded.version, window_start = excluded.window_start, rounds_start = excluded.rounds_start,
             cleared_before = excluded.cleared_before, recalled_from = excluded.recalled_from,
-            reasoning_from = excluded.reasoning_from, covers_to = excluded.covers_to, call = excluded.call,
-            body = excluded.body;
+            reasoning_from = excluded.reasoning_from, encrypted_from = excluded.encrypted_from,
+            covers_to = excluded.covers_to, call = excluded.call, body = excluded.body;
     if not found then
         raise exception using errcode = 'triggered_data_change_violation';
     end if;
@@ -97,7 +100,7 @@ create function @.append_1(
     a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
     a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
-    a_covers bigint, a_cut text,
+    a_encrypted_from bigint, a_covers bigint, a_cut text,
     out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
     out r_compaction int, out r_compaction_version bigint, out r_compaction_cut bigint[], out r_compaction_body text
 ) language plpgsql volatile
@@ -192,7 +195,7 @@ begin
             if a_profile is not null then
                 select case when k.call = a_call then 0 else 1 end, k.version,
                         array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
-                            k.covers_to],
+                            k.encrypted_from, k.covers_to],
                         k.body
                     into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
                     from @.compaction k where k.conversation = s_conversation and k.profile = a_profile;
@@ -225,8 +228,8 @@ begin
             into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
             from @.put_compaction_1(
                 s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end, a_call,
-                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from, a_covers,
-                a_cut) p;
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from,
+                a_encrypted_from, a_covers, a_cut) p;
         if r_compaction > 1 then
             if s_created then
                 delete from @.conversation c where c.id = s_conversation;
@@ -263,7 +266,7 @@ $function$;
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
-    a_covers bigint, a_body text,
+    a_encrypted_from bigint, a_covers bigint, a_body text,
     out r_verdict int, out r_version bigint, out r_cut bigint[], out r_body text
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
@@ -282,8 +285,8 @@ begin
         select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
                 s_conversation, s_first, s_len, null::bigint, a_call,
-                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from, a_covers,
-                a_body) p;
+                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from,
+                a_encrypted_from, a_covers, a_body) p;
     end if;
 end
 $function$;

@@ -5,7 +5,7 @@ use tower_chat_history_core::{
     Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
 };
 
-use super::Call;
+use super::{Call, stored_cut};
 use crate::{
     error::{DialectPlace, HistoryError, OtherDialect},
     policy::{OnLoadFailure, OnTranscriptMismatch},
@@ -23,6 +23,10 @@ pub(in crate::engine) struct LoadedHistory {
     pub(super) messages: usize,
     /// True if the window is that of an earlier cut, under which the turn continues.
     pub(super) is_pinned: bool,
+    /// The stored cut, if the window is under another one.
+    stored: Option<Box<Cut>>,
+    /// True if the window leaves out encrypted elements that the stored cut does not leave out.
+    pub(super) is_repaired: bool,
     /// The difference between transcript and log, if there is one under `OnTranscriptMismatch::TrustLog`.
     pub(super) mismatch: Option<TranscriptError>,
 }
@@ -57,7 +61,8 @@ impl Call {
                 (HistoryStatus::Unavailable, None)
             }
         };
-        let (window, is_pinned) = match window {
+        let (mut stored, mut is_pinned) = (None, false);
+        let window = match window {
             Some(window) => {
                 read_in(self.dialect, &self.conversation, &window.exchanges)?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
@@ -65,10 +70,12 @@ impl Call {
                     Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
                     None => None,
                 };
-                let is_pinned = pinned.is_some();
-                (Some(pinned.unwrap_or(window)), is_pinned)
+                if pinned.is_some() {
+                    (stored, is_pinned) = (stored_cut(&window).map(Box::new), true);
+                }
+                Some(pinned.unwrap_or(window))
             }
-            None => (None, false),
+            None => None,
         };
         // If the history is unavailable, the transcript cannot be compared, and is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
@@ -81,7 +88,7 @@ impl Call {
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
         let messages = messages.map(|recorded| recorded.exchange.messages.len()).sum();
-        Ok(LoadedHistory { status, window, is_pinned, resent, messages, mismatch })
+        Ok(LoadedHistory { status, window, is_pinned, stored, is_repaired: false, resent, messages, mismatch })
     }
 }
 
@@ -151,6 +158,27 @@ impl LoadedHistory {
             (None, HistoryStatus::Unavailable) => History::Resent(&self.resent),
             (None, HistoryStatus::Absent | HistoryStatus::Loaded) => History::Absent,
         }
+    }
+
+    /// Returns the stored cut.
+    pub(super) fn stored_cut(&self) -> Option<Cut> {
+        if self.is_pinned || self.is_repaired {
+            return self.stored.as_deref().cloned();
+        }
+        stored_cut(self.window.as_ref()?)
+    }
+
+    /// Returns the history without the encrypted elements of all exchanges that are stored. Returns `None` if no
+    /// history was loaded.
+    pub(super) fn repaired(mut self) -> Option<Self> {
+        self.stored = self.stored_cut().map(Box::new);
+        self.is_repaired = true;
+        let window = self.window.as_mut()?;
+        let version = window.compaction_version();
+        let mut cut = stored_cut(window).unwrap_or_default();
+        cut.encrypted_from = window.revision.next();
+        window.compaction = Some(Compaction::new(version, cut));
+        Some(self)
     }
 
     /// Returns `true` if the conversation does not exist.

@@ -3,6 +3,7 @@
 mod call;
 mod history;
 mod planned;
+mod repair;
 mod report;
 mod save;
 
@@ -10,7 +11,7 @@ use std::fmt;
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Seq};
 use tracing::Span;
 
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
@@ -37,6 +38,10 @@ pub struct Turn(Box<TurnState>);
 struct TurnState {
     call: Call,
     planned: PlannedTurn,
+    /// The history, if the prompt has encrypted elements that can be left out.
+    repairable: Option<Box<LoadedHistory>>,
+    /// The position before which encrypted elements were left out because the provider could not read them.
+    repaired: Option<Seq>,
     /// The summary, if there is one, then the window, the recalled messages, if there are any, and the input.
     context: Vec<Message>,
     window_len: usize,
@@ -55,22 +60,21 @@ struct TurnState {
 }
 
 impl Turn {
-    pub(super) fn new(mut call: Call, mut planned: PlannedTurn, permit: Option<QueuePermit>) -> Self {
-        let mut window = std::mem::take(&mut planned.plan.fit.window);
-        window.extend(planned.recalled.as_ref().map(|recalled| recalled.message.clone()));
-        if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
-            let messages = window.iter().chain(&call.input);
-            let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
-            let recorder = call.engine.recorder();
-            tokens.cached_prefix = recorder.cached_prefix(id, request, &sizes, messages, &call.counting);
-        }
-        let (window_len, mut context) = (window.len(), window);
-        context.append(&mut call.input);
+    pub(super) fn new(
+        mut call: Call,
+        mut planned: PlannedTurn,
+        permit: Option<QueuePermit>,
+        loaded: LoadedHistory,
+    ) -> Self {
+        let repairable = repair::is_repairable(&loaded, &planned).then(|| Box::new(loaded));
+        let (window_len, context) = context(&mut call, &mut planned);
         let has_caller_id = call.exchange.is_some();
         let exchange = call.exchange.take().unwrap_or_else(ExchangeId::generate);
         Self(Box::new(TurnState {
             call,
             planned,
+            repairable,
+            repaired: None,
             context,
             window_len,
             exchange,
@@ -205,6 +209,8 @@ impl Turn {
         E: Send + 'static,
     {
         self.0.is_streamed = true;
+        // A long stream must not hold the loaded history.
+        self.0.repairable = None;
         let call = self.0.model_call.take();
         RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
@@ -243,6 +249,22 @@ impl Turn {
     pub(super) fn conversation(&self) -> &ConversationId {
         &self.0.call.conversation
     }
+}
+
+/// Returns the length of the window with the recalled messages, and the messages to send. Takes them from the call and
+/// its plan.
+fn context(call: &mut Call, planned: &mut PlannedTurn) -> (usize, Vec<Message>) {
+    let mut window = std::mem::take(&mut planned.plan.fit.window);
+    window.extend(planned.recalled.as_ref().map(|recalled| recalled.message.clone()));
+    if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
+        let messages = window.iter().chain(&call.input);
+        let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
+        let recorder = call.engine.recorder();
+        tokens.cached_prefix = recorder.cached_prefix(id, request, &sizes, messages, &call.counting);
+    }
+    let (window_len, mut context) = (window.len(), window);
+    context.append(&mut call.input);
+    (window_len, context)
 }
 
 impl fmt::Debug for Turn {

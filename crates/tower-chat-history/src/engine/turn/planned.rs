@@ -111,7 +111,7 @@ impl Call {
         let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
         let limit = limit.filter(|limit| *limit < u64::MAX);
         let stores = loaded.window.is_some() && !loaded.is_pinned && !matches!(self.stored, Stored::Nothing);
-        let plan = plan::plan(&PlanInput {
+        let mut plan = plan::plan(&PlanInput {
             history,
             summary: summary.as_ref(),
             summary_tokens,
@@ -128,6 +128,11 @@ impl Call {
             conditions: self.conditions(),
             budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
         })?;
+        if loaded.is_repaired && !matches!(self.stored, Stored::Nothing) {
+            let mut repaired = loaded.stored_cut().unwrap_or_default();
+            repaired.encrypted_from = history.cut().map_or(Seq::FIRST, |cut| cut.encrypted_from);
+            plan.fit.cut.get_or_insert(repaired);
+        }
         let tokens = plan.budget.map(|budget| tokens(budget, &plan));
         let window = loaded.window.as_ref();
         let facts = HistoryFacts {
@@ -146,7 +151,7 @@ impl Call {
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
-            replaced: plan.fit.cut.as_ref().and_then(|_| stored_cut(window?)).map(Box::new),
+            replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
         };
         Ok(PlannedTurn {
             plan,

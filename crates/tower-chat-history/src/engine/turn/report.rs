@@ -45,6 +45,7 @@ impl TurnState {
             transcript_mismatch: planned.history.mismatch,
             superseded_calls: planned.plan.superseded,
             downgraded: self.downgraded,
+            repaired: self.repaired.is_some(),
             reasoning_left_out: planned.plan.fit.reasoning.left_out,
             head_changed: planned.plan.fit.reasoning.head_changed,
             tokens: planned.tokens,

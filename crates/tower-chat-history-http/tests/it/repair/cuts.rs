@@ -1,0 +1,136 @@
+//! The stored cut: under concurrent cuts, truncation, fork and prune, and in other engines.
+
+use std::sync::Arc;
+
+use tower_chat_history::{
+    ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
+    store::{Compact, Cut, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
+};
+use tower_chat_history_test::responses::Output;
+
+use super::{super::support::id, Talk, is_bound};
+
+async fn window(store: &MemoryStore) -> Window {
+    match store.load(&id(), Load::new()).await.unwrap() {
+        Loaded::Window(window) => window,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Stores a compaction as another process does.
+async fn cut_elsewhere(store: &MemoryStore, cut: Cut) {
+    let window = window(store).await;
+    let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+    store.compact(&id(), window.revision.incarnation(), compact).await.unwrap();
+}
+
+/// Returns a repaired conversation with three exchanges, of which the last one is readable.
+async fn repaired() -> Talk<MemoryStore> {
+    let talk = Talk::new(Arc::new(MemoryStore::new()));
+    talk.ok(1).await;
+    talk.ok(1).await;
+    talk.provider.rotate_key();
+    talk.ok(2).await;
+    talk
+}
+
+#[tokio::test]
+async fn another_engine_leaves_the_items_out() {
+    let talk = repaired().await;
+    let other = Talk::with(Arc::clone(&talk.store), talk.provider.clone(), HistoryOptions::new());
+    other.ok(1).await;
+    assert_eq!(talk.provider.refused(), 1);
+}
+
+#[tokio::test]
+async fn each_key_is_repaired_once() {
+    let talk = repaired().await;
+    for turns in 3..6 {
+        talk.provider.rotate_key();
+        talk.ok(2).await;
+        assert_eq!(talk.encrypted_from().await, Seq::new(turns));
+        talk.ok(1).await;
+        talk.store.conversation(&id()).truncate(Seq::new(turns + 1)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_cut_that_another_process_stored_in_the_meantime_is_merged() {
+    let talk = Talk::new(Arc::new(MemoryStore::new()));
+    talk.ok(1).await;
+    talk.ok(1).await;
+    talk.provider.rotate_key();
+    let store = Arc::clone(&talk.store);
+    talk.provider.before_next(move || {
+        let store = Arc::clone(&store);
+        Box::pin(async move {
+            let mut cut = Cut::window_from(Seq::new(1));
+            cut.summary = Some(Summary::new("before", Seq::new(1)));
+            cut_elsewhere(&store, cut).await;
+        })
+    });
+    talk.ok(2).await;
+    let cut = talk.cut().await.unwrap();
+    assert_eq!((cut.window_start, cut.covers_to(), cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(2)));
+    talk.ok(1).await;
+}
+
+#[tokio::test]
+async fn a_truncation_keeps_what_the_provider_cannot_read_left_out() {
+    let talk = repaired().await;
+    talk.store.conversation(&id()).truncate(Seq::new(1)).await.unwrap();
+    assert_eq!(talk.encrypted_from().await, Seq::new(1));
+    assert!(!is_bound(&talk.ok(1).await));
+    assert!(is_bound(&talk.ok(1).await), "the exchange at the removed position is readable");
+}
+
+#[tokio::test]
+async fn an_erasing_prune_keeps_what_the_provider_cannot_read_left_out() {
+    let talk = repaired().await;
+    let mut cut = talk.cut().await.unwrap();
+    (cut.window_start, cut.rounds_start) = (Seq::new(2), Seq::new(2));
+    cut.summary = Some(Summary::new("before", Seq::new(2)));
+    cut_elsewhere(&talk.store, cut).await;
+    let incarnation = window(&talk.store).await.revision.incarnation();
+    talk.store.prune(&id(), incarnation, PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
+    let cut = talk.cut().await.unwrap();
+    assert_eq!((cut.window_start, cut.summary, cut.encrypted_from), (Seq::FIRST, None, Seq::new(2)));
+    talk.ok(1).await;
+}
+
+#[tokio::test]
+async fn a_fork_is_repaired_by_its_own_first_call() {
+    let talk = repaired().await;
+    let copy = ConversationId::new(["acme", "copy"]).unwrap();
+    talk.store.conversation(&id()).fork(Seq::new(2), &copy).await.unwrap();
+    talk.store.delete(&id()).await.unwrap();
+    let forked = talk.store.conversation(&copy).fork(Seq::new(2), &id()).await.unwrap();
+    assert_eq!((forked, talk.cut().await), (2, None));
+    talk.ok(2).await;
+    talk.ok(1).await;
+    assert_eq!(talk.encrypted_from().await, Seq::new(2));
+}
+
+#[tokio::test]
+async fn without_a_compaction_item_the_items_before_it_are_sent_again() {
+    let talk = Talk::new(Arc::new(MemoryStore::new()));
+    talk.ok(1).await;
+    let (status, _) = talk.ask(vec![Output::Compaction, Output::text("so")], false).await;
+    assert_eq!(status, 200);
+    assert!(!talk.ok(1).await.contains("rs_000001"), "the compaction stands for the first exchange");
+    talk.provider.rotate_key();
+    let sent = talk.ok(2).await;
+    assert_eq!((sent.matches("and?").count(), sent.contains("compaction")), (4, false), "{sent}");
+}
+
+#[tokio::test]
+async fn a_call_that_stores_nothing_is_repaired_each_time() {
+    let talk = Talk::new(Arc::new(MemoryStore::new()));
+    talk.ok(1).await;
+    talk.provider.rotate_key();
+    for _ in 0..2 {
+        assert_eq!(talk.dont_store(vec![Output::text("so")]).await.0, 200);
+        assert!(talk.report().repaired);
+        assert_eq!((talk.log().await.len(), talk.cut().await), (1, None));
+    }
+}
