@@ -12,6 +12,7 @@ use crate::{
     recalled::Recalled,
     seq::Seq,
     timestamp::Timestamp,
+    translated::TranslationCell,
 };
 
 /// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of
@@ -60,6 +61,7 @@ pub struct Exchange {
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
     pub provenance: Option<Box<Provenance>>,
+    pub(crate) translation: TranslationCell,
 }
 
 impl Exchange {
@@ -83,6 +85,7 @@ impl Exchange {
             incomplete: false,
             recalled: None,
             provenance: None,
+            translation: TranslationCell::default(),
         }
     }
 
@@ -170,7 +173,8 @@ impl Exchange {
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
-    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it.
+    /// [messages](Message::memory), its other fields, its [translation](Recorded::translated) if there is one, and a
+    /// constant. Stores and caches with a memory limit use it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
@@ -186,7 +190,15 @@ impl Exchange {
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
         let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
         let texts = text(&self.model) + text(&self.finish_reason);
-        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
+        shared(size_of::<Self>())
+            + id
+            + list
+            + messages
+            + tokens
+            + recalled
+            + provenance
+            + texts
+            + self.translation.memory()
     }
 }
 
@@ -206,6 +218,7 @@ impl fmt::Debug for Exchange {
             incomplete,
             recalled,
             provenance,
+            translation: _,
         } = self;
         let whole = f.alternate();
         let mut out = f.debug_struct("Exchange");

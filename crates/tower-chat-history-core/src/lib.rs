@@ -76,6 +76,7 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
+mod translated;
 
 #[doc = include_str!("../docs/writing-a-store.md")]
 #[doc = "```"]
@@ -98,7 +99,8 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
-        ForeignShape, Index, Media, Message, MessageError, OpenAiResponses, Part, Space, ToolCall,
+        Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, Source, Space,
+        StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},
@@ -112,4 +114,5 @@ pub use self::{
         Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
+    translated::Translated,
 };

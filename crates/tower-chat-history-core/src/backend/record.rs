@@ -20,6 +20,7 @@ use crate::{
     recalled::{Citation, Recalled},
     seq::Seq,
     timestamp::Timestamp,
+    translated::TranslationCell,
 };
 
 /// The version that this crate writes, for exchanges, compactions, recalled messages and provenances.
@@ -203,6 +204,7 @@ fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
             incomplete,
             recalled,
             provenance,
+            translation: TranslationCell::default(),
         },
     ))
 }
