@@ -12,8 +12,9 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest, Index,
-    Media, MessageError, OpenAiResponses, Part, Space, ToolCall,
+    AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest,
+    Expressed, Index, LeftOut, Media, MessageError, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
+    StatedId, Statement, ToolCall,
 };
 
 #[doc = include_str!("../docs/writing-a-dialect.md")]

@@ -47,6 +47,7 @@ impl TurnState {
             downgraded: self.downgraded,
             reasoning_left_out: planned.plan.fit.reasoning.left_out,
             head_changed: planned.plan.fit.reasoning.head_changed,
+            translation: planned.history.translation,
             tokens: planned.tokens,
             context_window: call.engine.options().context.budget.window(&call.request).0,
             recall: planned.recall.clone(),
