@@ -1,9 +1,13 @@
 //! The unit of the log: the messages of one model call.
 
+mod translated;
+
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::translated::Translated;
+pub(crate) use self::translated::TranslationCell;
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
@@ -12,7 +16,6 @@ use crate::{
     recalled::Recalled,
     seq::Seq,
     timestamp::Timestamp,
-    translated::TranslationCell,
 };
 
 /// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of

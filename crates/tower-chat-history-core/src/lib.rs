@@ -76,7 +76,6 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
-mod translated;
 
 #[doc = include_str!("../docs/writing-a-store.md")]
 #[doc = "```"]
@@ -95,7 +94,7 @@ pub use self::{
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     digest::Digest,
-    exchange::{Exchange, Recorded, TokenCounts, Usage},
+    exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
@@ -114,5 +113,4 @@ pub use self::{
         Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
-    translated::Translated,
 };

@@ -15,6 +15,7 @@ mod messages;
 mod random;
 mod recall;
 mod signing;
+mod switching;
 mod transcripts;
 mod typed_and_client;
 mod worked_log;

@@ -13,14 +13,13 @@ use serde_json::value::RawValue;
 
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
-    exchange::{Exchange, TokenCounts, Usage, default_reply_len},
+    exchange::{Exchange, TokenCounts, TranslationCell, Usage, default_reply_len},
     exchange_id::ExchangeId,
     message::{self, DialectName, Message},
     provenance::Provenance,
     recalled::{Citation, Recalled},
     seq::Seq,
     timestamp::Timestamp,
-    translated::TranslationCell,
 };
 
 /// The version that this crate writes, for exchanges, compactions, recalled messages and provenances.

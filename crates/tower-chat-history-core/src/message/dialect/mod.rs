@@ -129,8 +129,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Digest::of(json.as_bytes())
     }
 
-    /// Returns what the message says, for a translation into another dialect. What only its provider can use is left
-    /// out and counted: reasoning, calls that the provider executed, compactions.
+    /// Returns what the message says, for a translation into another dialect. Everything that only its provider can
+    /// use is left out and counted: reasoning, calls that the provider executed, compactions.
     ///
     /// A message that [answers](Index::answers) calls has one [result](Statement::Result) for each, before everything
     /// else. Each call of the [index](Index::opens) is one [call](Statement::Call).

@@ -58,8 +58,8 @@ pub fn every_element_can_be_said_in_the_dialects_of_this_crate(samples: &Samples
     }
 }
 
-/// A conversation in each of the dialects of this crate can be said in the dialect: its texts stay, and either all calls
-/// or none. Each call gets its result. The elements can be sent as they are.
+/// A conversation in each of the dialects of this crate can be said in the dialect: its texts stay, and either all
+/// calls or none. Each call gets its result. The elements can be sent as they are.
 pub fn conversations_of_other_dialects_can_be_said(samples: &Samples) {
     for (from, log) in DIALECTS.into_iter().zip(LOGS) {
         let (origin, mut rounds) = (Origin::unknown(), Rounds::default());

@@ -46,8 +46,8 @@ pub(in crate::engine) fn read_each(
     Ok(())
 }
 
-/// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all of
-/// them must be in that dialect.
+/// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all
+/// of them must be in that dialect.
 pub(in crate::engine) fn in_dialect(
     options: &HistoryOptions,
     called: Called<'_>,

@@ -128,8 +128,8 @@ fn media_part(content: &StatedContent<'_>) -> Option<String> {
     }
 }
 
-/// Adds the messages of results. The format allows only texts in them. If `closes` is `true`, images and files follow in
-/// a message of the user. Otherwise it could stand between the results of parallel calls, which the format does not
+/// Adds the messages of results. The format allows only texts in them. If `closes` is `true`, images and files follow
+/// in a message of the user. Otherwise it could stand between the results of parallel calls, which the format does not
 /// allow.
 fn results(statements: &[Statement<'_>], closes: bool, left_out: &mut LeftOut, messages: &mut Vec<String>) {
     let mut shown = Vec::new();

@@ -15,8 +15,8 @@ use crate::{
     role::Role,
 };
 
-/// Returns the statements of a message. What the model says is in the parts. The content of all others is read here,
-/// because the parts do not have URLs and media types.
+/// Returns the statements of a message. The content of the user and of results is read here, because the parts do not
+/// have URLs and media types.
 pub(super) fn of<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
     let answers = message.answers().first();
     if !matches!((message.role(), answers), (Role::User, _) | (Role::Tool, Some(_))) {

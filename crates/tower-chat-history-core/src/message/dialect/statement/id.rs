@@ -27,8 +27,8 @@ pub(crate) struct Place {
     pub(crate) occurrence: usize,
 }
 
-/// The least length of an id that is taken for unique in its conversation. Providers make longer ones at random. Shorter
-/// ones are often counted, and begin anew with each reply.
+/// The least length of an id that is taken for unique in its conversation. Providers make longer ones at random.
+/// Shorter ones are often counted, and begin anew with each reply.
 const LEAST_UNIQUE: usize = 16;
 
 impl<'a> StatedId<'a> {

@@ -71,7 +71,7 @@ pub struct Expressed<'t> {
     pub reader: &'t Origin,
     /// `true` if the reply of the same exchange follows the statements. All calls before it then have their results.
     pub is_followed: bool,
-    /// What the dialect cannot say.
+    /// The parts for which the dialect has no form.
     pub left_out: LeftOut,
 }
 

@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::{Exchange, Recorded};
 use crate::{
-    exchange::{Exchange, Recorded},
     message::{CallId, Dialect, DialectName, Expressed, LeftOut, Message, MessageError, Place, Statement},
     provenance::Origin,
     recalled::Recalled,
@@ -22,7 +22,7 @@ pub struct Translated {
     /// The exchange with messages of the other dialect. Everything else is as it is stored, but without what depends on
     /// the messages: the token counts and the [provenance](Exchange::provenance), because nothing in it is bound.
     pub exchange: Arc<Exchange>,
-    /// What is left out of it.
+    /// The parts that are left out of it.
     pub left_out: LeftOut,
 }
 
@@ -30,8 +30,8 @@ impl Recorded {
     /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
     /// [read](Exchange::read_in).
     ///
-    /// The result depends only on the exchange, its position and the arguments. It stays with the exchange until another
-    /// translation is asked for, so that the next call need not translate it again.
+    /// The result depends only on the exchange, its position and the arguments. It stays with the exchange until
+    /// another translation is made, so that the next call need not translate it again.
     ///
     /// # Errors
     ///
@@ -134,8 +134,8 @@ fn number(statements: &mut [Statement<'_>], asked: Seq, round: usize) {
     }
 }
 
-/// The newest translation of an exchange. It is no part of the exchange: a clone has none, and it makes no difference to
-/// equality.
+/// The newest translation of an exchange. It is no part of the exchange: a clone has none, and it makes no difference
+/// to equality.
 #[derive(Default)]
 pub(crate) struct TranslationCell(Mutex<Option<Box<Kept>>>);
 
@@ -192,3 +192,6 @@ impl fmt::Debug for TranslationCell {
         f.write_str("TranslationCell")
     }
 }
+
+#[cfg(test)]
+mod tests;
