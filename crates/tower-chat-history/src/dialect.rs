@@ -69,8 +69,8 @@
 //!
 //! Cuts name exchanges, not messages, so they hold in all dialects. DeepSeek and Moonshot refuse calls without
 //! `reasoning_content` (as of November 2026): if the [origin](crate::HistoryOptions::origin) names one of them as the
-//! provider, an empty one is added to translated calls. Anthropic refuses two calls with one id, so an id of less than
-//! 16 characters is changed there: providers that count their calls begin anew with each reply.
+//! provider, an empty one is added to translated calls. Anthropic refuses two calls with one id, and other providers use
+//! ids again, so there the position of the call is added to its id (`x-4-0-0`).
 //!
 //! A turn has one dialect. Results for calls of another dialect fail with
 //! [`DialectPlace::OpenTurn`](crate::error::DialectPlace::OpenTurn), because providers refuse a tool loop without the

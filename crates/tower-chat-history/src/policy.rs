@@ -82,9 +82,9 @@ pub enum OnOtherDialect {
     /// the model is called.
     #[default]
     Fail,
-    /// Sends these exchanges in the dialect of the call. Texts, images, files, calls and results are translated.
-    /// Parts that only their provider can use are left out: reasoning, calls that the provider executed, compactions. The report has
-    /// the numbers ([`TurnReport::translation`](crate::TurnReport::translation)). The log is not changed.
+    /// Sends these exchanges in the dialect of the call. Texts, images, files, calls and results are translated. Parts
+    /// that only their provider can use are left out: reasoning, calls that the provider executed, compactions. The
+    /// report has the numbers ([`TurnReport::translation`](crate::TurnReport::translation)). The log is not changed.
     ///
     /// A turn has one dialect. Tool results for calls of another dialect fail as with [`Fail`](Self::Fail), and a new
     /// question abandons these calls. See [translations](crate::dialect#translations).

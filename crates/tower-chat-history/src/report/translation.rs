@@ -9,7 +9,7 @@ use tower_chat_history_core::LeftOut;
 pub struct TranslationReport {
     /// The number of exchanges that were translated.
     pub exchanges: usize,
-    /// The parts that were left out of them, because only the other provider can use it, or because the dialect of the call has no
-    /// form for it.
+    /// The parts that were left out of them, because only the other provider can use them, or because the dialect of
+    /// the call has no form for them.
     pub left_out: LeftOut,
 }

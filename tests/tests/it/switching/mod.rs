@@ -1,5 +1,5 @@
-//! Conversations that change their dialect at any moment: the providers of chat completions, of Anthropic's Messages API
-//! and of OpenAI's Responses API refuse no request, whatever the others said before.
+//! Conversations that change their dialect at any moment: the providers of chat completions, of Anthropic's Messages
+//! API and of OpenAI's Responses API refuse no request, whatever the others said before.
 //!
 //! `PROPTEST_CASES=5000 cargo test --release -p tests --test it switching -- --nocapture` tests more cases, and prints
 //! their numbers.

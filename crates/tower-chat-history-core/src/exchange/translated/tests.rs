@@ -7,7 +7,7 @@ use crate::{
     recalled::Citation,
 };
 
-const LONG: &str = "toolu_0123456789abcdef";
+const LONG: &str = "toolu_0123456789abcdef-4-1-0";
 
 fn exchange(from: &'static dyn Dialect, messages: &[&str], reply_len: usize) -> Exchange {
     let read = |json: &&str| Message::in_dialect(from, *json).unwrap();
@@ -44,12 +44,12 @@ const CHAT: [&str; 5] = [
 
 #[test]
 fn chat_completions_to_messages() {
-    let digest = "call_db5b0ae5aa3ed5b1f6ae5d3f1ae2a37e";
+    let short = "x-4-1-0";
     let call = format!(
-        r#"{{"role":"assistant","content":[{{"type":"text","text":"I look."}},{{"type":"tool_use","id":"{LONG}","name":"f","input":{{"a": 1}}}},{{"type":"tool_use","id":"{digest}","name":"g_h","input":{{"input":"a"}}}}]}}"#
+        r#"{{"role":"assistant","content":[{{"type":"text","text":"I look."}},{{"type":"tool_use","id":"{LONG}","name":"f","input":{{"a": 1}}}},{{"type":"tool_use","id":"{short}","name":"g_h","input":{{"input":"a"}}}}]}}"#
     );
     let results = format!(
-        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{LONG}","content":"1"}},{{"type":"tool_result","tool_use_id":"{digest}","content":[{{"type":"text","text":"2"}},{{"type":"text","text":"3"}}]}}]}}"#
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{LONG}","content":"1"}},{{"type":"tool_result","tool_use_id":"{short}","content":[{{"type":"text","text":"2"}},{{"type":"text","text":"3"}}]}}]}}"#
     );
     let left_out = check(
         &ChatCompletions,
@@ -169,7 +169,7 @@ fn responses_to_messages() {
         &[
             r#"{"role":"user","content":[{"type":"text","text":"Who?"},{"type":"text","text":"[file that cannot be shown: a.pdf]"}]}"#,
             r#"{"role":"user","content":"Be brief."}"#,
-            r#"{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"text","text":"Wait."},{"type":"tool_use","id":"call_0123456789abcdef","name":"f","input":{"input":"{"}}]}"#,
+            r#"{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"text","text":"Wait."},{"type":"tool_use","id":"call_0123456789abcdef-4-0-0","name":"f","input":{"input":"{"}}]}"#,
         ],
     );
     assert_eq!(left_out, OF_RESPONSES);

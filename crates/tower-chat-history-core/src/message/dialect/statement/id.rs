@@ -27,10 +27,6 @@ pub(crate) struct Place {
     pub(crate) occurrence: usize,
 }
 
-/// The least length of an id that is taken for unique in its conversation. Providers make longer ones at random.
-/// Shorter ones are often counted, and begin anew with each reply.
-const LEAST_UNIQUE: usize = 16;
-
 impl<'a> StatedId<'a> {
     /// Creates the id of a call as the provider wrote it.
     #[must_use]
@@ -63,19 +59,20 @@ impl<'a> StatedId<'a> {
         Cow::Owned(self.digest(&format!("{occurrence}")))
     }
 
-    /// Returns the id for a dialect in which every call of a conversation needs an id of its own: the original one if
-    /// `is_legal` returns `true` and it has at least 16 characters, and otherwise `call_` with 32 hexadecimal digits,
-    /// which depend on the position of the exchange with the call.
+    /// Returns the id for a dialect in which every call of a conversation needs an id of its own: the original one with
+    /// the place of the call, such as `x-4-0-0`, if `is_legal` returns `true` for it, and otherwise `call_` with 32
+    /// hexadecimal digits, which depend on the place.
+    ///
+    /// The place is the position of the exchange with the call, the number of its round there, and the number of earlier
+    /// calls with the same id in this round.
     #[must_use]
-    pub fn unique(&self, is_legal: impl Fn(&str) -> bool) -> Cow<'a, str> {
-        let is_long = |id: &str| id.len() >= LEAST_UNIQUE;
-        match self.reusable(|id| is_long(id) && is_legal(id)) {
-            Cow::Borrowed(id) => Cow::Borrowed(id),
-            Cow::Owned(_) => {
-                let Place { asked, round, occurrence } = self.place;
-                Cow::Owned(self.digest(&format!("{asked}/{round}/{occurrence}")))
-            }
+    pub fn unique(&self, is_legal: impl Fn(&str) -> bool) -> String {
+        let Place { asked, round, occurrence } = self.place;
+        let placed = format!("{}-{asked}-{round}-{occurrence}", self.id.as_str());
+        if self.id.space() == Space::DEFAULT && is_legal(&placed) {
+            return placed;
         }
+        self.digest(&format!("{asked}/{round}/{occurrence}"))
     }
 
     fn digest(&self, place: &str) -> String {
@@ -95,8 +92,6 @@ impl fmt::Debug for StatedId<'_> {
 mod tests {
     use super::*;
 
-    const LONG: &str = "call_0123456789abcdef";
-
     fn id(space: u8, id: &str) -> CallId {
         CallId::new(Space(space), id)
     }
@@ -109,14 +104,14 @@ mod tests {
 
     #[test]
     fn a_legal_id_stays_if_no_other_call_can_have_it() {
-        let (short, long, custom) = (id(0, "x"), id(0, LONG), id(1, LONG));
-        assert_eq!(placed(&short, 3, 1, 0).reusable(|_| true), "x");
-        assert_eq!(placed(&long, 3, 1, 0).unique(|_| true), LONG);
+        let (x, custom) = (id(0, "x"), id(1, "x"));
+        assert_eq!(placed(&x, 3, 1, 0).reusable(|_| true), "x");
+        assert_eq!(placed(&x, 3, 1, 0).unique(|_| true), "x-3-1-0");
         for changed in [
-            placed(&custom, 3, 1, 0).reusable(|_| true),
-            placed(&long, 3, 1, 1).reusable(|_| true),
-            placed(&long, 3, 1, 0).reusable(|_| false),
-            placed(&short, 3, 1, 0).unique(|_| true),
+            placed(&custom, 3, 1, 0).reusable(|_| true).into_owned(),
+            placed(&x, 3, 1, 1).reusable(|_| true).into_owned(),
+            placed(&x, 3, 1, 0).reusable(|_| false).into_owned(),
+            placed(&x, 3, 1, 0).unique(|_| false),
             placed(&custom, 3, 1, 0).unique(|_| true),
         ] {
             assert_eq!(changed.len(), 37, "{changed}");
@@ -127,19 +122,20 @@ mod tests {
     #[test]
     fn changed_ids_differ_if_the_calls_differ() {
         let (x, y, custom) = (id(0, "x"), id(0, "y"), id(1, "x"));
-        let unique = [
+        let all = [
             placed(&x, 3, 0, 0),
             placed(&x, 4, 0, 0),
             placed(&x, 3, 1, 0),
             placed(&x, 3, 0, 1),
             placed(&y, 3, 0, 0),
             placed(&custom, 3, 0, 0),
-        ]
-        .map(|id| id.unique(|_| true));
-        let mut sorted = unique.to_vec();
-        sorted.sort();
-        sorted.dedup();
-        assert_eq!(sorted.len(), unique.len());
+        ];
+        for is_legal in [true, false] {
+            let mut unique = all.map(|id| id.unique(|_| is_legal)).to_vec();
+            unique.sort();
+            unique.dedup();
+            assert_eq!(unique.len(), all.len());
+        }
         // Where ids may be used again, the position makes no difference.
         assert_eq!(placed(&custom, 3, 0, 0).reusable(|_| true), placed(&custom, 4, 1, 0).reusable(|_| true));
         assert_ne!(placed(&custom, 3, 0, 0).reusable(|_| true), placed(&custom, 3, 0, 1).reusable(|_| true));

@@ -1,0 +1,3 @@
+#![allow(clippy::unwrap_used)]
+#[path = "it/switching/mod.rs"]
+mod switching;
