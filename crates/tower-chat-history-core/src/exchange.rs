@@ -176,8 +176,8 @@ impl Exchange {
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
-    /// [messages](Message::memory), its other fields, its [translation](Recorded::translated) if there is one, and a
-    /// constant. Stores and caches with a memory limit use it.
+    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it. It
+    /// never changes, so a [translation](Recorded::translated), which takes about as much again, is not included.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
@@ -193,15 +193,7 @@ impl Exchange {
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
         let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
         let texts = text(&self.model) + text(&self.finish_reason);
-        shared(size_of::<Self>())
-            + id
-            + list
-            + messages
-            + tokens
-            + recalled
-            + provenance
-            + texts
-            + self.translation.memory()
+        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
     }
 }
 

@@ -45,6 +45,7 @@
 //! A translation depends only on the exchange, its position, the dialect and the provider of the call. All replicas
 //! therefore send the same bytes, and prompts in one dialect begin with each other. It stays in memory with the
 //! exchange, so that a call over a store in memory or a [`CachedStore`](crate::CachedStore) translates only what is new.
+//! Memory limits do not count it.
 //!
 //! | in the log | in the other dialect |
 //! |---|---|
@@ -69,8 +70,10 @@
 //!
 //! Cuts name exchanges, not messages, so they hold in all dialects. DeepSeek and Moonshot refuse calls without
 //! `reasoning_content` (as of November 2026): if the [origin](crate::HistoryOptions::origin) names one of them as the
-//! provider, an empty one is added to translated calls. Anthropic refuses two calls with one id, and other providers use
-//! ids again, so there the position of the call is added to its id (`x-4-0-0`).
+//! provider, an empty one is added to translated calls. Anthropic refuses two calls with one id, and other providers
+//! use ids again, so there the position of the call is added to its id (`x-4-0-0`). Models that take a budget for
+//! thinking can refuse calls without it in the last reply: if calls of another dialect were abandoned directly before,
+//! disable thinking for one call.
 //!
 //! A turn has one dialect. Results for calls of another dialect fail with
 //! [`DialectPlace::OpenTurn`](crate::error::DialectPlace::OpenTurn), because providers refuse a tool loop without the

@@ -167,12 +167,6 @@ impl TranslationCell {
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
     }
-
-    /// Returns an estimate of the memory of the translation, in bytes.
-    pub(crate) fn memory(&self) -> usize {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.translated.exchange.memory())
-    }
 }
 
 impl Clone for TranslationCell {

@@ -254,7 +254,9 @@ impl Dialect for Counted {
 
 #[tokio::test]
 async fn a_later_turn_translates_only_what_is_new() {
-    let (store, engine) = engine();
+    let options = options().dialects([&Counted as &'static dyn Dialect]);
+    let store = MemoryStore::new();
+    let engine = Engine::with_options(store.clone(), options.clone());
     for number in 0..10 {
         turn(&engine, &AnthropicMessages, &format!("t{number}")).await;
     }
@@ -265,7 +267,7 @@ async fn a_later_turn_translates_only_what_is_new() {
     turn(&engine, &AnthropicMessages, "t10").await;
     turn(&engine, &Counted, "three").await;
     assert_eq!(TRANSLATED.load(Relaxed), 11);
-    let other = Engine::with_options(store, options());
+    let other = Engine::with_options(store, options);
     turn(&other, &Counted, "four").await;
     assert_eq!(TRANSLATED.load(Relaxed), 11, "it stays with the exchange, in all engines over the store");
 }

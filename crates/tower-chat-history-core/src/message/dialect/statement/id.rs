@@ -63,8 +63,8 @@ impl<'a> StatedId<'a> {
     /// the place of the call, such as `x-4-0-0`, if `is_legal` returns `true` for it, and otherwise `call_` with 32
     /// hexadecimal digits, which depend on the place.
     ///
-    /// The place is the position of the exchange with the call, the number of its round there, and the number of earlier
-    /// calls with the same id in this round.
+    /// The place is the position of the exchange with the call, the number of its round there, and the number of
+    /// earlier calls with the same id in this round.
     #[must_use]
     pub fn unique(&self, is_legal: impl Fn(&str) -> bool) -> String {
         let Place { asked, round, occurrence } = self.place;

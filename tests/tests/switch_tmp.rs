@@ -1,3 +1,0 @@
-#![allow(clippy::unwrap_used)]
-#[path = "it/switching/mod.rs"]
-mod switching;
