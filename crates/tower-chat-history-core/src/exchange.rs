@@ -1,9 +1,13 @@
 //! The unit of the log: the messages of one model call.
 
+mod translated;
+
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::translated::Translated;
+pub(crate) use self::translated::TranslationCell;
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
@@ -60,6 +64,7 @@ pub struct Exchange {
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
     pub provenance: Option<Box<Provenance>>,
+    pub(crate) translation: TranslationCell,
 }
 
 impl Exchange {
@@ -83,6 +88,7 @@ impl Exchange {
             incomplete: false,
             recalled: None,
             provenance: None,
+            translation: TranslationCell::default(),
         }
     }
 
@@ -170,7 +176,8 @@ impl Exchange {
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
-    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it.
+    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it. It
+    /// never changes, so a [translation](Recorded::translated), which takes about as much again, is not included.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
@@ -206,6 +213,7 @@ impl fmt::Debug for Exchange {
             incomplete,
             recalled,
             provenance,
+            translation: _,
         } = self;
         let whole = f.alternate();
         let mut out = f.debug_struct("Exchange");

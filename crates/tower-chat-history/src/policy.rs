@@ -73,6 +73,24 @@ pub enum OnTranscriptMismatch {
     TrustLog,
 }
 
+/// The policy for a conversation with exchanges that are stored in another [dialect](crate::dialect) than that of the
+/// call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnOtherDialect {
+    /// Fails with [`HistoryError::OtherDialect`](crate::HistoryError::OtherDialect), which names both dialects, before
+    /// the model is called.
+    #[default]
+    Fail,
+    /// Sends these exchanges in the dialect of the call. Texts, images, files, calls and results are translated. Parts
+    /// that only their provider can use are left out: reasoning, calls that the provider executed, compactions. The
+    /// report has the numbers ([`TurnReport::translation`](crate::TurnReport::translation)). The log is not changed.
+    ///
+    /// A turn has one dialect. Tool results for calls of another dialect fail as with [`Fail`](Self::Fail), and a new
+    /// question abandons these calls. See [translations](crate::dialect#translations).
+    Translate,
+}
+
 /// The policy for a call whose history cannot be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,7 +2,8 @@
 
 use tower_chat_history::{
     Exchange, ExchangeId, Message,
-    dialect::{Dialect as _, OpenAiResponses},
+    dialect::{AnthropicMessages, ChatCompletions, Dialect, OpenAiResponses},
+    store::{Origin, Recorded, Seq},
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
@@ -79,5 +80,10 @@ fn items_of_the_responses_api_are_read_and_changed() {
         let decoded = Exchange::decode(&record).unwrap();
         assert_eq!(decoded, exchange);
         assert!(decoded.messages.iter().all(|message| message.dialect().is_some()), "they are indexed");
+        let recorded = Recorded::new(Seq::FIRST, exchange);
+        for to in [&ChatCompletions as &'static dyn Dialect, &AnthropicMessages, &OpenAiResponses] {
+            let translated = recorded.translated(to, &Origin::UNKNOWN).unwrap();
+            assert!(translated.exchange.messages.len() > 10, "{}", to.name());
+        }
     }
 }

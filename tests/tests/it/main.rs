@@ -16,6 +16,7 @@ mod random;
 mod recall;
 mod repair;
 mod signing;
+mod switching;
 mod transcripts;
 mod typed_and_client;
 mod worked_log;

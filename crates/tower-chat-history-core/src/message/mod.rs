@@ -19,9 +19,11 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
+pub(crate) use self::dialect::Place;
 pub use self::dialect::{
     AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
-    ForeignShape, Index, Media, OpenAiResponses, Part, Space, ToolCall,
+    Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
+    StatedId, Statement, ToolCall,
 };
 pub use self::error::MessageError;
 use self::{

@@ -62,6 +62,15 @@ clauses! {
     SAYS_NOTHING = "Index::says_nothing",
         "true if providers refuse the message because it says nothing: for example a reply without text and calls.";
     PARTS = "Dialect::parts", "The calls are those of the index, and so are the calls of the results.";
+    STATED_CALLS = "Dialect::statements", "Each call of the index is one call.";
+    STATED_RESULTS = "Dialect::statements",
+        "A message that answers calls has one result for each, before everything else.";
+    SAYS_STATEMENTS = "Dialect::express",
+        "Returns the JSON of the elements that say this, which an exchange of another dialect says.";
+    SENT_AS_IT_IS = "Dialect::express",
+        "The elements must be such that they can be sent as they are: they say something, nothing in them is bound, and \
+         none is rewritten.";
+    SAME_ID = "Dialect::express", "A call and its result get the same id.";
     COMPOSE = "Dialect::compose",
         "Returns the JSON of a message that says this text in this role: Role::User, Role::Assistant or Role::System.";
     ABANDONED = "Dialect::abandoned",

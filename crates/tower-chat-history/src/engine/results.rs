@@ -18,7 +18,7 @@ use super::{
     queue::Entered,
     retention::Added,
     store::{BoundedStore, OwnExchange},
-    turn::read_in,
+    turn::{check_turn, read_each},
     wait::Ahead,
 };
 use crate::{
@@ -108,7 +108,8 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
             Found::Window(window) => window,
         };
         if let Some(window) = &window {
-            read_in(dialect, &conversation, &window.exchanges)?;
+            read_each(engine.options(), dialect, &conversation, &window.exchanges)?;
+            check_turn(dialect, &window.exchanges, &results).map_err(HistoryError::from)?;
         }
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
         let (mut open, asked) = (newest.open().clone(), newest.asked());

@@ -4,7 +4,8 @@ use std::fmt;
 
 use tower_chat_history_core::{Dialect, DialectName, Message, Seq};
 
-/// The error for a message in another [dialect](crate::dialect) than that of the call. One conversation has one dialect.
+/// The error for a message in another [dialect](crate::dialect) than that of the call. Without
+/// [`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate), one conversation has one dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place} is in {}, and the call is in the dialect {called}", Found(.found.as_ref()))]
 #[non_exhaustive]
@@ -24,6 +25,10 @@ pub struct OtherDialect {
 pub enum DialectPlace {
     /// The stored exchange at this position.
     Stored(Seq),
+    /// The stored exchange at this position, whose tool calls the input answers, or whose results wait for the model's
+    /// reply. A turn has one dialect, also under
+    /// [`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate).
+    OpenTurn(Seq),
     /// This message of the input, or of the results to store.
     Input(usize),
     /// This message of the transcript that the caller resends.
@@ -37,6 +42,7 @@ pub enum DialectPlace {
 impl fmt::Display for DialectPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::OpenTurn(seq) => write!(f, "exchange {seq} of the open turn"),
             Self::Stored(seq) => write!(f, "exchange {seq} of the conversation"),
             Self::Input(position) => write!(f, "message {position} of the input"),
             Self::Transcript(position) => write!(f, "message {position} of the transcript"),

@@ -5,7 +5,7 @@ mod policies;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::Origin;
+use tower_chat_history_core::{Dialect, Origin};
 
 pub use self::{context::ContextOptions, policies::Policies};
 use crate::{
@@ -27,6 +27,7 @@ pub struct HistoryOptions {
     pub(crate) summaries: Option<Summaries>,
     pub(crate) recall: Option<RecallOptions>,
     pub(crate) origin: Origin,
+    pub(crate) dialects: Vec<&'static dyn Dialect>,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -46,6 +47,7 @@ impl HistoryOptions {
             summaries: None,
             recall: None,
             origin: Origin::UNKNOWN,
+            dialects: Vec::new(),
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -92,6 +94,15 @@ impl HistoryOptions {
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
+        self
+    }
+
+    /// Sets the dialects of other crates in which exchanges can be stored. Only
+    /// [`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate) needs them, because a store has only the
+    /// name of a dialect. The dialects of this crate are always known, and so is that of a call. The default is none.
+    #[must_use]
+    pub fn dialects(mut self, dialects: impl IntoIterator<Item = &'static dyn Dialect>) -> Self {
+        self.dialects = dialects.into_iter().collect();
         self
     }
 
@@ -183,6 +194,7 @@ impl fmt::Debug for HistoryOptions {
             .field("policies", &self.policies)
             .field("summaries", &self.summaries)
             .field("recall", &self.recall)
+            .field("dialects", &self.dialects)
             .field("telemetry", &self.telemetry)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)

@@ -1,7 +1,8 @@
 //! The options for conflicts, failures and interruptions.
 
 use crate::policy::{
-    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnSaveFailure, OnTranscriptMismatch,
+    DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnOtherDialect, OnSaveFailure,
+    OnTranscriptMismatch,
 };
 
 /// The options that determine what happens on conflicts, failures and interruptions.
@@ -21,6 +22,7 @@ pub struct Policies {
     pub(crate) on_conflict: OnConflict,
     pub(crate) on_open_turn: OnOpenTurn,
     pub(crate) on_transcript_mismatch: OnTranscriptMismatch,
+    pub(crate) on_other_dialect: OnOtherDialect,
     pub(crate) on_load_failure: OnLoadFailure,
     pub(crate) on_save_failure: OnSaveFailure,
     pub(crate) on_interruption: OnInterruption,
@@ -56,6 +58,14 @@ impl Policies {
     #[must_use]
     pub const fn on_transcript_mismatch(mut self, policy: OnTranscriptMismatch) -> Self {
         self.on_transcript_mismatch = policy;
+        self
+    }
+
+    /// Sets what happens if exchanges are stored in another [dialect](crate::dialect) than that of the call. The default
+    /// is [`OnOtherDialect::Fail`].
+    #[must_use]
+    pub const fn on_other_dialect(mut self, policy: OnOtherDialect) -> Self {
+        self.on_other_dialect = policy;
         self
     }
 

@@ -9,6 +9,7 @@ mod recall;
 mod shape;
 mod summary;
 mod tokens;
+mod translation;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use self::{
     shape::ResponseShape,
     summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     tokens::TurnTokens,
+    translation::TranslationReport,
 };
 use crate::error::SaveError;
 
@@ -64,6 +66,9 @@ pub struct TurnReport {
     /// True if the newest reasoning of the window was made under another head: other instructions, tools or response
     /// format. A head that changes in every call makes all reasoning invalid.
     pub head_changed: bool,
+    /// The exchanges that were translated, because they are stored in another [dialect](crate::dialect). `None` if there
+    /// are none.
+    pub translation: Option<TranslationReport>,
     /// The token counts, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
     /// The source of the context window that the prompt had to fit, if there is one.

@@ -33,4 +33,5 @@ mod streams;
 mod summaries;
 mod support;
 mod transcript;
+mod translation;
 mod unreadable;

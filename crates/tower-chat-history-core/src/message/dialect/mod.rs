@@ -9,10 +9,12 @@ mod members;
 mod name;
 mod part;
 mod responses;
+mod statement;
 
 use std::fmt;
 
 pub(crate) use self::chat::{plain_index, plain_json, sound_calls, tool_index, tool_json};
+pub(crate) use self::statement::Place;
 pub use self::{
     anthropic::AnthropicMessages,
     call::{CallId, Space, ToolCall},
@@ -21,6 +23,7 @@ pub use self::{
     name::{DialectName, DialectNameError},
     part::{Media, Part},
     responses::OpenAiResponses,
+    statement::{Expressed, LeftOut, Source, StatedCall, StatedContent, StatedId, Statement},
 };
 use crate::{
     digest::Digest,
@@ -32,13 +35,16 @@ use crate::{
 /// The message format of a provider's API.
 ///
 /// A conversation is stored in the format of the API with which it is held, byte for byte. A dialect reads such
-/// messages, and writes the few that history adds to a prompt. It never translates them into another format.
+/// messages, and writes the few that history adds to a prompt.
 ///
 /// A [`Message`] is one element of the list that the API takes: a chat message, or an item that is no message.
 /// Everything that decides about a prompt reads the message's [`Index`].
 ///
 /// All methods are pure: the same message always leads to the same result. Otherwise prompts would not begin with the
 /// earlier ones, and every call would pay for its whole prompt.
+///
+/// If a conversation changes its dialect, earlier exchanges are translated: their own dialect returns their
+/// [`statements`](Self::statements), and the other one [writes](Self::express) them. The log stays as it is.
 ///
 /// A dialect reads all elements of its format, and all that its methods return. Providers and users can send anything,
 /// so no method may panic, or recurse over the values of a message. The module `testing::dialect_contract` (feature
@@ -50,7 +56,7 @@ use crate::{
 /// A dialect is used as `&'static dyn Dialect`, so implement the trait for a type without fields. Implement
 /// [`name`](Self::name), [`index`](Self::index), [`parts`](Self::parts), [`compose`](Self::compose),
 /// [`abandoned`](Self::abandoned) and [`cleared`](Self::cleared). The other methods have defaults for formats in
-/// which a message has at most one result, and in which nothing is bound.
+/// which a message has at most one result, in which nothing is bound, and which are not translated often.
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Returns the name, which is stored with every exchange and must never change: 1 to 64 bytes of visible ASCII.
     fn name(&self) -> &'static str;
@@ -121,6 +127,29 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The default is the digest of the JSON.
     fn digest(&self, json: &str) -> Digest {
         Digest::of(json.as_bytes())
+    }
+
+    /// Returns what the message says, for a translation into another dialect. Everything that only its provider can
+    /// use is left out and counted: reasoning, calls that the provider executed, compactions.
+    ///
+    /// A message that [answers](Index::answers) calls has one [result](Statement::Result) for each, before everything
+    /// else. Each call of the [index](Index::opens) is one [call](Statement::Call).
+    ///
+    /// The default reads the [parts](Self::parts). They have neither the URLs nor the types of media.
+    fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+        statement::of_parts(message, left_out)
+    }
+
+    /// Returns the JSON of the elements that say this, which an exchange of another dialect says. All statements are of
+    /// its input, or all are of its reply. If the dialect has no form for a call, it must have none for its result.
+    ///
+    /// The elements must be such that they can be sent as they are: they say something, nothing in them is
+    /// [bound](Index::bound), and none is [rewritten](Index::is_rewritten). A call and its result get the same
+    /// [id](StatedId).
+    ///
+    /// The default says everything in texts, also calls and results.
+    fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
+        statement::express(self, statements, expressed)
     }
 
     /// Returns `true` if `reader` can read reasoning that `made_by` sealed.

@@ -35,6 +35,11 @@ macro_rules! __dialect_list {
                 digests_are_constant_and_tell_texts_apart
                 an_origin_reads_its_own_reasoning
             }
+            translated {
+                statements_have_the_calls_and_results_of_the_index
+                every_element_can_be_said_in_the_dialects_of_this_crate
+                conversations_of_other_dialects_can_be_said
+            }
         }
     };
 }

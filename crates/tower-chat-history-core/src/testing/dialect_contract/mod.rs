@@ -33,6 +33,7 @@ mod tests;
 pub mod changed;
 pub mod parts;
 pub mod reading;
+pub mod translated;
 pub mod written;
 
 pub use self::{list::check, samples::Samples};

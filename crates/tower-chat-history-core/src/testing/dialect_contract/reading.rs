@@ -5,7 +5,8 @@ use super::{
     report::{fail, require, same},
 };
 use crate::{
-    message::{Bound, CallId, Closes, DialectName, Index, Message},
+    message::{Bound, CallId, Closes, DialectName, Expressed, Index, LeftOut, Message},
+    provenance::Origin,
     role::Role,
     testing::clause,
 };
@@ -88,6 +89,8 @@ pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
         message.parts(&mut |_| {});
         let _ = (message.sendable(), message.unbound(), message.digest(), message.answering(&[]));
         let _ = message.cleared(&|_| true, "");
+        let statements = samples.dialect.statements(&message, &mut LeftOut::default());
+        let _ = samples.dialect.express(&statements, &mut Expressed::new(&Origin::UNKNOWN));
     }
 }
 

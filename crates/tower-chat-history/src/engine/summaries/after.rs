@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, first_uncovered};
-use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Window};
+use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Origin, Window};
 use tracing::Span;
 
 use super::{
     super::{
         count::Counting,
-        turn::{fit_budget, read_in},
+        turn::{Called, fit_budget, in_dialect},
     },
     Job, SummaryWorker, is_stored,
 };
@@ -25,6 +25,8 @@ pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) counting: Counting,
     /// The dialect of the conversation.
     pub(in crate::engine) dialect: &'static dyn Dialect,
+    /// The provider that was called.
+    pub(in crate::engine) origin: Origin,
     pub(in crate::engine) window: GrownWindow,
     /// True if some exchanges before the window are in no summary.
     pub(in crate::engine) has_gap: bool,
@@ -51,7 +53,10 @@ impl SummaryWorker {
     /// nothing to summarize.
     async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
-            Ok(Loaded::Window(window)) => read_in(turn.dialect, conversation, &window.exchanges).map(|()| window),
+            Ok(Loaded::Window(mut window)) => {
+                let called = Called { dialect: turn.dialect, origin: &turn.origin };
+                in_dialect(self.store.options(), called, conversation, &mut window.exchanges).map(|_| window)
+            }
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),
         };

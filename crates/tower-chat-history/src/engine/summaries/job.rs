@@ -10,7 +10,7 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::{count::Counting, timer, turn::read_in},
+    super::{count::Counting, timer, turn::read_each},
     SummaryWorker,
 };
 use crate::{
@@ -181,7 +181,8 @@ impl SummaryWorker {
                 return Err(StoreError::Gone.into());
             }
             let Some(last) = page.exchanges.last().map(|last| last.seq) else { break };
-            read_in(job.dialect, &job.conversation, &page.exchanges).map_err(|error| unreadable(error, job, from))?;
+            let read = read_each(self.store.options(), job.dialect, &job.conversation, &page.exchanges);
+            read.map_err(|error| unreadable(error, job, from))?;
             let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
             let messages: Vec<Message> = messages.cloned().collect();
             // Imported messages may have no counts yet. This call counts them, on a blocking thread if there are many.

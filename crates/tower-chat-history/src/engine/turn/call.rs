@@ -12,7 +12,10 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin, Window};
 use tracing::Span;
 
-use super::super::{Engine, count::Counting};
+use super::{
+    super::{Engine, count::Counting},
+    translate::Called,
+};
 use crate::{
     call::{CallOptions, Stored, TurnInput},
     error::HistoryError,
@@ -47,6 +50,11 @@ impl Call {
     /// Returns the conditions under which reasoning may be sent.
     pub(in crate::engine) const fn conditions(&self) -> Conditions<'_> {
         Conditions { request: &self.request, origin: &self.origin }
+    }
+
+    /// Returns the dialect and the provider that are called.
+    pub(in crate::engine) const fn called(&self) -> Called<'_> {
+        Called { dialect: self.dialect, origin: &self.origin }
     }
 
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {

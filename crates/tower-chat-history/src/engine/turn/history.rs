@@ -5,11 +5,14 @@ use tower_chat_history_core::{
     Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
 };
 
-use super::{Call, stored_cut};
+use super::{
+    Call, stored_cut,
+    translate::{check_turn, in_dialect, read_each},
+};
 use crate::{
     error::{DialectPlace, HistoryError, OtherDialect},
     policy::{OnLoadFailure, OnTranscriptMismatch},
-    report::HistoryStatus,
+    report::{HistoryStatus, TranslationReport},
 };
 
 /// The history that was loaded for a call.
@@ -29,6 +32,8 @@ pub(in crate::engine) struct LoadedHistory {
     pub(super) is_repaired: bool,
     /// The difference between transcript and log, if there is one under `OnTranscriptMismatch::TrustLog`.
     pub(super) mismatch: Option<TranscriptError>,
+    /// The exchanges that were translated, if there are any.
+    pub(super) translation: Option<TranslationReport>,
 }
 
 impl Call {
@@ -61,10 +66,13 @@ impl Call {
                 (HistoryStatus::Unavailable, None)
             }
         };
-        let (mut stored, mut is_pinned) = (None, false);
+        let (mut stored, mut is_pinned, mut translation) = (None, false, None);
         let window = match window {
-            Some(window) => {
-                read_in(self.dialect, &self.conversation, &window.exchanges)?;
+            Some(mut window) => {
+                read_each(options, self.dialect, &self.conversation, &window.exchanges)?;
+                check_turn(self.dialect, &window.exchanges, &self.input)?;
+                let translated = self.in_dialect(&mut window.exchanges)?;
+                translation = Some(translated).filter(|translated| translated.exchanges > 0);
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
                 let pinned = match plan::pinned(&window, &self.input) {
                     Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
@@ -88,18 +96,33 @@ impl Call {
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
         let messages = messages.map(|recorded| recorded.exchange.messages.len()).sum();
-        Ok(LoadedHistory { status, window, is_pinned, stored, is_repaired: false, resent, messages, mismatch })
+        Ok(LoadedHistory {
+            status,
+            window,
+            is_pinned,
+            stored,
+            is_repaired: false,
+            resent,
+            messages,
+            mismatch,
+            translation,
+        })
     }
 }
 
 impl Call {
+    /// Translates the exchanges that are in another dialect.
+    fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<TranslationReport, HistoryError> {
+        in_dialect(self.engine.options(), self.called(), &self.conversation, exchanges)
+    }
+
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
     /// read, or if it has more than twice as much as the load limit allows.
     async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
         let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
         let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
-        read_in(self.dialect, &self.conversation, &exchanges)?;
+        self.in_dialect(&mut exchanges)?;
         exchanges.extend_from_slice(&window.exchanges);
         let compaction = Compaction::new(window.compaction_version(), cut);
         Ok(Some(Window::new(window.revision, Some(compaction), exchanges, false)))

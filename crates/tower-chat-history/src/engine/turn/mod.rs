@@ -6,6 +6,7 @@ mod planned;
 mod repair;
 mod report;
 mod save;
+mod translate;
 
 use std::fmt;
 
@@ -27,6 +28,7 @@ pub(super) use self::{
     call::Call,
     history::{LoadedHistory, read_in},
     planned::{PlannedTurn, fit_budget, stored_cut},
+    translate::{Called, check_turn, in_dialect, read_each},
 };
 
 /// A turn that has begun: its context is ready to be sent, and nothing is stored yet.

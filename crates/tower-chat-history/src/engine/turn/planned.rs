@@ -15,7 +15,7 @@ use crate::{
     error::HistoryError,
     options::HistoryOptions,
     policy::OnConflict,
-    report::{HistoryStatus, RecallReport, SinceLast, TurnTokens},
+    report::{HistoryStatus, RecallReport, SinceLast, TranslationReport, TurnTokens},
     summary::SummaryReport,
     telemetry::{PlannedPrompt, TrimStep},
 };
@@ -51,6 +51,7 @@ pub(in crate::engine) struct HistoryFacts {
     /// The number of turns, including the current one.
     pub(super) turns: usize,
     pub(super) mismatch: Option<TranscriptError>,
+    pub(super) translation: Option<TranslationReport>,
     /// The changes of the conversation's compaction since its previous turn in this engine.
     pub(in crate::engine) since_last: Option<SinceLast>,
     /// The provider that is called, or that made the newest reply.
@@ -143,6 +144,7 @@ impl Call {
             has_gap: history.has_gap(),
             turns: history.turns(),
             mismatch: loaded.mismatch,
+            translation: loaded.translation,
             since_last: None,
             provider: self.provider(window),
             next: history.next(),

@@ -48,6 +48,7 @@ impl TurnState {
             repaired: self.repaired.is_some(),
             reasoning_left_out: planned.plan.fit.reasoning.left_out,
             head_changed: planned.plan.fit.reasoning.head_changed,
+            translation: planned.history.translation,
             tokens: planned.tokens,
             context_window: call.engine.options().context.budget.window(&call.request).0,
             recall: planned.recall.clone(),

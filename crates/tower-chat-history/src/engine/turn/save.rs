@@ -211,6 +211,7 @@ impl TurnState {
             budget,
             counting: call.counting.clone(),
             dialect: call.dialect,
+            origin: call.called().origin.clone(),
             window: GrownWindow {
                 limit: budget.limits.max_prompt(budget.limits.reserve),
                 tokens: prompt.total().saturating_add(reply_tokens),

@@ -2,16 +2,18 @@
 
 mod change;
 mod element;
+mod express;
 mod marks;
 mod parts;
 mod result;
 mod sent;
 mod source;
+mod statements;
 #[cfg(test)]
 mod tests;
 
 use self::element::Element;
-use super::{Bound, CallId, Dialect, Index, Part, members::quoted};
+use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, members::quoted};
 use crate::{
     digest::Digest,
     message::{Message, MessageError},
@@ -113,6 +115,14 @@ impl Dialect for AnthropicMessages {
     /// may compare what is before its thinking.
     fn digest(&self, json: &str) -> Digest {
         Element::read(json).map_or_else(|_| Digest::of(json.as_bytes()), |element| element.digest())
+    }
+
+    fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+        statements::of(message, left_out)
+    }
+
+    fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
+        express::messages(statements, expressed)
     }
 
     /// Returns `true` if provider and account are the same, as far as they are known. Thinking is valid on all routes

@@ -2,6 +2,7 @@
 
 mod content;
 mod element;
+mod express;
 mod foreign;
 mod index;
 mod inline;
@@ -10,6 +11,7 @@ mod parts;
 mod reasoning;
 #[cfg(test)]
 mod reasoning_tests;
+mod statements;
 mod unbound;
 
 use serde_json::Value;
@@ -17,7 +19,7 @@ use serde_json::Value;
 pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_index};
 pub(super) use self::origin::reads;
 pub use self::{content::Content, foreign::ForeignShape};
-use super::{CallId, Dialect, Index, Part, cache_control};
+use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, cache_control};
 use crate::{
     digest::Digest,
     message::{Message, MessageError},
@@ -97,6 +99,14 @@ impl Dialect for ChatCompletions {
     /// Returns the digest of the JSON without `cache_control`, because providers do not compare it.
     fn digest(&self, json: &str) -> Digest {
         Digest::of(cache_control::without(json, CACHE_CONTROL_LEVELS).as_bytes())
+    }
+
+    fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+        statements::of(message, left_out)
+    }
+
+    fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
+        express::messages(statements, expressed)
     }
 
     /// Returns `true` if provider, route and account are the same, as far as they are known. If both models have a

@@ -1,14 +1,16 @@
 //! The items of OpenAI's Responses API.
 
 mod content;
+mod express;
 mod item;
 mod kind;
 mod parts;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod written;
 
-use super::{CallId, Dialect, Index, Part, chat::reads};
+use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, chat::reads};
 use crate::{
     message::{Message, MessageError},
     provenance::Origin,
@@ -98,6 +100,14 @@ impl Dialect for OpenAiResponses {
     /// provider executed.
     fn unbound(&self, message: &Message) -> Option<String> {
         written::unbound(message.json())
+    }
+
+    fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+        statements::of(message, left_out)
+    }
+
+    fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
+        express::items(statements, expressed)
     }
 
     /// Returns `true` if provider, route and account are the same, as far as they are known, and the vendors in the

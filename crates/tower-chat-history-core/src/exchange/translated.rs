@@ -1,0 +1,191 @@
+//! Exchanges in another dialect than the one in which they are stored.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{Exchange, Recorded};
+use crate::{
+    message::{CallId, Dialect, DialectName, Expressed, LeftOut, Message, MessageError, Place, Statement},
+    provenance::Origin,
+    recalled::Recalled,
+    role::Role,
+    seq::Seq,
+};
+
+/// An exchange in another dialect.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Translated {
+    /// The exchange with messages of the other dialect. Everything else is as it is stored, but without what depends on
+    /// the messages: the token counts and the [provenance](Exchange::provenance), because nothing in it is bound.
+    pub exchange: Arc<Exchange>,
+    /// The parts that are left out of it.
+    pub left_out: LeftOut,
+}
+
+impl Recorded {
+    /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
+    /// [read](Exchange::read_in).
+    ///
+    /// The result depends only on the exchange, its position and the arguments. It stays with the exchange until
+    /// another translation is made, so that the next call need not translate it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
+    pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
+        if let Some(found) = self.exchange.translation.get(self, to, reader) {
+            return Ok(found);
+        }
+        let translated = translate(self, to, reader)?;
+        self.exchange.translation.set(self, to, reader, &translated);
+        Ok(translated)
+    }
+}
+
+fn translate(
+    Recorded { seq, exchange, .. }: &Recorded,
+    to: &'static dyn Dialect,
+    reader: &Origin,
+) -> Result<Translated, MessageError> {
+    let mut left_out = LeftOut::default();
+    let mut input = statements(exchange.input(), &mut left_out);
+    let mut reply = statements(exchange.reply(), &mut left_out);
+    place(&mut input, exchange.continues.unwrap_or(*seq), *seq);
+    number(&mut reply, *seq, 0);
+    let mut write = |statements: &[Statement<'_>], is_followed: bool| {
+        let mut expressed = Expressed::new(reader).followed(is_followed);
+        let elements = to.express(statements, &mut expressed);
+        left_out += expressed.left_out;
+        elements.into_iter().map(|json| Message::in_dialect(to, json)).collect::<Result<Vec<_>, _>>()
+    };
+    let mut messages = write(&input, exchange.reply_len > 0)?;
+    let reply = write(&reply, false)?;
+    let reply_len = reply.len();
+    messages.extend(reply);
+    let recalled = exchange.recalled.as_ref().map(|recalled| recalled_in(recalled, to)).transpose()?;
+    let exchange = Exchange {
+        id: exchange.id.clone(),
+        at: exchange.at,
+        continues: exchange.continues,
+        dialect: DialectName::of(to),
+        messages,
+        reply_len,
+        tokens: None,
+        model: exchange.model.clone(),
+        finish_reason: exchange.finish_reason.clone(),
+        usage: exchange.usage,
+        incomplete: exchange.incomplete,
+        recalled,
+        provenance: None,
+        translation: TranslationCell::default(),
+    };
+    Ok(Translated { exchange: Arc::new(exchange), left_out })
+}
+
+fn statements<'m>(messages: &'m [Message], left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+    let of = |message: &'m Message| match message.dialect() {
+        Some(dialect) => dialect.statements(message, left_out),
+        None => Vec::new(),
+    };
+    messages.iter().flat_map(of).collect()
+}
+
+fn recalled_in(recalled: &Recalled, to: &'static dyn Dialect) -> Result<Recalled, MessageError> {
+    let mut recalled = recalled.clone();
+    recalled.message = Message::compose(to, &Role::User, recalled.message.text())?;
+    recalled.tokens = None;
+    Ok(recalled)
+}
+
+/// Sets the places of the calls of an input. Results before its first call answer the calls of the exchange at `asked`,
+/// which are in the reply of that exchange. Calls of the input have their results in the input.
+fn place(statements: &mut [Statement<'_>], asked: Seq, own: Seq) {
+    let is_call = |statement: &Statement<'_>| matches!(statement, Statement::Call(_));
+    let first = statements.iter().position(is_call).unwrap_or(statements.len());
+    let (answers, mut rest) = statements.split_at_mut(first);
+    number(answers, asked, 0);
+    for round in 1.. {
+        // A round has its calls, and everything until the next calls.
+        let calls = rest.iter().take_while(|statement| !matches!(statement, Statement::Result { .. })).count();
+        let others = rest[calls..].iter().take_while(|statement| !is_call(statement)).count();
+        let (of_round, after) = rest.split_at_mut(calls + others);
+        if of_round.is_empty() {
+            break;
+        }
+        number(of_round, own, round);
+        rest = after;
+    }
+}
+
+/// Sets the places of the calls of a round, and those of their results: the first result of an id answers its first
+/// call.
+fn number(statements: &mut [Statement<'_>], asked: Seq, round: usize) {
+    let mut seen: HashMap<(bool, CallId), usize> = HashMap::new();
+    for statement in statements {
+        let is_call = matches!(statement, Statement::Call(_));
+        let Some(id) = statement.id_mut() else { continue };
+        let next = seen.entry((is_call, id.original().clone())).or_default();
+        id.set_place(Place { asked, round, occurrence: *next });
+        *next += 1;
+    }
+}
+
+/// The newest translation of an exchange. It is no part of the exchange: a clone has none, and it makes no difference
+/// to equality.
+#[derive(Default)]
+pub(crate) struct TranslationCell(Mutex<Option<Box<Kept>>>);
+
+struct Kept {
+    /// The exchange that was translated, whose fields can have changed since.
+    of: Exchange,
+    seq: Seq,
+    to: &'static str,
+    reader: Origin,
+    translated: Translated,
+}
+
+impl TranslationCell {
+    fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin) -> Option<Translated> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |kept: &&Box<Kept>| {
+            kept.to == to.name() && kept.reader == *reader && kept.seq == recorded.seq && kept.of == *recorded.exchange
+        };
+        kept.as_ref().filter(is_same).map(|kept| kept.translated.clone())
+    }
+
+    fn set(&self, recorded: &Recorded, to: &'static dyn Dialect, reader: &Origin, translated: &Translated) {
+        let kept = Kept {
+            of: Exchange::clone(&recorded.exchange),
+            seq: recorded.seq,
+            to: to.name(),
+            reader: reader.clone(),
+            translated: translated.clone(),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
+    }
+}
+
+impl Clone for TranslationCell {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for TranslationCell {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for TranslationCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TranslationCell")
+    }
+}
+
+#[cfg(test)]
+mod tests;

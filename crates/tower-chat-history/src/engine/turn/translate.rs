@@ -1,0 +1,94 @@
+//! Exchanges that are stored in another dialect than that of the call.
+
+use tower_chat_history_core::{
+    ConversationId, Dialect, DialectName, Message, NewestRound, Origin, Recorded, StoreError,
+};
+
+use super::read_in;
+use crate::{
+    error::{DialectPlace, HistoryError, OtherDialect},
+    options::HistoryOptions,
+    policy::OnOtherDialect,
+    report::TranslationReport,
+};
+
+/// The dialect and the provider of a call.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Called<'a> {
+    pub(in crate::engine) dialect: &'static dyn Dialect,
+    pub(in crate::engine) origin: &'a Origin,
+}
+
+/// Reads the exchanges in their own dialects. Under [`OnOtherDialect::Fail`], this must be the dialect of the call.
+pub(in crate::engine) fn read_each(
+    options: &HistoryOptions,
+    called: &'static dyn Dialect,
+    conversation: &ConversationId,
+    exchanges: &[Recorded],
+) -> Result<(), HistoryError> {
+    if options.policies.on_other_dialect == OnOtherDialect::Fail {
+        return read_in(called, conversation, exchanges);
+    }
+    for Recorded { seq, exchange, .. } in exchanges {
+        if exchange.dialect.is_built_in() {
+            continue;
+        }
+        let mut known = std::iter::once(called).chain(options.dialects.iter().copied());
+        let Some(dialect) = known.find(|dialect| dialect.name() == exchange.dialect.as_str()) else {
+            let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
+            return Err(OtherDialect { place, found, called: DialectName::of(called) }.into());
+        };
+        exchange.read_in(dialect).map_err(|source| {
+            let conversation = conversation.clone();
+            HistoryError::Load(StoreError::Corrupt { conversation, seq: *seq, source: source.into() })
+        })?;
+    }
+    Ok(())
+}
+
+/// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all
+/// of them must be in that dialect.
+pub(in crate::engine) fn in_dialect(
+    options: &HistoryOptions,
+    called: Called<'_>,
+    conversation: &ConversationId,
+    exchanges: &mut [Recorded],
+) -> Result<TranslationReport, HistoryError> {
+    read_each(options, called.dialect, conversation, exchanges)?;
+    let mut report = TranslationReport::default();
+    for recorded in exchanges {
+        if recorded.exchange.dialect.as_str() == called.dialect.name() {
+            continue;
+        }
+        let translated = recorded.translated(called.dialect, called.origin);
+        let translated =
+            translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
+        recorded.exchange = translated.exchange;
+        report.exchanges += 1;
+        report.left_out += translated.left_out;
+    }
+    Ok(report)
+}
+
+/// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the
+/// calls as the other dialect wrote them, and the reasoning within the turn would be lost.
+pub(in crate::engine) fn check_turn(
+    called: &'static dyn Dialect,
+    exchanges: &[Recorded],
+    messages: &[Message],
+) -> Result<(), OtherDialect> {
+    let has_results = |first: &Message| first.is_tool_result() || !first.answers().is_empty();
+    let is_other = |recorded: &&Recorded| recorded.exchange.dialect.as_str() != called.name();
+    if !messages.first().is_none_or(has_results) || !exchanges.iter().any(|recorded| is_other(&recorded)) {
+        return Ok(());
+    }
+    let Some(asked) = NewestRound::of(exchanges).asked() else { return Ok(()) };
+    match exchanges.iter().find(|recorded| recorded.seq == asked).filter(is_other) {
+        Some(Recorded { seq, exchange, .. }) => Err(OtherDialect {
+            place: DialectPlace::OpenTurn(*seq),
+            found: Some(exchange.dialect.clone()),
+            called: DialectName::of(called),
+        }),
+        None => Ok(()),
+    }
+}
