@@ -42,9 +42,18 @@
 //!
 //! - It has only tool results, or its reply to tool results [broke off](Exchange::incomplete).
 //! - The next exchange answers the same calls again.
+//!
+//! # Calls of the provider
+//!
+//! The result of a call that the provider executes itself can be in the reply after that of the call. Such a call is sent
+//! as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out, and so it does
+//! with a result without its call. A message that was sent in one request can therefore change in the next one: if the
+//! provider paused twice, and a question follows instead of the rest of the reply.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Exchange, Message, Placed, Recalled, Rounds};
+
+use crate::server_tools;
 
 /// The source of a message of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +135,8 @@ impl View {
         self.messages.extend(closed.abandoned());
     }
 
-    /// Returns the messages so far. Open calls have no result in them yet.
+    /// Returns the messages so far. Open calls have no result in them yet, and neither have calls that the provider
+    /// [executes itself](#calls-of-the-provider).
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
@@ -149,9 +159,15 @@ impl View {
         self.rounds.ends_with_round() && self.open().is_empty()
     }
 
-    /// Returns the messages so far, and consumes the view.
+    /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
+    /// have no result.
     #[must_use]
     pub fn into_messages(self) -> Vec<Message> {
+        server_tools::settled(self.messages, false)
+    }
+
+    /// Returns the messages so far, with all calls that the provider executes itself.
+    pub(crate) fn into_unsettled(self) -> Vec<Message> {
         self.messages
     }
 }

@@ -12,6 +12,7 @@ mod fold;
 mod grown;
 mod history;
 mod input;
+mod linked;
 mod load_limit;
 mod pinned;
 mod reasoning;
@@ -126,7 +127,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         folded.close();
     }
     let continues = folded.asked_by().filter(|_| answers);
-    let items = folded.into_items();
+    let items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
@@ -186,7 +187,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
     }
     let watermarks = budget.watermarks.as_if_due();
     // The reasoning of the next prompt is not known yet. Without it, the sizes are the smallest possible ones.
-    let (items, conditions) = (folded.into_items(), Conditions::UNKNOWN);
+    let (items, conditions) = (folded.into_items(false), Conditions::UNKNOWN);
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
     let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)

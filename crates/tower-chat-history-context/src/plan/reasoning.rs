@@ -185,11 +185,12 @@ fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option
     Some(start)
 }
 
-/// Returns the number of items, from the first one, that are sent as the provider made them. Reasoning after the first
-/// difference was made under another prompt.
+/// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
+/// after the first difference was made under another prompt. An item that was settled has no such reasoning.
 fn as_made(items: &[Item], reply: &[Message]) -> usize {
     let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
-    items.iter().zip(reply).take_while(equals).count()
+    let equal = items.iter().zip(reply).take_while(equals).count();
+    equal + usize::from(items.get(equal).is_some_and(|item| item.is_settled))
 }
 
 /// Leaves out the reasoning that is not valid in the group that begins at index `start`, and the elements that must be

@@ -53,7 +53,8 @@ enum Newest {
     /// No earlier message can still be answered, or answered again.
     #[default]
     Settled,
-    /// A round, with only results after its calls.
+    /// A round, with only results after its calls. A reply that the model [paused](Exchange::is_paused) is a round
+    /// without calls.
     Round(Asked),
     /// A round, and an exchange after it that continues it and whose reply was interrupted.
     Partial { asked: Asked, before: Mark, continues: Option<Seq> },
@@ -93,6 +94,7 @@ pub struct Begun {
     /// If an earlier attempt gave way to this exchange: the number of messages before it that still count.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
+    is_paused: bool,
 }
 
 impl Rounds {
@@ -189,13 +191,18 @@ impl Rounds {
             exchange.messages.first().is_some_and(Message::is_reply)
                 && continues.is_some_and(|seq| exchange.continues == Some(seq))
         });
-        Begun { back_to, partial: self.partial_of(exchange) }
+        Begun { back_to, partial: self.partial_of(exchange), is_paused: exchange.is_paused() }
     }
 
     /// Ends the exchange.
     pub fn end(&mut self, begun: Begun) {
-        if let (Newest::Settled, Some(partial)) = (&self.newest, begun.partial) {
+        if !self.is_settled() {
+            return;
+        }
+        if let Some(partial) = begun.partial {
             self.newest = partial;
+        } else if begun.is_paused {
+            self.newest = Newest::Round(Asked { len: self.len, calls: OpenCalls::default() });
         }
     }
 
@@ -220,7 +227,8 @@ impl Rounds {
         &self.open
     }
 
-    /// Returns `true` if the log ends with a round: calls followed only by their results.
+    /// Returns `true` if the log ends with a round: calls followed only by their results, or a reply that the model
+    /// [paused](Exchange::is_paused).
     #[must_use]
     pub const fn ends_with_round(&self) -> bool {
         matches!(self.newest, Newest::Round(_))
@@ -318,6 +326,18 @@ pub(crate) fn with_rest(messages: &[Message]) -> impl Iterator<Item = (&Message,
 }
 
 impl Exchange {
+    /// Returns `true` if the model paused its reply, and [continues](crate::Dialect::resumes_without_input) it without
+    /// further input. If the finish reason is not known, a reply counts as paused if it waits for a [call that the
+    /// provider executes itself](Index::server_calls), and for no other call.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        let Some(last) = self.reply().last().filter(|_| !self.incomplete) else { return false };
+        match &self.finish_reason {
+            Some(reason) => last.dialect().is_some_and(|dialect| dialect.resumes_without_input(reason)),
+            None => last.tool_calls().is_empty() && !last.index().server_calls.is_empty(),
+        }
+    }
+
     /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
     /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
     /// replies.

@@ -116,6 +116,7 @@ impl TurnState {
         let runtime = Handle::try_current().ok();
         exchange.tokens = self.call.counting.exchange(&exchange.messages, runtime.as_ref()).await;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
+        let is_paused = exchange.is_paused();
         let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
@@ -148,7 +149,7 @@ impl TurnState {
             {
                 saw_cut(Some(&cut));
             }
-            if let Some(finished) = self.finished(reply) {
+            if let Some(finished) = self.finished(reply).filter(|_| !is_paused) {
                 summaries.after_turn(conversation, finished);
             }
         }
@@ -191,7 +192,7 @@ impl TurnState {
     }
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
-    /// continues, or if there is no budget.
+    /// continues, or if there is no budget. A turn whose reply is paused continues, too.
     fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;
