@@ -108,7 +108,8 @@ impl Sizes {
     }
 
     /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
-    /// latest start of the window. `starts` are the possible starts, in order.
+    /// earliest start of the window: exchanges that this prompt lacks, because a message stands for them, can be in the
+    /// prompt of another provider. `starts` are the possible starts, in order.
     pub(super) fn best(
         &self,
         starts: impl IntoIterator<Item = usize>,
@@ -117,7 +118,9 @@ impl Sizes {
     ) -> Option<Cutoffs> {
         let starts = starts.into_iter().filter(|start| (bounds.least.window..=bounds.most.window).contains(start));
         let pairs = starts.filter_map(|window| self.first_rounds(window, bounds, accept));
-        pairs.max_by_key(|at| self.kept(*at).tokens)
+        let earliest =
+            |best: Cutoffs, at: Cutoffs| if self.kept(at).tokens > self.kept(best).tokens { at } else { best };
+        pairs.reduce(earliest)
     }
 }
 

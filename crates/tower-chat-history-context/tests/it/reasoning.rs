@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use tower_chat_history_context::{
     RequestInfo,
     budget::{Limits, PromptTokens, Watermark, Watermarks},
-    plan::{Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, pinned, plan, provenance},
+    plan::{
+        Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, SentPrompt, pinned, plan, provenance,
+    },
 };
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
@@ -86,8 +88,8 @@ struct World {
     second: bool,
     limit: u64,
     recalls: bool,
-    /// The last prompt and its cut, if nothing but questions and answers happened after it.
-    last: Option<(Vec<Message>, Positions)>,
+    /// The last prompt, its cut, and its beginning, if nothing but questions and answers happened after it.
+    last: Option<(Vec<Message>, Positions, Seq)>,
 }
 
 fn user(text: &str) -> Message {
@@ -193,20 +195,23 @@ impl World {
         sent.extend(recalled.iter().map(|recalled| recalled.message.clone()));
         sent.extend(input.iter().cloned());
         let under = planned.fit.sent_under;
-        if let Some((last, _)) = self.last.take().filter(|(_, last)| *last == under) {
+        let from = planned.fit.recallable_before;
+        if let Some((last, ..)) = self.last.take().filter(|(_, last, begin)| (*last, *begin) == (under, from)) {
             prop_assert!(sent.starts_with(&last), "the prompt begins with the one before");
         }
         let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
         let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
         let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
         let begins_anew = reply.iter().any(|message| message.index().restarts);
-        self.last = (!begins_anew).then(|| (sent.clone(), under));
+        self.last = (!begins_anew).then(|| (sent.clone(), under, from));
+        let next = Seq::new(self.log.len() as u64);
         if overtaken {
             self.last = None;
             self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
         }
-        let provenance = provenance(&reply, &sent, self.conditions(), under);
-        let messages = input.into_iter().chain(reply.iter().cloned());
+        let messages: Vec<Message> = input.into_iter().chain(reply.iter().cloned()).collect();
+        let prompt = SentPrompt { messages: &sent, under, next: Some(next) };
+        let provenance = provenance(&messages, prompt, self.conditions());
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
         (exchange.continues, exchange.recalled, exchange.provenance) =
             (planned.continues, recalled, provenance.map(Box::new));

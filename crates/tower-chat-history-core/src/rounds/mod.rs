@@ -83,8 +83,13 @@ enum Answer {
     NoCall,
     /// Its results answer open calls.
     Calls,
-    /// This part of it is left without the results that answer no open call. It is true if others do.
-    Part(Message, bool),
+    /// Some of its results answer no open call.
+    Part {
+        /// What is left without these results.
+        message: Message,
+        /// `true` if others answer open calls.
+        answers_calls: bool,
+    },
 }
 
 /// An exchange whose messages are being added.
@@ -108,7 +113,7 @@ impl Rounds {
             Answer::NoResults => (None, false),
             Answer::NoCall => return Placed::Nowhere,
             Answer::Calls => (None, true),
-            Answer::Part(part, answers_calls) => (Some(part), answers_calls),
+            Answer::Part { message, answers_calls } => (Some(message), answers_calls),
         };
         let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
         let closed = if self.joins(index) {
@@ -131,7 +136,7 @@ impl Rounds {
             return Answer::Calls;
         }
         match message.answering(&known) {
-            Some(part) => Answer::Part(part, !known.is_empty()),
+            Some(message) => Answer::Part { message, answers_calls: !known.is_empty() },
             None if known.is_empty() => Answer::NoCall,
             None => Answer::Calls,
         }

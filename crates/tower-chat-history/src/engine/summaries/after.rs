@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, first_uncovered};
-use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Window};
+use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Origin, Window};
 use tracing::Span;
 
 use super::{
@@ -25,6 +25,8 @@ pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) counting: Counting,
     /// The dialect of the conversation.
     pub(in crate::engine) dialect: &'static dyn Dialect,
+    /// The provider of the next call, as far as it is known.
+    pub(in crate::engine) origin: Origin,
     pub(in crate::engine) window: GrownWindow,
     /// True if some exchanges before the window are in no summary.
     pub(in crate::engine) has_gap: bool,
@@ -92,5 +94,5 @@ fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> C
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
-    plan::next_cut(window, options.context.load_limit, &budget).unwrap_or_else(stored)
+    plan::next_cut(window, options.context.load_limit, &budget, &turn.origin).unwrap_or_else(stored)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
     budget::UsageReport,
-    plan::{self, GrownWindow},
+    plan::{self, GrownWindow, SentPrompt},
     tokens::{TokenCounter as _, has_fixed_cost},
 };
 use tower_chat_history_core::{
@@ -92,7 +92,8 @@ impl TurnState {
         exchange.incomplete = reply.incomplete;
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
-        let provenance = plan::provenance(exchange.reply(), &self.context, self.call.conditions(), sent_under);
+        let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
+        let provenance = plan::provenance(&exchange.messages, prompt, self.call.conditions());
         exchange.provenance = provenance.map(Box::new);
         let mut append = Box::new(Append::new(self.planned.history.expect, exchange));
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
@@ -192,10 +193,15 @@ impl TurnState {
     }
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
-    /// continues, or if there is no budget. A turn whose reply is paused continues, too.
+    /// continues, if the provider compacted the conversation, or if there is no budget. A turn whose reply is paused continues,
+    /// too.
     fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;
+        if reply.iter().any(|message| message.index().restarts) {
+            // The next prompt begins with the reply, so it is much smaller than this one.
+            return None;
+        }
         if reply.is_empty() || reply.iter().any(|message| !message.tool_calls().is_empty()) {
             return None;
         }
@@ -207,6 +213,7 @@ impl TurnState {
             budget,
             counting: call.counting.clone(),
             dialect: call.dialect,
+            origin: call.conditions().origin.clone(),
             window: GrownWindow {
                 limit: budget.limits.max_prompt(budget.limits.reserve),
                 tokens: prompt.total().saturating_add(reply_tokens),
