@@ -125,7 +125,18 @@ pub(crate) fn settled(messages: Vec<Message>, continues: bool) -> Vec<Message> {
         Some(change) => change.left,
         None => Some(message),
     };
-    messages.into_iter().enumerate().filter_map(left).collect()
+    let mut left: Vec<Message> = messages.into_iter().enumerate().filter_map(left).collect();
+    for at in (0..left.len()).rev() {
+        if needs_reply(&left[at]) && !left.get(at + 1).is_some_and(Message::is_reply) {
+            left.remove(at);
+        }
+    }
+    left
+}
+
+/// Returns `true` for an instruction that is left out with the reply after it.
+pub(crate) fn needs_reply(message: &Message) -> bool {
+    message.is_instruction() && message.bound().to_next
 }
 
 #[cfg(test)]

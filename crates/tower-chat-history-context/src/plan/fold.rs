@@ -3,7 +3,10 @@
 use tower_chat_history_core::{Closes, Message, Recorded, Seq};
 
 use super::linked;
-use crate::view::{Source, View};
+use crate::{
+    server_tools::needs_reply,
+    view::{Source, View},
+};
 
 /// A message of the [view](crate::view), with its exchange and its round.
 #[derive(Clone, Debug)]
@@ -204,7 +207,7 @@ impl Folded {
 fn bind_instructions(items: &mut [Item]) {
     for at in 1..items.len() {
         let [.., instruction, next] = &mut items[..=at] else { continue };
-        if instruction.message.is_instruction() && instruction.message.bound().to_next {
+        if needs_reply(&instruction.message) {
             instruction.round = next.round.filter(|_| next.is_reply);
         }
     }

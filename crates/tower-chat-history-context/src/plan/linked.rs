@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tower_chat_history_core::Seq;
 
 use super::fold::{Item, Round};
-use crate::server_tools::Settlement;
+use crate::server_tools::{Settlement, needs_reply};
 
 /// Joins the rounds of replies that belong together, and leaves out what the provider would refuse. If `continues`, the
 /// model continues its turn after the items. `next` is the position of the log's next exchange.
@@ -28,6 +28,12 @@ pub(super) fn settle(items: &mut Vec<Item>, continues: bool, next: Seq) {
         (item.message, item.is_settled) = (message, true);
         true
     });
+    for at in (0..items.len()).rev() {
+        let is_followed = || items.get(at + 1).is_some_and(|next| next.is_reply);
+        if needs_reply(&items[at].message) && !is_followed() {
+            items.remove(at);
+        }
+    }
 }
 
 /// Makes the items from the first to the last index of each link one round.

@@ -11,7 +11,8 @@
 //!
 //! - One that was made without an exchange before it, which another call stored in the meantime. It is left out, because
 //!   it would hide that exchange.
-//! - One of an open turn with reasoning that is bound to its prompts. The prompt begins with it after the turn has ended.
+//! - One of an open turn that already has reasoning which is bound to its prompts. The prompt begins with it after the
+//!   turn has ended.
 //!
 //! The provider accepted what was in the input of a call, whoever made it. It is bound to the origin of that call. In
 //! later prompts, reasoning of an input that is bound to its prompt is left out, because that prompt is not known.
@@ -27,7 +28,7 @@ use std::{
 use tower_chat_history_core::{Cut, Digest, Exchange, Message, Origin, Part, Positions, Provenance, Recorded, Seq};
 
 use super::{fold::Item, restart::Restart, window_index::WindowIndex};
-use crate::request::RequestInfo;
+use crate::{request::RequestInfo, server_tools::needs_reply};
 
 /// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
 /// digests of different versions cannot be compared.
@@ -105,7 +106,8 @@ impl Rule<'_> {
         let newest = self.exchanges.iter().rev().find_map(|recorded| prefix_provenance(&recorded.exchange));
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
-        let bound_from = binds_turn(items, self.log).then(|| self.log.seq(self.log.most.window));
+        let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
+        let mut is_turn_bound = false;
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
         let mut all = std::mem::take(items).into_iter().peekable();
         let mut restart = Restart::default();
@@ -115,7 +117,9 @@ impl Rule<'_> {
             let lead = items[start..reply].iter().filter_map(|item| item.message_in(window, rounds));
             let before = lead.fold(digest, |digest, message| digest.then(message.digest()));
             let mut valid = self.validity(&items[reply..], before);
-            let may_restart = |item: &Item| valid.restarts && bound_from.is_none_or(|from| item.seq < from);
+            let is_of_turn = |item: &Item| open_turn.is_some_and(|from| item.seq >= from);
+            is_turn_bound |= items[reply..].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
+            let may_restart = |item: &Item| valid.restarts && !(is_turn_bound && is_of_turn(item));
             if items[start..].iter().any(|item| is_kept(item) && item.restarts(valid) && may_restart(item)) {
                 // The next prompts begin anew within the reply, so its prompt is not the one that it was made under.
                 valid.prefix = 0;
@@ -152,13 +156,9 @@ impl Rule<'_> {
         let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
         let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
         let prefix = if first.is_reply && origin && is_same { as_made(items, exchange.reply()) } else { 0 };
-        Validity { prefix, origin, restarts: self.has_seen_all(provenance, *seq) }
-    }
-
-    /// Returns `true` if the prompt of the exchange at this position had all exchanges before it.
-    fn has_seen_all(&self, provenance: &Provenance, seq: Seq) -> bool {
-        let overtook = |next: Seq| self.exchanges.iter().any(|recorded| recorded.seq >= next && recorded.seq < seq);
-        provenance.made_at.is_some_and(|next| !overtook(next))
+        // If another exchange was stored in the meantime, the prompt did not have it.
+        let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
+        Validity { prefix, origin, restarts: has_all }
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
@@ -204,6 +204,11 @@ impl Item {
         index.bound.can_be_removed() || index.restarts
     }
 
+    /// Returns `true` for an element of a reply that has reasoning which is bound to its prompt.
+    fn is_bound_reply(&self) -> bool {
+        self.is_reply && self.message.bound().to_prefix
+    }
+
     /// Returns `true` if the message stands for everything before it, and is sent.
     fn restarts(&self, valid: Validity) -> bool {
         self.message.index().restarts && (!self.message.bound().to_origin || valid.origin)
@@ -239,7 +244,7 @@ struct Group {
 fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<Group> {
     let start = to.len();
     let first = from.next()?;
-    let leads = first.message.is_instruction() && first.message.bound().to_next;
+    let leads = needs_reply(&first.message);
     to.push(first);
     let mut reply = start;
     if let Some(next) = from.next_if(|next| leads && next.is_reply) {
@@ -315,5 +320,5 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
 /// Returns `true` if the turn that the input continues has reasoning that is bound to its prompt.
 pub(super) fn binds_turn(items: &[Item], log: &WindowIndex) -> bool {
     let from = log.seq(log.most.window);
-    log.continues && items.iter().any(|item| item.seq >= from && item.is_reply && item.message.bound().to_prefix)
+    log.continues && items.iter().any(|item| item.seq >= from && item.is_bound_reply())
 }

@@ -143,3 +143,20 @@ impl Cutoffs {
         Self { window, rounds: index(cut.rounds_start, first).min(exchanges).max(window) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_starts_that_keep_the_same_the_earliest_is_used() {
+        let message = Message::user("u");
+        let (seq, round, rest) = (Seq::new(2), None, None);
+        let item = Item { message, seq, round, rest, is_recalled: false, is_reply: false, is_settled: false };
+        let sizes = Sizes::of(&[item], Seq::FIRST, 4, |_| 1);
+        let at = |at| Cutoffs { window: at, rounds: at };
+        let bounds = Bounds { least: at(0), most: at(4) };
+        assert_eq!(sizes.best([0, 1, 2, 3, 4], bounds, |_| true), Some(at(0)), "1 and 2 keep as much");
+        assert_eq!(sizes.best([1, 2, 3, 4], bounds, |_| true), Some(at(1)));
+    }
+}

@@ -1,5 +1,7 @@
 //! Reasoning that a provider signs: whatever happens to a conversation, the provider refuses no prompt of it.
 
+mod restarts;
+
 use proptest::prelude::*;
 use tower_chat_history_context::{
     RequestInfo,
@@ -88,6 +90,8 @@ struct World {
     second: bool,
     limit: u64,
     recalls: bool,
+    /// The opening of the current turn, if nothing since then changes what its reasoning was made under.
+    calm_since: Option<Seq>,
     /// The last prompt, its cut, and its beginning, if nothing but questions and answers happened after it.
     last: Option<(Vec<Message>, Positions, Seq)>,
 }
@@ -108,6 +112,7 @@ impl World {
             second: false,
             limit,
             recalls: false,
+            calm_since: None,
             last: None,
         }
     }
@@ -199,6 +204,10 @@ impl World {
         if let Some((last, ..)) = self.last.take().filter(|(_, last, begin)| (*last, *begin) == (under, from)) {
             prop_assert!(sent.starts_with(&last), "the prompt begins with the one before");
         }
+        self.check_kept(&planned, &sent)?;
+        if opens {
+            self.calm_since = Some(Seq::new(self.log.len() as u64)).filter(|_| !overtaken);
+        }
         let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
         let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
         let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
@@ -219,6 +228,23 @@ impl World {
         if let Some(cut) = planned.fit.cut.filter(|_| !overtaken) {
             prop_assert!(!is_pinned);
             self.store(cut)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a prompt hides no exchange that its first compaction does not stand for, and that an open turn keeps
+    /// its reasoning.
+    fn check_kept(&self, planned: &Plan, sent: &[Message]) -> Result<(), TestCaseError> {
+        if planned.fit.restarts {
+            let begin = planned.fit.sent_from;
+            let of_begin = &self.log[usize::try_from(begin.get()).unwrap()].exchange;
+            let made_at = of_begin.provenance.as_ref().and_then(|provenance| provenance.made_at);
+            prop_assert!(made_at == Some(begin), "an exchange is hidden");
+        }
+        let Some(from) = self.calm_since.filter(|_| planned.continues.is_some()) else { return Ok(()) };
+        let turn = self.log.iter().filter(|recorded| recorded.seq >= from);
+        for made in turn.flat_map(|recorded| recorded.exchange.reply()).filter(|made| made.bound().to_prefix) {
+            prop_assert!(sent.contains(made), "an open turn keeps its reasoning");
         }
         Ok(())
     }
@@ -271,18 +297,18 @@ impl World {
                 let len = (self.log.len() as u64).saturating_sub(*exchanges);
                 self.log.truncate(usize::try_from(len).unwrap());
                 self.compaction = self.compaction.take().and_then(|compaction| compaction.truncated_to(len));
-                (self.incarnation, self.last) = (Incarnation::random(), None);
+                (self.incarnation, self.last, self.calm_since) = (Incarnation::random(), None, None);
                 Ok(())
             }
             Step::Head(head) => {
                 self.request.tools = Some(head.to_string());
-                self.last = None;
+                (self.last, self.calm_since) = (None, None);
                 Ok(())
             }
             Step::Provider(second) => {
                 self.second = *second;
                 self.origin = Origin::unknown().provider(if *second { "two" } else { "one" });
-                self.last = None;
+                (self.last, self.calm_since) = (None, None);
                 Ok(())
             }
             Step::Recall => {

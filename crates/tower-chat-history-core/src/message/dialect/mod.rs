@@ -120,8 +120,9 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the JSON of the message without everything that is [bound](Index::bound) to its prompt, or `None` if
-    /// nothing is left. Parts that are bound only to their origin stay. It is called for messages with parts that are
-    /// bound to their prompt.
+    /// nothing is left. Parts that are bound only to their origin stay. A message that [stands
+    /// for](Index::restarts) everything before it must still do so. It is called for messages with parts that are bound
+    /// to their prompt.
     ///
     /// The default returns the message without everything that is [bound](Self::unbound).
     fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
