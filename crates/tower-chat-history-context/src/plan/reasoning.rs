@@ -154,10 +154,11 @@ impl Rule<'_> {
         let Some(provenance) = provenance else { return Validity::UNKNOWN };
         let dialect = exchange.messages.first().and_then(Message::dialect);
         let origin = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
-        let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
-        let prefix = if first.is_reply && origin && is_same { as_made(items, exchange.reply()) } else { 0 };
+        let is_same = provenance.prompt == before;
+        let is_kept = is_same && *seq >= self.cut.reasoning_from;
+        let prefix = if first.is_reply && origin && is_kept { as_made(items, exchange.reply()) } else { 0 };
         // If another exchange was stored in the meantime, the prompt did not have it.
-        let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
+        let has_all = is_same || provenance.made_at.is_some_and(|next| next >= *seq);
         Validity { prefix, origin, restarts: has_all }
     }
 
