@@ -53,6 +53,7 @@ pub mod budget;
 #[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
 mod request;
+mod server_tools;
 pub mod tokens;
 pub mod trim;
 pub mod view;

@@ -45,9 +45,18 @@
 //! - The next exchange answers the same calls again.
 //! - The next exchange does not [continue](tower_chat_history_core::Exchange::continues) another one than that with
 //!   these calls. Providers reuse ids, so a late answer to earlier calls can look like an answer to the newest ones.
+//!
+//! # Calls of the provider
+//!
+//! The result of a call that the provider executes itself can be in the reply after that of the call. Such a call is sent
+//! as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out, and so it does
+//! with a result without its call. A message that was sent in one request can therefore change in the next one: if the
+//! provider paused twice, and a question follows instead of the rest of the reply.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Message, Placed, Recalled, Recorded, Rounds};
+
+use crate::server_tools;
 
 /// The source of a message of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +139,8 @@ impl View {
         self.messages.extend(closed.abandoned());
     }
 
-    /// Returns the messages so far. Open calls have no result in them yet.
+    /// Returns the messages so far. Open calls have no result in them yet, and neither have calls that the provider
+    /// [executes itself](#calls-of-the-provider).
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
@@ -153,9 +163,15 @@ impl View {
         self.rounds.ends_with_round() && self.open().is_empty()
     }
 
-    /// Returns the messages so far, and consumes the view.
+    /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
+    /// have no result.
     #[must_use]
     pub fn into_messages(self) -> Vec<Message> {
+        server_tools::settled(self.messages, false)
+    }
+
+    /// Returns the messages so far, with all calls that the provider executes itself.
+    pub(crate) fn into_unsettled(self) -> Vec<Message> {
         self.messages
     }
 }

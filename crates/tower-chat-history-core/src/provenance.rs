@@ -25,6 +25,10 @@ pub struct Provenance {
     /// The provider that made the reply.
     #[serde(default, skip_serializing_if = "Origin::is_unknown")]
     pub origin: Origin,
+    /// The position of the log's next exchange when the prompt was made. The exchanges from there to the reply's own were
+    /// stored in the meantime, so the prompt did not contain them. `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<Seq>,
 }
 
 impl Provenance {
@@ -32,7 +36,14 @@ impl Provenance {
     /// prompt, the positions of the cut, and the provider.
     #[must_use]
     pub const fn new(renderer: u32, head: Digest, prompt: Digest, cut: Positions, origin: Origin) -> Self {
-        Self { renderer, head, prompt, cut, origin }
+        Self { renderer, head, prompt, cut, origin, made_at: None }
+    }
+
+    /// Sets the position of the log's next exchange when the prompt was made. The default is `None`.
+    #[must_use]
+    pub const fn made_at(mut self, next: Option<Seq>) -> Self {
+        self.made_at = next;
+        self
     }
 
     /// Returns this value for a copy of the log that begins at `first`, or `None` if the copy lacks exchanges. The

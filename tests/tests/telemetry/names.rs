@@ -20,6 +20,7 @@ const FLOATS: &[&str] = &[
 const BOOLEANS: &[&str] = &[
     attributes::CONVERSATION_COMPACTED,
     attributes::HEAD_CHANGED,
+    attributes::BEGINS_WITH_COMPACTION,
     attributes::LOAD_TRUNCATED,
     attributes::REQUEST_STREAM,
     attributes::STREAMED,

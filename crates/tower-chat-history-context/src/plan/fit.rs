@@ -31,6 +31,11 @@ pub struct Fit {
     pub tokens: u64,
     /// The position from which the prompt contains the log. Parts of the log after it may be left out too.
     pub sent_from: Seq,
+    /// The position before which the prompt lacks the questions of the log. It differs from
+    /// [`sent_from`](Self::sent_from) if the prompt begins within a reply.
+    pub recallable_before: Seq,
+    /// True if the prompt begins with a message that stands for everything before it.
+    pub restarts: bool,
     pub evicted: Size,
     /// The account of how the window was made smaller.
     pub trimming: Trimming,
@@ -176,15 +181,30 @@ pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     let log = is_ruled.then(|| WindowIndex::of(exchanges, cut, continues));
     let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
     let items: Vec<Item> = window.items.into_iter().filter_map(kept).collect();
-    let sent_from = if is_ruled { sent_from(&items, cut.window_start) } else { cut.window_start };
+    let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
     let window = items.into_iter().map(|item| item.message).collect();
-    Fit { window, sent_from, sent_under: cut.positions(), reasoning, ..Fit::default() }
+    let sent_under = cut.positions();
+    Fit { window, sent_from, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
 }
 
-/// Returns the position from which a prompt with these items contains the log. `start` is the start of the window.
-fn sent_from(items: &[Item], start: Seq) -> Seq {
-    let restarts = items.iter().any(|item| item.message.index().restarts);
-    items.first().filter(|_| restarts).map_or(start, |first| start.max(first.seq))
+/// The beginning of a prompt.
+struct Begin {
+    restarts: bool,
+    sent_from: Seq,
+    recallable_before: Seq,
+}
+
+impl Begin {
+    /// Returns the beginning of a prompt with these items. `start` is the start of the window.
+    fn of(items: &[Item], start: Seq, reasoning: Reasoning) -> Self {
+        let restarts = reasoning.restarts && items.iter().any(|item| item.message.index().restarts);
+        let Some(first) = items.first().filter(|_| restarts) else {
+            return Self { restarts, sent_from: start, recallable_before: start };
+        };
+        let sent_from = start.max(first.seq);
+        let recallable_before = if first.is_reply { sent_from.next() } else { sent_from };
+        Self { restarts: true, sent_from, recallable_before }
+    }
 }
 
 /// The values from which the outcome of a fit is built.
@@ -240,7 +260,7 @@ impl Outcome<'_> {
         let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let items: Vec<Item> = items.into_iter().filter_map(|item| item.kept(window, rounds)).collect();
-        let sent_from = sent_from(&items, log.seq(sent.window));
+        let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, log.seq(sent.window), reasoning);
         let window = items.into_iter().map(|item| item.message).collect();
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
@@ -271,6 +291,8 @@ impl Outcome<'_> {
             reply: None,
             tokens: after.tokens,
             sent_from,
+            recallable_before,
+            restarts,
             evicted: before.less(after),
             trimming,
             for_this_call: sent != stored,

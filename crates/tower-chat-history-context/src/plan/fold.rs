@@ -2,7 +2,11 @@
 
 use tower_chat_history_core::{Closes, Message, Recorded, Seq};
 
-use crate::view::{Source, View};
+use super::linked;
+use crate::{
+    server_tools::needs_reply,
+    view::{Source, View},
+};
 
 /// A message of the [view](crate::view), with its exchange and its round.
 #[derive(Clone, Debug)]
@@ -20,6 +24,8 @@ pub(super) struct Item {
     pub(super) is_recalled: bool,
     /// True for the elements of its exchange's reply.
     pub(super) is_reply: bool,
+    /// True if [calls or results](crate::server_tools) of the provider are left out of the message.
+    pub(super) is_settled: bool,
 }
 
 /// The positions of a round.
@@ -70,6 +76,7 @@ impl Item {
             seq: self.seq,
             is_recalled: self.is_recalled,
             is_reply: self.is_reply,
+            is_settled: self.is_settled,
         })
     }
 }
@@ -80,6 +87,8 @@ impl Item {
 pub(super) struct Folded {
     view: View,
     origins: Origins,
+    /// The newest exchange whose reply the model [paused](tower_chat_history_core::Exchange::is_paused).
+    paused: Option<Seq>,
     /// The position after the last exchange.
     next: Seq,
 }
@@ -115,7 +124,7 @@ impl Folded {
     /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
     /// is the position of the log's next exchange.
     pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
-        let mut folded = Self { view: View::default(), origins: Origins::default(), next };
+        let mut folded = Self { view: View::default(), origins: Origins::default(), paused: None, next };
         for recorded in exchanges {
             folded.push(recorded, recalled_from);
         }
@@ -136,6 +145,9 @@ impl Folded {
         });
         // Even if no message was pushed, an earlier exchange may have given way.
         origins.truncate(view.messages().len());
+        if exchange.is_paused() {
+            self.paused = Some(*seq);
+        }
         self.next = seq.next();
     }
 
@@ -149,8 +161,12 @@ impl Folded {
         &self.view
     }
 
-    /// Returns the exchange with the newest calls.
+    /// Returns the exchange with the newest calls, or with the newest reply that was paused.
     pub(super) fn asked_by(&self) -> Option<Seq> {
+        self.newest_calls().max(self.paused)
+    }
+
+    fn newest_calls(&self) -> Option<Seq> {
         self.origins.rounds.last().map(|round| round.asked)
     }
 
@@ -164,23 +180,25 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let (seq, round) = (self.asked_by().unwrap_or_default(), self.origins.newest_round());
+        let (seq, round) = (self.newest_calls().unwrap_or_default(), self.origins.newest_round());
         let origin = Origin { seq, round, is_recalled: false, is_reply: false };
         self.origins.of_messages.resize(self.view.messages().len(), origin);
     }
 
-    pub(super) fn into_items(self) -> Vec<Item> {
-        let Self { view, origins: Origins { of_messages, rounds }, next } = self;
+    /// Returns the items. If `continues`, the input has nothing but results, so that the model continues its turn.
+    pub(super) fn into_items(self, continues: bool) -> Vec<Item> {
+        let Self { view, origins: Origins { of_messages, rounds }, next, .. } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
-        let items = view.into_messages().into_iter().zip(of_messages);
+        let items = view.into_unsettled().into_iter().zip(of_messages);
         let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
             // A message that stands for everything before it stays if its round is left out.
             let stays = message.index().restarts && message.tool_calls().is_empty();
             let round = at.and_then(round).filter(|_| !stays);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
-            Item { message, seq, round, rest, is_recalled, is_reply }
+            Item { message, seq, round, rest, is_recalled, is_reply, is_settled: false }
         };
         let mut items: Vec<Item> = items.map(item).collect();
+        linked::settle(&mut items, continues, next);
         bind_instructions(&mut items);
         items
     }
@@ -190,7 +208,7 @@ impl Folded {
 fn bind_instructions(items: &mut [Item]) {
     for at in 1..items.len() {
         let [.., instruction, next] = &mut items[..=at] else { continue };
-        if instruction.message.is_instruction() && instruction.message.bound().to_next {
+        if needs_reply(&instruction.message) {
             instruction.round = next.round.filter(|_| next.is_reply);
         }
     }

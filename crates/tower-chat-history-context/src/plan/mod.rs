@@ -12,6 +12,7 @@ mod fold;
 mod grown;
 mod history;
 mod input;
+mod linked;
 mod load_limit;
 mod pinned;
 mod reasoning;
@@ -24,7 +25,7 @@ pub mod transcript;
 mod trimming;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq, Window};
 
 pub use self::{
     call_budget::{CallBudget, FitBudget},
@@ -35,7 +36,7 @@ pub use self::{
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
     pinned::pinned,
-    reasoning::{Conditions, RENDERER, Reasoning, provenance},
+    reasoning::{Conditions, RENDERER, Reasoning, SentPrompt, provenance},
     sizes::Size,
     window_index::can_start_window,
 };
@@ -64,7 +65,7 @@ pub struct Plan {
 /// The part of the log that a prompt does not contain, and the room for messages of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recallable {
-    /// The position from which the prompt contains the log.
+    /// The position before which the prompt lacks the questions of the log.
     pub before: Seq,
     /// The tokens that are free in the prompt. `None` without a budget.
     pub room: Option<u64>,
@@ -127,7 +128,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         folded.close();
     }
     let continues = folded.asked_by().filter(|_| answers);
-    let items = folded.into_items();
+    let items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
@@ -140,7 +141,8 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         None => fit::unlimited(planned),
     };
     // A message that stands for everything before it stands for the summary, too.
-    let summary = summary.filter(|_| !fit.window.iter().any(|message| message.index().restarts));
+    let summary = summary.filter(|_| !fit.restarts);
+    let summary_tokens = summary.map_or(0, |_| summary_tokens);
     if summary.is_none() {
         fit.sent_under.covers_to = Seq::FIRST;
     }
@@ -153,12 +155,12 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     if call.leaves_out_recalled && recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
         fit.cut.get_or_insert(cut).recalled_from = recalled_from;
     }
-    let has_more = |window: &Window| fit.sent_from > window.revision.first();
+    let has_more = |window: &Window| fit.recallable_before > window.revision.first();
     let recallable = recall_reserve.filter(|_| window.is_some_and(has_more)).map(|_| {
         let taken = |budget: &FitBudget<'_>| fit.tokens.saturating_add(budget.parts.total() - budget.parts.recalled);
         let room =
             |budget: &FitBudget<'_>| budget.limits.max_prompt(budget.limits.reserve).saturating_sub(taken(budget));
-        Recallable { before: fit.sent_from, room: budget.as_ref().map(room) }
+        Recallable { before: fit.recallable_before, room: budget.as_ref().map(room) }
     });
     Ok(Plan {
         fit,
@@ -173,9 +175,10 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
 }
 
 /// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
-/// advance. Returns `None` if the window can stay as it is, or if its last turn is still open.
+/// advance. `origin` is that of the next call: what it cannot read is not in its prompt. Returns `None` if the window can
+/// stay as it is, or if its last turn is still open.
 #[must_use]
-pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Option<Cut> {
+pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
     let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
     let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
@@ -186,8 +189,8 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>) -> Op
         return None;
     }
     let watermarks = budget.watermarks.as_if_due();
-    // The reasoning of the next prompt is not known yet. Without it, the sizes are the smallest possible ones.
-    let (items, conditions) = (folded.into_items(), Conditions::UNKNOWN);
+    // The head of the next prompt is not known yet. Without reasoning, the sizes are the smallest possible ones.
+    let (items, conditions) = (folded.into_items(false), Conditions { origin, ..Conditions::UNKNOWN });
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
     let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)

@@ -23,13 +23,25 @@ pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
     let none = Cut::default();
     let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
     sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
-    let is_loaded = sent_under == stored.positions() && !window.truncated;
+    let is_loaded = is_under(sent_under, stored, &window.exchanges) && !window.truncated;
     if is_loaded || sent_under.window_start > turn.first()?.seq {
         return None;
     }
     let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_deref());
     let summaries = [Some(stored), replaced].into_iter().flatten().filter_map(|cut| cut.summary.as_ref());
     cut(sent_under, summaries)
+}
+
+/// Returns `true` if a prompt at these positions was made under this cut. It had no summary if it began with a message
+/// that stands for everything before it.
+fn is_under(positions: Positions, cut: &Cut, exchanges: &[Recorded]) -> bool {
+    let mut messages = exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
+    let mut of_cut = cut.positions();
+    if positions == of_cut {
+        return true;
+    }
+    of_cut.covers_to = Seq::FIRST;
+    positions == of_cut && messages.any(|message| message.index().restarts)
 }
 
 /// Returns the cut with these positions and its summary, or `None` if its summary is not one of these.

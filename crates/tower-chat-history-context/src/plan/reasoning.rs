@@ -10,7 +10,15 @@
 //! before which everything that is bound to its origin is left out.
 //!
 //! If a message stands for everything before it, and can be sent, the prompt begins with it. The digest then begins
-//! anew, as it did when the replies after it were made.
+//! anew, as it did when the replies after it were made. Two such messages do not begin the prompt:
+//!
+//! - One that was made without an exchange before it, which another call stored in the meantime. It is left out, because
+//!   it would hide that exchange.
+//! - One of an open turn that already has reasoning which is bound to its prompts. The prompt begins with it after the
+//!   turn has ended.
+//!
+//! The provider accepted what was in the input of a call, whoever made it. It is bound to the origin of that call. In
+//! later prompts, reasoning of an input that is bound to its prompt is left out, because that prompt is not known.
 //!
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
@@ -20,10 +28,10 @@ use std::{
     vec::IntoIter,
 };
 
-use tower_chat_history_core::{Cut, Digest, Message, Origin, Positions, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Cut, Digest, Exchange, Message, Origin, Part, Positions, Provenance, Recorded, Seq};
 
 use super::{fold::Item, restart::Restart, window_index::WindowIndex};
-use crate::request::RequestInfo;
+use crate::{request::RequestInfo, server_tools::needs_reply};
 
 /// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
 /// digests of different versions cannot be compared.
@@ -49,20 +57,34 @@ static UNKNOWN_ORIGIN: Origin = Origin::UNKNOWN;
 pub struct Reasoning {
     /// The number of messages whose reasoning was left out of this prompt.
     pub left_out: usize,
-    /// True if the newest reasoning was made under another head.
+    /// True if the newest reasoning that is bound to its prompt was made under another head.
     pub head_changed: bool,
+    /// True if the prompt begins with a message that stands for everything before it.
+    pub restarts: bool,
 }
 
-/// Returns the provenance of a reply to this prompt: `sent` has all messages after the head. Returns `None` if no
-/// part of the reply is bound to its prompt or its origin.
+/// The facts about the prompt of a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct SentPrompt<'a> {
+    /// All messages after the head.
+    pub messages: &'a [Message],
+    /// The positions of the cut.
+    pub under: Positions,
+    /// The position of the log's next exchange when the prompt was made. `None` if the log was not loaded.
+    pub next: Option<Seq>,
+}
+
+/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
+/// no part of the messages is bound to its prompt or its origin.
 #[must_use]
-pub fn provenance(reply: &[Message], sent: &[Message], call: Conditions<'_>, cut: Positions) -> Option<Provenance> {
-    if !reply.iter().any(|message| message.bound().can_be_removed()) {
+pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
+    let is_ruled = |message: &Message| message.bound().can_be_removed() || message.index().restarts;
+    if !messages.iter().any(is_ruled) {
         return None;
     }
     let head = call.request.digest();
-    let prompt = sent.iter().fold(head, |digest, message| digest.then(message.digest()));
-    Some(Provenance::new(RENDERER, head, prompt, cut, call.origin.clone()))
+    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
+    Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
 }
 
 /// The items of a window, in which reasoning is left out where it is not valid.
@@ -84,27 +106,36 @@ impl Rule<'_> {
             return reasoning;
         }
         let head = self.call.request.digest();
-        let newest = self.exchanges.iter().rev().find_map(|recorded| recorded.exchange.provenance.as_deref());
+        let newest = self.exchanges.iter().rev().find_map(|recorded| prefix_provenance(&recorded.exchange));
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
+        let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
+        let mut is_turn_bound = false;
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
         let mut all = std::mem::take(items).into_iter().peekable();
         let mut restart = Restart::default();
-        while let Some(start) = move_group(&mut all, items) {
+        while let Some(group) = move_group(&mut all, items) {
+            let Group { start, reply } = group;
             let is_kept = |item: &Item| item.is_kept(window, rounds);
-            let mut valid = self.validity(&items[start..], digest);
-            if items[start..].iter().any(|item| is_kept(item) && item.restarts(valid)) {
+            let lead = items[start..reply].iter().filter_map(|item| item.message_in(window, rounds));
+            let before = lead.fold(digest, |digest, message| digest.then(message.digest()));
+            let mut valid = self.validity(&items[reply..], before);
+            let is_of_turn = |item: &Item| open_turn.is_some_and(|from| item.seq >= from);
+            is_turn_bound |= items[reply..].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
+            let may_restart = |item: &Item| valid.restarts && !(is_turn_bound && is_of_turn(item));
+            if items[start..].iter().any(|item| is_kept(item) && item.restarts(valid) && may_restart(item)) {
                 // The next prompts begin anew within the reply, so its prompt is not the one that it was made under.
                 valid.prefix = 0;
             }
-            reasoning.left_out += leave_out(items, start, valid, is_kept);
+            reasoning.left_out += leave_out(items, group, valid, is_kept);
             let read = |at: usize| {
                 let item = &items[at];
-                item.is_kept(window, Seq::FIRST) && restart.read(at, start, &item.message, is_kept(item))
+                let is_sent = is_kept(item) && may_restart(item);
+                item.is_kept(window, Seq::FIRST) && restart.read(at, start, &item.message, is_sent)
             };
             let mut from = start;
             if (start..items.len()).map(read).fold(false, |any, restarts| any | restarts) {
-                (from, digest) = (restart.start, head);
+                (from, digest, reasoning.restarts) = (restart.start, head, true);
             }
             let sent = items[from..].iter().filter_map(|item| item.message_in(window, rounds));
             digest = sent.fold(digest, |digest, message| digest.then(message.digest()));
@@ -113,18 +144,26 @@ impl Rule<'_> {
         reasoning
     }
 
-    /// Returns what is valid in a [group](move_group), if everything before it has this digest. Outside of a reply
-    /// nothing is valid, because only the prompt of a reply is known.
-    fn validity(&self, group: &[Item], before: Digest) -> Validity {
-        let recorded = group.first().filter(|item| item.is_reply).and_then(|item| self.exchange(item.seq));
-        let Some(Recorded { seq, exchange, .. }) = recorded else { return Validity::default() };
+    /// Returns what is valid in a reply, or in an item of an input, if everything before it has this digest. Only the
+    /// prompt of a reply is known.
+    fn validity(&self, items: &[Item], before: Digest) -> Validity {
+        let first = items.first().filter(|item| !item.is_recalled);
+        let Some((Recorded { seq, exchange, .. }, first)) =
+            first.and_then(|item| self.exchange(item.seq).zip(Some(item)))
+        else {
+            return Validity::default();
+        };
         let provenance = exchange.provenance.as_ref().filter(|provenance| provenance.renderer == RENDERER);
-        let Some(provenance) = provenance else { return Validity::default() };
+        let Some(provenance) = provenance else { return Validity::UNKNOWN };
         let dialect = exchange.messages.first().and_then(Message::dialect);
         let is_readable = *seq >= self.cut.encrypted_from;
         let origin = is_readable && dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
-        let is_same = provenance.prompt == before && *seq >= self.cut.reasoning_from;
-        Validity { origin, prefix: if origin && is_same { as_made(group, exchange.reply()) } else { 0 } }
+        let is_same = provenance.prompt == before;
+        let is_kept = is_same && *seq >= self.cut.reasoning_from;
+        let prefix = if first.is_reply && origin && is_kept { as_made(items, exchange.reply()) } else { 0 };
+        // If another exchange was stored in the meantime, the prompt did not have it.
+        let has_all = is_same || provenance.made_at.is_some_and(|next| next >= *seq);
+        Validity { prefix, origin, restarts: has_all }
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
@@ -140,6 +179,19 @@ struct Validity {
     prefix: usize,
     /// True if reasoning that is bound to its origin is valid.
     origin: bool,
+    /// True if a message that stands for everything before it does not hide another exchange.
+    restarts: bool,
+}
+
+impl Validity {
+    /// The conditions in an exchange of whose prompt nothing is known.
+    const UNKNOWN: Self = Self { prefix: 0, origin: false, restarts: true };
+}
+
+/// Returns the provenance of an exchange whose reply is bound to its prompt.
+fn prefix_provenance(exchange: &Exchange) -> Option<&Provenance> {
+    let is_bound = exchange.reply().iter().any(|message| message.bound().to_prefix);
+    exchange.provenance.as_deref().filter(|_| is_bound)
 }
 
 /// The part of a message that is left.
@@ -155,6 +207,11 @@ impl Item {
     pub(super) fn is_ruled(&self) -> bool {
         let index = self.message.index();
         index.bound.can_be_removed() || index.restarts
+    }
+
+    /// Returns `true` for an element of a reply that has reasoning which is bound to its prompt.
+    fn is_bound_reply(&self) -> bool {
+        self.is_reply && self.message.bound().to_prefix
     }
 
     /// Returns `true` if the message stands for everything before it, and is sent.
@@ -179,37 +236,61 @@ impl Item {
     }
 }
 
-/// Moves the next group to the end of `to`: one item, or all items of one reply. Returns the index of its first item.
-/// Returns `None` if there is no group left.
-fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<usize> {
-    let first = from.next()?;
-    let (start, seq, is_reply) = (to.len(), first.seq, first.is_reply);
-    to.push(first);
-    to.extend(iter::from_fn(|| from.next_if(|next| is_reply && next.is_reply && next.seq == seq)));
-    Some(start)
+/// One item, or all items of one reply, with the instruction before it that needs the reply.
+#[derive(Clone, Copy)]
+struct Group {
+    /// The index of the first item.
+    start: usize,
+    /// The index of the first item of the reply. It is that of the item if the group is no reply.
+    reply: usize,
 }
 
-/// Returns the number of items, from the first one, that are sent as the provider made them. Reasoning after the first
-/// difference was made under another prompt.
+/// Moves the next group to the end of `to`. Returns `None` if there is no group left.
+fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<Group> {
+    let start = to.len();
+    let first = from.next()?;
+    let leads = needs_reply(&first.message);
+    to.push(first);
+    let mut reply = start;
+    if let Some(next) = from.next_if(|next| leads && next.is_reply) {
+        to.push(next);
+        reply += 1;
+    }
+    if let Item { seq, is_reply: true, .. } = to[reply] {
+        to.extend(iter::from_fn(|| from.next_if(|next| next.is_reply && next.seq == seq)));
+    }
+    Some(Group { start, reply })
+}
+
+/// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
+/// after the first difference was made under another prompt. An item that was settled has no such reasoning.
 fn as_made(items: &[Item], reply: &[Message]) -> usize {
     let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
-    items.iter().zip(reply).take_while(equals).count()
+    let equal = items.iter().zip(reply).take_while(equals).count();
+    equal + usize::from(items.get(equal).is_some_and(|item| item.is_settled))
 }
 
-/// Leaves out the reasoning that is not valid in the group that begins at index `start`, and the elements that must be
-/// followed by one that is left out. Items that are not `kept` are not changed. Returns the number of messages whose
-/// reasoning was left out.
-fn leave_out(items: &mut Vec<Item>, start: usize, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
+/// Leaves out the reasoning that is not valid in the last group, and the elements that must be followed by one that is
+/// left out. Items that are not `kept` are not changed. Returns the number of messages whose reasoning was left out.
+fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
     let (mut left_out, mut is_followed) = (0, false);
-    for at in (start..items.len()).rev() {
+    for at in (group.start..items.len()).rev() {
         let item = &mut items[at];
         if !kept(item) {
             continue;
         }
-        let left = item.left_with(at - start < valid.prefix, valid.origin);
-        let is_unfollowed = item.is_reply && item.message.bound().to_next && !is_followed;
-        left_out += usize::from(left != Left::All || is_unfollowed);
-        if left == Left::Nothing || is_unfollowed {
+        let whole = item.message.clone();
+        // A message that hides another exchange is left out.
+        let is_readable = valid.origin && (valid.restarts || !whole.index().restarts);
+        let is_in_prefix = at < group.reply + valid.prefix;
+        let left = item.left_with(is_in_prefix, is_readable);
+        let must_be_followed = item.is_reply || at < group.reply;
+        let is_unfollowed = must_be_followed && whole.bound().to_next && !is_followed;
+        let is_removed = left == Left::Nothing || is_unfollowed;
+        if is_removed || left == Left::Rest {
+            left_out += usize::from(has_reasoning(&whole) && (is_removed || !has_reasoning(&item.message)));
+        }
+        if is_removed {
             items.remove(at);
         } else {
             is_followed = true;
@@ -218,13 +299,25 @@ fn leave_out(items: &mut Vec<Item>, start: usize, valid: Validity, kept: impl Fn
     left_out
 }
 
+/// Returns `true` if the message has reasoning, readable or sealed. A message that stands for everything before it is no
+/// reasoning, and neither are ids.
+fn has_reasoning(message: &Message) -> bool {
+    let index = message.index();
+    if index.bound.to_prefix || index.bound.to_next && message.is_reply() {
+        return true;
+    }
+    let mut has_some = false;
+    message.parts(&mut |part| has_some |= matches!(part, Part::Reasoning(_) | Part::Sealed(_)));
+    has_some && !index.restarts && message.is_reply()
+}
+
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
 /// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
     let mut left_out = 0;
     let mut all = std::mem::take(items).into_iter().peekable();
-    while let Some(start) = move_group(&mut all, items) {
-        left_out += leave_out(items, start, Validity { prefix: 0, origin: true }, |_| true);
+    while let Some(group) = move_group(&mut all, items) {
+        left_out += leave_out(items, group, Validity { prefix: 0, origin: true, restarts: true }, |_| true);
     }
     left_out
 }
@@ -232,5 +325,5 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
 /// Returns `true` if the turn that the input continues has reasoning that is bound to its prompt.
 pub(super) fn binds_turn(items: &[Item], log: &WindowIndex) -> bool {
     let from = log.seq(log.most.window);
-    log.continues && items.iter().any(|item| item.seq >= from && item.is_reply && item.message.bound().to_prefix)
+    log.continues && items.iter().any(|item| item.seq >= from && item.is_bound_reply())
 }

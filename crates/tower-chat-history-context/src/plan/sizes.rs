@@ -108,7 +108,8 @@ impl Sizes {
     }
 
     /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
-    /// latest start of the window. `starts` are the possible starts, in order.
+    /// earliest start of the window: exchanges that this prompt lacks, because a message stands for them, can be in the
+    /// prompt of another provider. `starts` are the possible starts, in order.
     pub(super) fn best(
         &self,
         starts: impl IntoIterator<Item = usize>,
@@ -117,7 +118,9 @@ impl Sizes {
     ) -> Option<Cutoffs> {
         let starts = starts.into_iter().filter(|start| (bounds.least.window..=bounds.most.window).contains(start));
         let pairs = starts.filter_map(|window| self.first_rounds(window, bounds, accept));
-        pairs.max_by_key(|at| self.kept(*at).tokens)
+        let earliest =
+            |best: Cutoffs, at: Cutoffs| if self.kept(at).tokens > self.kept(best).tokens { at } else { best };
+        pairs.reduce(earliest)
     }
 }
 
@@ -138,5 +141,22 @@ impl Cutoffs {
     pub(super) fn of(cut: &Cut, first: Seq, exchanges: usize) -> Self {
         let window = index(cut.window_start, first).min(exchanges);
         Self { window, rounds: index(cut.rounds_start, first).min(exchanges).max(window) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_starts_that_keep_the_same_the_earliest_is_used() {
+        let message = Message::user("u");
+        let (seq, round, rest) = (Seq::new(2), None, None);
+        let item = Item { message, seq, round, rest, is_recalled: false, is_reply: false, is_settled: false };
+        let sizes = Sizes::of(&[item], Seq::FIRST, 4, |_| 1);
+        let at = |at| Cutoffs { window: at, rounds: at };
+        let bounds = Bounds { least: at(0), most: at(4) };
+        assert_eq!(sizes.best([0, 1, 2, 3, 4], bounds, |_| true), Some(at(0)), "1 and 2 keep as much");
+        assert_eq!(sizes.best([1, 2, 3, 4], bounds, |_| true), Some(at(1)));
     }
 }

@@ -5,5 +5,6 @@ mod counters;
 mod reasoning;
 mod responses_tokens;
 mod responses_view;
+mod server_tools;
 mod signing;
 mod trim;

@@ -1,10 +1,14 @@
 //! Reasoning that a provider signs: whatever happens to a conversation, the provider refuses no prompt of it.
 
+mod restarts;
+
 use proptest::prelude::*;
 use tower_chat_history_context::{
     RequestInfo,
     budget::{Limits, PromptTokens, Watermark, Watermarks},
-    plan::{Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, pinned, plan, provenance},
+    plan::{
+        Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, SentPrompt, pinned, plan, provenance,
+    },
 };
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
@@ -86,8 +90,12 @@ struct World {
     second: bool,
     limit: u64,
     recalls: bool,
-    /// The last prompt and its cut, if nothing but questions and answers happened after it.
-    last: Option<(Vec<Message>, Positions)>,
+    /// The opening of the current turn, if nothing since then changes what its reasoning was made under.
+    calm_since: Option<Seq>,
+    /// The number of cuts that were stored since then. The last two are known.
+    cuts: u32,
+    /// The last prompt, its cut, and its beginning, if nothing but questions and answers happened after it.
+    last: Option<(Vec<Message>, Positions, Seq)>,
 }
 
 fn user(text: &str) -> Message {
@@ -106,6 +114,8 @@ impl World {
             second: false,
             limit,
             recalls: false,
+            calm_since: None,
+            cuts: 0,
             last: None,
         }
     }
@@ -193,20 +203,28 @@ impl World {
         sent.extend(recalled.iter().map(|recalled| recalled.message.clone()));
         sent.extend(input.iter().cloned());
         let under = planned.fit.sent_under;
-        if let Some((last, _)) = self.last.take().filter(|(_, last)| *last == under) {
+        let from = planned.fit.recallable_before;
+        if let Some((last, ..)) = self.last.take().filter(|(_, last, begin)| (*last, *begin) == (under, from)) {
             prop_assert!(sent.starts_with(&last), "the prompt begins with the one before");
+        }
+        self.check_kept(&planned, &sent)?;
+        if opens {
+            self.calm_since = Some(Seq::new(self.log.len() as u64)).filter(|_| !overtaken);
+            self.cuts = 0;
         }
         let says: Vec<Say> = script.iter().enumerate().flat_map(|(at, reply)| says(at, reply)).collect();
         let reply = self.providers[usize::from(self.second)].reply(self.request.digest(), &sent, &says);
         let reply = reply.map_err(|refusal| TestCaseError::fail(format!("refused: {refusal:?}")))?;
         let begins_anew = reply.iter().any(|message| message.index().restarts);
-        self.last = (!begins_anew).then(|| (sent.clone(), under));
+        self.last = (!begins_anew).then(|| (sent.clone(), under, from));
+        let next = Seq::new(self.log.len() as u64);
         if overtaken {
             self.last = None;
             self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
         }
-        let provenance = provenance(&reply, &sent, self.conditions(), under);
-        let messages = input.into_iter().chain(reply.iter().cloned());
+        let messages: Vec<Message> = input.into_iter().chain(reply.iter().cloned()).collect();
+        let prompt = SentPrompt { messages: &sent, under, next: Some(next) };
+        let provenance = provenance(&messages, prompt, self.conditions());
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
         (exchange.continues, exchange.recalled, exchange.provenance) =
             (planned.continues, recalled, provenance.map(Box::new));
@@ -218,12 +236,33 @@ impl World {
         Ok(())
     }
 
+    /// Checks that a prompt hides no exchange that its first compaction does not stand for, and that an open turn keeps
+    /// its reasoning.
+    fn check_kept(&self, planned: &Plan, sent: &[Message]) -> Result<(), TestCaseError> {
+        if planned.fit.restarts {
+            let begin = planned.fit.sent_from;
+            let of_begin = &self.log[usize::try_from(begin.get()).unwrap()].exchange;
+            let made_at = of_begin.provenance.as_ref().and_then(|provenance| provenance.made_at);
+            let is_first = begin == planned.fit.sent_under.window_start;
+            prop_assert!(made_at == Some(begin) || is_first, "an exchange is hidden");
+        }
+        let Some(from) = self.calm_since.filter(|_| planned.continues.is_some() && self.cuts <= 1) else {
+            return Ok(());
+        };
+        let turn = self.log.iter().filter(|recorded| recorded.seq >= from);
+        for made in turn.flat_map(|recorded| recorded.exchange.reply()).filter(|made| made.bound().to_prefix) {
+            prop_assert!(sent.contains(made), "an open turn keeps its reasoning");
+        }
+        Ok(())
+    }
+
     fn append(&mut self, exchange: Exchange) {
         self.log.push(Recorded::new(Seq::new(self.log.len() as u64), exchange));
     }
 
     fn store(&mut self, cut: Cut) -> Result<(), TestCaseError> {
         let replaced = self.cut();
+        self.cuts += 1;
         let opens = |seq: Seq| self.log[usize::try_from(seq.get()).unwrap()].exchange.opens_turn();
         prop_assert_eq!(cut.check(Some(&replaced), self.log.len() as u64, opens), Ok(()));
         let version = self.compaction.as_ref().map_or(CompactionVersion::NONE, |compaction| compaction.version);
@@ -266,18 +305,18 @@ impl World {
                 let len = (self.log.len() as u64).saturating_sub(*exchanges);
                 self.log.truncate(usize::try_from(len).unwrap());
                 self.compaction = self.compaction.take().and_then(|compaction| compaction.truncated_to(len));
-                (self.incarnation, self.last) = (Incarnation::random(), None);
+                (self.incarnation, self.last, self.calm_since) = (Incarnation::random(), None, None);
                 Ok(())
             }
             Step::Head(head) => {
                 self.request.tools = Some(head.to_string());
-                self.last = None;
+                (self.last, self.calm_since) = (None, None);
                 Ok(())
             }
             Step::Provider(second) => {
                 self.second = *second;
                 self.origin = Origin::unknown().provider(if *second { "two" } else { "one" });
-                self.last = None;
+                (self.last, self.calm_since) = (None, None);
                 Ok(())
             }
             Step::Recall => {

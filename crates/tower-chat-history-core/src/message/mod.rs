@@ -375,6 +375,13 @@ impl Message {
         self.changed(|dialect| dialect.answering(self, kept))
     }
 
+    /// Returns this message with only these of the calls that the provider executes itself, and only these of their
+    /// results, or `None` if nothing is left. See [`Dialect::settled`].
+    #[must_use]
+    pub fn settled(&self, calls: &[CallId], results: &[CallId]) -> Option<Self> {
+        self.changed(|dialect| dialect.settled(self, calls, results))
+    }
+
     /// Returns this message with `placeholder` in place of the text of the results for which `clears` returns `true`,
     /// or `None` if there are none.
     #[must_use]

@@ -56,7 +56,8 @@ enum Newest {
     /// No earlier message can still be answered, or answered again.
     #[default]
     Settled,
-    /// A round, with only results after its calls.
+    /// A round, with only results after its calls. A reply that the model [paused](Exchange::is_paused) is a round
+    /// without calls.
     Round(Asked),
     /// A round, and an exchange after it that continues it and whose reply was interrupted.
     Partial { asked: Asked, before: Mark, continues: Option<Seq> },
@@ -87,8 +88,13 @@ enum Answer {
     NoCall,
     /// Its results answer open calls.
     Calls,
-    /// This part of it is left without the results that answer no open call. It is true if others do.
-    Part(Message, bool),
+    /// Some of its results answer no open call.
+    Part {
+        /// What is left without these results.
+        message: Message,
+        /// `true` if others answer open calls.
+        answers_calls: bool,
+    },
 }
 
 /// An exchange whose messages are being added.
@@ -98,6 +104,7 @@ pub struct Begun {
     /// If an earlier attempt gave way to this exchange: the number of messages before it that still count.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
+    is_paused: bool,
 }
 
 impl Rounds {
@@ -111,7 +118,7 @@ impl Rounds {
             Answer::NoResults => (None, false),
             Answer::NoCall => return Placed::Nowhere,
             Answer::Calls => (None, true),
-            Answer::Part(part, answers_calls) => (Some(part), answers_calls),
+            Answer::Part { message, answers_calls } => (Some(message), answers_calls),
         };
         let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
         let closed = if self.joins(index) {
@@ -134,7 +141,7 @@ impl Rounds {
             return Answer::Calls;
         }
         match message.answering(&known) {
-            Some(part) => Answer::Part(part, !known.is_empty()),
+            Some(message) => Answer::Part { message, answers_calls: !known.is_empty() },
             None if known.is_empty() => Answer::NoCall,
             None => Answer::Calls,
         }
@@ -199,7 +206,7 @@ impl Rounds {
             None
         };
         self.at = Some(*seq);
-        Begun { back_to, partial: self.partial_of(exchange) }
+        Begun { back_to, partial: self.partial_of(exchange), is_paused: exchange.is_paused() }
     }
 
     /// Returns `false` if the exchange continues another one than that with the newest calls.
@@ -213,8 +220,13 @@ impl Rounds {
 
     /// Ends the exchange.
     pub fn end(&mut self, begun: Begun) {
-        if let (Newest::Settled, Some(partial)) = (&self.newest, begun.partial) {
+        if !self.is_settled() {
+            return;
+        }
+        if let Some(partial) = begun.partial {
             self.newest = partial;
+        } else if begun.is_paused {
+            self.newest = Newest::Round(Asked { len: self.len, calls: OpenCalls::default() });
         }
     }
 
@@ -239,7 +251,8 @@ impl Rounds {
         &self.open
     }
 
-    /// Returns `true` if the log ends with a round: calls followed only by their results.
+    /// Returns `true` if the log ends with a round: calls followed only by their results, or a reply that the model
+    /// [paused](Exchange::is_paused).
     #[must_use]
     pub const fn ends_with_round(&self) -> bool {
         matches!(self.newest, Newest::Round(_))
@@ -337,6 +350,18 @@ pub(crate) fn with_rest(messages: &[Message]) -> impl Iterator<Item = (&Message,
 }
 
 impl Exchange {
+    /// Returns `true` if the model paused its reply, and [continues](crate::Dialect::resumes_without_input) it without
+    /// further input. If the finish reason is not known, a reply counts as paused if it waits for a [call that the
+    /// provider executes itself](Index::server_calls), and for no other call.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        let Some(last) = self.reply().last().filter(|_| !self.incomplete) else { return false };
+        match &self.finish_reason {
+            Some(reason) => last.dialect().is_some_and(|dialect| dialect.resumes_without_input(reason)),
+            None => last.tool_calls().is_empty() && !last.index().server_calls.is_empty(),
+        }
+    }
+
     /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
     /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
     /// replies.

@@ -38,6 +38,9 @@ impl NewestRound {
             }
         }
         self.rounds.end(begun);
+        if recorded.exchange.is_paused() && self.rounds.ends_with_round() {
+            self.asked = Some(recorded.seq);
+        }
     }
 
     /// Returns the calls that have no result yet.
@@ -46,8 +49,8 @@ impl NewestRound {
         self.rounds.open()
     }
 
-    /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or `None` if
-    /// there is none.
+    /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or whose
+    /// [paused](crate::Exchange::is_paused) reply the next call may continue. Returns `None` if there is none.
     #[must_use]
     pub fn asked(&self) -> Option<Seq> {
         self.asked.filter(|_| !self.rounds.is_settled())

@@ -88,6 +88,9 @@ clauses! {
     UNBOUND_FROM_PROMPT = "Dialect::unbound_from_prompt",
         "Returns the JSON of the message without everything that is bound to its prompt, or None if nothing is left. \
          Parts that are bound only to their origin stay.";
+    SETTLED = "Dialect::settled",
+        "Returns the JSON of the message with only these of its server calls and server results, or None if nothing is \
+         left.";
     SENDABLE = "Dialect::sendable", "Returns the JSON of the message in a form that providers accept.";
     DIGEST = "Dialect::digest",
         "Returns the digest of the properties that providers compare when they check a signature.";

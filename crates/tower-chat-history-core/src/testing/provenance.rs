@@ -21,7 +21,8 @@ fn made_after(text: &str) -> Exchange {
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(u64::from(u32::MAX)), Seq::new(4));
     let origin = Origin::unknown().provider("ä \u{0} \"\\").route("").account(text).model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance = Some(Box::new(Provenance::new(u32::MAX, head, prompt, cut.positions(), origin)));
+    let provenance = Provenance::new(u32::MAX, head, prompt, cut.positions(), origin);
+    exchange.provenance = Some(Box::new(provenance.made_at(Some(Seq::new(u64::from(u32::MAX))))));
     exchange
 }
 

@@ -121,6 +121,10 @@ impl Dialect for SigningDialect {
         unless_empty(Fields::read(message.json())?.without(&bound).json())
     }
 
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        unless_empty(Fields::read(message.json())?.without(&["thinking", "signature"]).json())
+    }
+
     /// Returns the message without a text or a list of results that is empty.
     fn sendable(&self, message: &Message) -> String {
         let (Ok(element), Some(fields)) = (Element::read(message.json()), Fields::read(message.json())) else {

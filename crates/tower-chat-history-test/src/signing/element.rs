@@ -163,7 +163,7 @@ impl Element {
         index.bound = self.bound();
         index.says_nothing = self.says_nothing();
         index.is_rewritten = !index.says_nothing && self.has_empty_field();
-        index.restarts = self.known.compacts && self.known.sealed.is_some() && self.known.thinking.is_none();
+        index.restarts = self.known.compacts && self.known.sealed.is_some();
         index
     }
 

@@ -120,12 +120,14 @@ impl TurnInput {
 }
 
 /// Returns the position of the first reply without calls. In some dialects, a reply has several elements: their calls
-/// are those of the reply.
+/// are those of the reply. Compactions that the caller asked the provider for are no reply.
 fn resent_reply(input: &[Message]) -> Option<usize> {
     let joins = |message: &Message| message.is_reply() && message.index().closes == Closes::AfterResult;
     let mut position = 0;
     for reply in input.chunk_by(|one, next| joins(one) && joins(next)) {
-        if reply[0].is_reply() && reply.iter().all(|message| message.tool_calls().is_empty()) {
+        let is_compaction = || reply.iter().all(|message| message.index().restarts);
+        let has_no_calls = || reply.iter().all(|message| message.tool_calls().is_empty());
+        if reply[0].is_reply() && has_no_calls() && !is_compaction() {
             return Some(position);
         }
         position += reply.len();

@@ -51,7 +51,7 @@ pub struct TurnReport {
     /// The number of open tool calls that a new user message superseded.
     pub superseded_calls: usize,
     /// True if the prompt contained less than the whole conversation, because of a compaction, a summary, a prune,
-    /// the load limit, or trimming in this turn.
+    /// the load limit, trimming in this turn, or a compaction of the [provider](Self::begins_with_compaction).
     pub abridged: bool,
     /// True if the reply is a stream.
     pub streamed: bool,
@@ -61,14 +61,18 @@ pub struct TurnReport {
     /// model was called once more without them. See [`Turn::repair`](crate::Turn::repair).
     pub repaired: bool,
     /// The number of messages whose reasoning was left out, because the prompt before it is not the one that it was
-    /// made under, or because another provider made it. Providers would refuse it.
+    /// made under, or because another provider made it. Providers would refuse it. Ids that were left out for the same
+    /// reason do not count.
     pub reasoning_left_out: usize,
-    /// True if the newest reasoning of the window was made under another head: other instructions, tools or response
-    /// format. A head that changes in every call makes all reasoning invalid.
+    /// True if the newest reasoning of the window that is bound to its prompt was made under another head: other
+    /// instructions, tools or response format. A head that changes in every call makes all such reasoning invalid.
     pub head_changed: bool,
     /// The exchanges that were translated, because they are stored in another [dialect](crate::dialect). `None` if there
     /// are none.
     pub translation: Option<TranslationReport>,
+    /// True if the prompt began with a compaction that the provider made, which [stands
+    /// for](crate::dialect::Index::restarts) everything before it.
+    pub begins_with_compaction: bool,
     /// The token counts, if there is a [budget](crate::budget).
     pub tokens: Option<TurnTokens>,
     /// The source of the context window that the prompt had to fit, if there is one.

@@ -119,8 +119,10 @@ pub mod attributes {
         pub const DOWNGRADED: &str = "chat_history.messages.downgraded";
         /// The number of messages whose reasoning was left out because it is not valid in this prompt.
         pub const REASONING_LEFT_OUT: &str = "chat_history.messages.reasoning_left_out";
-        /// `true` if the newest reasoning of the window was made under another head.
+        /// `true` if the newest reasoning of the window that is bound to its prompt was made under another head.
         pub const HEAD_CHANGED: &str = "chat_history.head_changed";
+        /// `true` if the prompt began with a compaction that the provider made.
+        pub const BEGINS_WITH_COMPACTION: &str = "chat_history.prompt.begins_with_compaction";
         /// The cached prefix as a share of the prompt, from 0 to 1: the tokens at its beginning that also began the
         /// conversation's previous prompt.
         pub const CACHED_PREFIX_RATIO: &str = "chat_history.prompt.cached_prefix_ratio";

@@ -67,6 +67,7 @@ impl Recorder {
             { attributes::DOWNGRADED } = Empty,
             { attributes::REASONING_LEFT_OUT } = Empty,
             { attributes::HEAD_CHANGED } = Empty,
+            { attributes::BEGINS_WITH_COMPACTION } = Empty,
             { attributes::CACHED_PREFIX_RATIO } = Empty,
             { attributes::ESTIMATE_ERROR } = Empty,
         )
@@ -118,6 +119,7 @@ impl Recorder {
             { attributes::DOWNGRADED } = some(report.downgraded),
             { attributes::REASONING_LEFT_OUT } = some(report.reasoning_left_out),
             { attributes::HEAD_CHANGED } = report.head_changed.then_some(true),
+            { attributes::BEGINS_WITH_COMPACTION } = report.begins_with_compaction.then_some(true),
             { attributes::CACHED_PREFIX_RATIO } = tokens.and_then(|tokens| tokens.cached_prefix_ratio()),
             { attributes::ESTIMATE_ERROR } = tokens.and_then(|tokens| tokens.estimate_error()),
         );

@@ -20,6 +20,7 @@ mod open_calls;
 mod openings;
 mod own_adapter;
 mod own_dialect;
+mod paused;
 mod queue;
 mod reasoning;
 mod recall;

@@ -20,7 +20,7 @@ pub(super) enum Step {
     Answer(Results, Script),
     /// The results of all open calls are stored without a call of the model.
     StoreResults,
-    /// A call without input, after results were stored.
+    /// A call without input, after results were stored, or after the provider paused.
     Continue(Script),
     /// A question, or the results of all open calls, that is sent now. Its reply arrives with a later [`Step::Arrive`].
     Slow(Script, bool),
@@ -78,6 +78,8 @@ pub(super) enum Block {
     Text(&'static str),
     Calls(u8),
     Search,
+    /// A call of the provider whose result comes with a later reply.
+    OpenSearch,
     Unknown,
 }
 
@@ -87,13 +89,17 @@ pub(super) struct Script {
     pub(super) blocks: Vec<Block>,
     /// True if a compaction is the first block.
     pub(super) compacts: bool,
-    /// True if the reply breaks off.
-    pub(super) interrupted: bool,
+    /// The number of blocks that arrive before the reply breaks off, if it does.
+    pub(super) interrupted: Option<usize>,
+    /// True if the reply begins with the results of the provider's calls that wait for one.
+    pub(super) finds: bool,
+    /// True if the provider pauses after the reply.
+    pub(super) pauses: bool,
 }
 
 impl Script {
     pub(super) fn of(blocks: impl IntoIterator<Item = Block>) -> Self {
-        Self { blocks: blocks.into_iter().collect(), compacts: false, interrupted: false }
+        Self { blocks: blocks.into_iter().collect(), compacts: false, interrupted: None, finds: true, pauses: false }
     }
 }
 
@@ -113,7 +119,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         16 => (question, any_script()).prop_map(|(question, script)| Step::Ask(question, script)),
         32 => (results, any_script()).prop_map(|(results, script)| Step::Answer(results, script)),
         3 => Just(Step::StoreResults),
-        4 => any_script().prop_map(Step::Continue),
+        10 => any_script().prop_map(Step::Continue),
         4 => (any_script(), any::<bool>()).prop_map(|(script, answers)| Step::Slow(script, answers)),
         3 => Just(Step::Arrive),
         3 => any::<bool>().prop_map(Step::CompactWhileOpen),
@@ -134,9 +140,12 @@ fn any_script() -> impl Strategy<Value = Script> {
         3 => prop::sample::select(vec!["so", "so", "so", "", "\n\n"]).prop_map(Block::Text),
         6 => (1..4u8).prop_map(Block::Calls),
         1 => Just(Block::Search),
+        2 => Just(Block::OpenSearch),
         1 => Just(Block::Unknown),
     ];
     let blocks = prop::collection::vec(block, 1..5);
-    (blocks, prop::bool::weighted(0.03), prop::bool::weighted(0.06))
-        .prop_map(|(blocks, compacts, interrupted)| Script { blocks, compacts, interrupted })
+    let interrupted = prop::option::weighted(0.06, 0..6usize);
+    (blocks, prop::bool::weighted(0.03), interrupted, prop::bool::weighted(0.8), prop::bool::weighted(0.2)).prop_map(
+        |(blocks, compacts, interrupted, finds, pauses)| Script { blocks, compacts, interrupted, finds, pauses },
+    )
 }

@@ -45,6 +45,7 @@ fn the_api_refuses_no_request() {
     if many >= 100 {
         let ThinkingCounts { sent, missing, .. } = figures.thinking;
         assert!(sent > 0 && missing > 0 && figures.compared > 0 && figures.with_calls > 0, "{figures:?}");
+        assert!(figures.resumed > 0, "{figures:?}");
     }
     println!("{figures:?}");
 }

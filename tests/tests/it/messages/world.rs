@@ -36,6 +36,8 @@ pub(super) struct Figures {
     /// The number of requests that were compared with the one before.
     pub(super) compared: u64,
     pub(super) too_large: u64,
+    /// The number of requests after which the provider executes a call of an earlier reply.
+    pub(super) resumed: u64,
     pub(super) thinking: ThinkingCounts,
 }
 
@@ -45,6 +47,7 @@ impl Figures {
         self.with_calls += other.with_calls;
         self.compared += other.compared;
         self.too_large += other.too_large;
+        self.resumed += other.resumed;
         self.thinking.sent += other.thinking.sent;
         self.thinking.missing += other.thinking.missing;
     }
@@ -69,8 +72,7 @@ pub(super) struct World {
 struct Sent {
     turn: Turn,
     prompt: Before,
-    reply: Message,
-    interrupted: bool,
+    reply: Reply,
 }
 
 /// The messages of a request, and the conditions under which the next one begins with them.
@@ -136,15 +138,30 @@ fn results(form: Results, calls: &[CallId]) -> Vec<Message> {
     }
 }
 
-fn says(script: &Script) -> Vec<Say> {
+/// Returns the calls of the provider that have no result in these messages.
+fn open_searches(context: &[Message]) -> Vec<CallId> {
+    let mut open: Vec<CallId> = Vec::new();
+    for index in context.iter().map(Message::index) {
+        open.retain(|call| !index.server_results.contains(call));
+        open.extend(index.server_calls.iter().cloned());
+    }
+    open
+}
+
+fn says(script: &Script, open: Vec<CallId>) -> Vec<Say> {
     let mut says: Vec<Say> = script.compacts.then(|| Say::Compaction("so far".into())).into_iter().collect();
+    says.extend(open.into_iter().filter(|_| script.finds).map(|call| Say::Found(call.as_str().to_owned())));
+    says.extend(script.pauses.then_some(Say::Pause));
     for block in &script.blocks {
         match block {
             Block::Thinking => says.push(Say::Thinking(format!("hm {}", number()))),
             Block::Redacted => says.push(Say::Redacted),
+            // No two replies say the same, because the provider knows the thinking of a reply by what else it says.
+            Block::Text("so") => says.push(Say::Text(format!("so {}", number()))),
             Block::Text(text) => says.push(Say::Text((*text).to_owned())),
             Block::Calls(many) => says.extend((0..*many).map(|_| Say::Call(format!("toolu_{}", number())))),
             Block::Search => says.push(Say::Search(format!("srvtoolu_{}", number()))),
+            Block::OpenSearch => says.push(Say::OpenSearch(format!("srvtoolu_{}", number()))),
             Block::Unknown => says.push(Say::Block(json!({"type": "later", "level": 1.5}))),
         }
     }
@@ -367,14 +384,24 @@ impl World {
         );
         let name = origin.provider.clone().unwrap_or_default();
         let provider = self.providers.entry(name.clone()).or_insert_with(|| MessagesProvider::new(name));
-        let response = provider.reply(&body, &says(script));
+        let open = open_searches(&context);
+        self.figures.resumed += u64::from(!open.is_empty());
+        let response = provider.reply(&body, &says(script, open));
         let response = response.map_err(|refusal| failed(format!("refused: {refusal}\n{body}")))?;
         let response: Value = serde_json::from_str(&response).map_err(failed)?;
-        let reply = message(&json!({"role": "assistant", "content": response["content"]}));
+        let mut content = response["content"].clone();
+        if let (Some(blocks), Some(arrived)) = (content.as_array_mut(), script.interrupted) {
+            blocks.truncate(arrived);
+        }
+        let mut reply = Reply::of([message(&json!({"role": "assistant", "content": content}))]);
+        reply.finish_reason = response["stop_reason"].as_str().map(str::to_owned);
+        if script.interrupted.is_some() {
+            (reply.incomplete, reply.finish_reason) = (true, None);
+        }
         self.figures.requests += 1;
         self.figures.with_calls += u64::from(answers);
         let prompt = Before { context, cut: None, head, origin };
-        Ok(Some(Sent { turn, prompt, reply, interrupted: script.interrupted }))
+        Ok(Some(Sent { turn, prompt, reply }))
     }
 
     /// Replaces each message that was sent without its thinking by the one of the log.
@@ -392,9 +419,8 @@ impl World {
 
     /// Stores a reply, and compares the prompt with the one before.
     async fn arrive(&mut self, sent: Sent, in_order: bool) -> Checked {
-        let Sent { turn, mut prompt, reply, interrupted } = sent;
-        let mut reply = Reply::of([reply]);
-        reply.incomplete = interrupted;
+        let Sent { turn, mut prompt, mut reply } = sent;
+        let interrupted = reply.incomplete;
         let bytes: usize = prompt.context.iter().map(Message::bytes).sum();
         reply.usage = Some(Usage::new(bytes as u64 / 3, 1));
         let before = self.before.take();

@@ -19,6 +19,12 @@ pub struct Index {
     pub opens: Box<[ToolCall]>,
     /// The ids of the calls that this message answers, in order.
     pub answers: Box<[CallId]>,
+    /// The calls of this message that the provider executes itself, and whose results it does not contain, in order. A
+    /// reply has them if the provider paused. They stay only as long as nothing but replies and results follows them.
+    pub server_calls: Box<[CallId]>,
+    /// The calls of earlier messages that the provider executed itself, and whose results this message contains, in
+    /// order.
+    pub server_results: Box<[CallId]>,
     /// When this message closes the calls that are open before it.
     pub closes: Closes,
     /// The conditions under which the message may be sent as it is.
@@ -108,6 +114,8 @@ impl Index {
             role,
             opens: Box::default(),
             answers: Box::default(),
+            server_calls: Box::default(),
+            server_results: Box::default(),
             bound: Bound::NONE,
             says_nothing: false,
             is_rewritten: false,
@@ -129,8 +137,9 @@ impl Index {
             _ => 0,
         };
         let name = self.chat.name.as_ref().map_or(0, |name| block(name.len()));
-        let answers = block(size_of_val(&*self.answers)) + self.answers.iter().map(CallId::memory).sum::<usize>();
-        role + name + answers + self.opens.iter().map(ToolCall::memory).sum::<usize>()
+        let ids = |ids: &[CallId]| block(size_of_val(ids)) + ids.iter().map(CallId::memory).sum::<usize>();
+        let ids: usize = [&self.answers, &self.server_calls, &self.server_results].into_iter().map(|it| ids(it)).sum();
+        role + name + ids + self.opens.iter().map(ToolCall::memory).sum::<usize>()
     }
 }
 

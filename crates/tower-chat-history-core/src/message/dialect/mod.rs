@@ -96,6 +96,26 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the JSON of the message with only these of its [server calls](Index::server_calls) and [server
+    /// results](Index::server_results), or `None` if nothing is left. Each list is empty or a part of that of the index,
+    /// in the same order. Reasoning after something that is left out is left out, too. It is called for messages that
+    /// have such calls or results.
+    ///
+    /// The default returns `None`.
+    fn settled(&self, message: &Message, calls: &[CallId], results: &[CallId]) -> Option<String> {
+        let _ = (message, calls, results);
+        None
+    }
+
+    /// Returns `true` if a reply with this finish reason is not finished: the model continues it if it is called again
+    /// without further input.
+    ///
+    /// The default returns `false`.
+    fn resumes_without_input(&self, finish_reason: &str) -> bool {
+        let _ = finish_reason;
+        false
+    }
+
     /// Returns the JSON of the message without everything that is [bound](Index::bound) to a prompt or an origin, or
     /// `None` if nothing is left. It is called for messages that have such parts.
     ///
@@ -106,8 +126,9 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the JSON of the message without everything that is [bound](Index::bound) to its prompt, or `None` if
-    /// nothing is left. Parts that are bound only to their origin stay. It is called for messages with parts that are
-    /// bound to their prompt.
+    /// nothing is left. Parts that are bound only to their origin stay. A message that [stands
+    /// for](Index::restarts) everything before it must still do so. It is called for messages with parts that are bound
+    /// to their prompt.
     ///
     /// The default returns the message without everything that is [bound](Self::unbound).
     fn unbound_from_prompt(&self, message: &Message) -> Option<String> {

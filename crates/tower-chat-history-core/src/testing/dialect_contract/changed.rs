@@ -156,10 +156,39 @@ pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(sam
         };
         let unbound = samples.read(&changed);
         require(!unbound.bound().to_prefix, &clause::UNBOUND_FROM_PROMPT, json, "nothing that is bound to a prompt");
+        let restarts = |message: &Message| message.index().restarts;
+        same(&restarts(&unbound), &restarts(message), &clause::UNBOUND_FROM_PROMPT, json, "what it stands for");
         require(!unbound.is_blank_reply(), &clause::UNBOUND_FROM_PROMPT, json, "`None`, because nothing is left");
         same_sayings(&unbound, message, &clause::UNBOUND_FROM_PROMPT);
         let left = unbound.unbound().map(|message| message.json().to_owned());
         same(&left, &without_all, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
+    }
+}
+
+/// Without some of its server calls and server results, an element has the other ones, and everything that it says.
+/// `None` is returned only if nothing is left.
+pub fn settled_elements_have_the_given_calls_and_results_of_the_server(samples: &Samples) {
+    for message in samples.messages() {
+        let (json, index) = (message.json(), message.index());
+        let (calls, results) = (&index.server_calls, &index.server_results);
+        if calls.is_empty() && results.is_empty() {
+            continue;
+        }
+        for (calls, results) in [(&calls[..], &results[..]), (&calls[..], &[]), (&[], &results[..]), (&[], &[])] {
+            let settled = samples.dialect.settled(&message, calls, results);
+            same(&samples.dialect.settled(&message, calls, results), &settled, &clause::PURE, json, "the same element");
+            let Some(settled) = settled else {
+                let is_text = |part: &Part<'_>| matches!(part, Part::Text(text) if !text.trim().is_empty());
+                let says = !message.tool_calls().is_empty() || parts(&message).iter().any(is_text);
+                require(!says && calls.is_empty() && results.is_empty(), &clause::SETTLED, json, "an element");
+                continue;
+            };
+            let left = samples.read(&settled);
+            same(&left.index().server_calls.to_vec(), &calls.to_vec(), &clause::SETTLED, json, "the calls");
+            same(&left.index().server_results.to_vec(), &results.to_vec(), &clause::SETTLED, json, "the results");
+            require(!left.is_blank_reply(), &clause::SETTLED, json, "`None`, because nothing is left");
+            same_sayings(&left, &message, &clause::SETTLED);
+        }
     }
 }
 

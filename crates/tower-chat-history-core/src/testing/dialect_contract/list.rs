@@ -31,6 +31,7 @@ macro_rules! __dialect_list {
                 cleared_results_have_the_placeholder
                 unbound_elements_keep_calls_results_and_texts
                 elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin
+                settled_elements_have_the_given_calls_and_results_of_the_server
                 sendable_elements_are_not_rewritten_again
                 digests_are_constant_and_tell_texts_apart
                 an_origin_reads_its_own_reasoning

@@ -62,6 +62,8 @@ pub fn the_index_is_that_of_one_role(samples: &Samples) {
         require(is_reply || !index.bound.can_be_removed(), &clause::ROLES, json, "reasoning only in replies");
         require(is_reply || !index.restarts, &clause::ROLES, json, "compactions only in replies");
         require(!is_reply || index.answers.is_empty(), &clause::ROLES, json, "no results in replies");
+        let is_of_server = !index.server_calls.is_empty() || !index.server_results.is_empty();
+        require(is_reply || !is_of_server, &clause::ROLES, json, "calls of the server only in replies");
         let is_open = index.role != Role::Tool || index.closes == Closes::Never;
         require(is_open, &clause::ROLES, json, "an element of results that closes nothing");
     }
@@ -88,9 +90,9 @@ pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
         let Some(message) = deep_one else { continue };
         message.parts(&mut |_| {});
         let _ = (message.sendable(), message.unbound(), message.digest(), message.answering(&[]));
-        let _ = message.cleared(&|_| true, "");
         let statements = samples.dialect.statements(&message, &mut LeftOut::default());
         let _ = samples.dialect.express(&statements, &mut Expressed::new(&Origin::UNKNOWN));
+        let _ = (message.cleared(&|_| true, ""), message.settled(&[], &[]));
     }
 }
 

@@ -16,7 +16,7 @@
 //! | a reply that ends with thinking, or is thinking alone | tailcallhq/forgecode#2107 and #3073 |
 //! | more than four marks for the cache, marks of empty texts | documentation of prompt caching, NousResearch/hermes-agent#1216 |
 //! | system messages at other places than after the user, at the end or before a reply | documentation of mid-conversation system messages, LeenHawk/gproxy#209 |
-//! | calls of server tools without a result, and the reverse | anthropics/claude-code#65726 |
+//! | calls of server tools without a result, and the reverse: the result is in the same reply, or in the next one if only results of the program are between them, or if the provider paused | documentation of server tools, anthropics/claude-code#65726, anthropics/anthropic-sdk-typescript#1090 |
 //! | thinking without a signature, with a changed text, or after another prompt | documentation of preserved thinking, anomalyco/opencode#48637 |
 //! | a part of the thinking of the last reply is missing | NousResearch/hermes-agent#26959 |
 //! | a tool round without its thinking, if the request enables thinking with a budget | documentation of extended thinking, n8n-io/n8n#22550 |

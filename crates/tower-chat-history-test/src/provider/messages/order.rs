@@ -2,12 +2,12 @@
 
 use super::{
     Reason,
-    request::{Group, Speaker},
+    request::{Group, Placed, Speaker},
 };
 
 /// Checks the order of messages.
 pub(super) fn check(groups: &[Group<'_>]) -> Result<(), Reason> {
-    let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Err(Reason::NoMessages) };
+    let Some(first) = groups.first() else { return Err(Reason::NoMessages) };
     let restarts = first.blocks.first().is_some_and(|block| block.kind() == "compaction");
     if first.speaker == Speaker::Assistant && !restarts {
         return Err(Reason::FirstMessage);
@@ -21,10 +21,14 @@ pub(super) fn check(groups: &[Group<'_>]) -> Result<(), Reason> {
             return Err(Reason::SystemMessage { message: group.first });
         }
     }
-    // A paused reply may be continued.
-    let pauses = last.blocks.last().is_some_and(|block| {
-        let kind = block.kind();
-        kind == "server_tool_use" || kind.ends_with("_tool_result")
-    });
-    if last.speaker == Speaker::Assistant && !pauses { Err(Reason::Prefill) } else { Ok(()) }
+    Ok(())
+}
+
+/// Checks that the model is not to continue a reply that it did not pause.
+pub(super) fn check_end(groups: &[Group<'_>], is_paused: impl Fn(&[Placed<'_>]) -> bool) -> Result<(), Reason> {
+    let last = groups.last().filter(|last| last.speaker == Speaker::Assistant);
+    match last {
+        Some(last) if !is_paused(&last.blocks) => Err(Reason::Prefill),
+        _ => Ok(()),
+    }
 }

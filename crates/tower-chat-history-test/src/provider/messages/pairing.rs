@@ -21,11 +21,10 @@ pub(super) fn check(groups: &[Group<'_>]) -> Result<(), Reason> {
                 asked = calls(group, &mut seen)?;
                 let next = groups.get(at + 1).filter(|next| next.speaker == Speaker::User);
                 check_answered(group, &asked, next.copied())?;
-                check_server_tools(group, at + 1 == groups.len())?;
             }
         }
     }
-    Ok(())
+    check_server_tools(&groups)
 }
 
 fn calls<'a>(group: &Group<'a>, seen: &mut HashSet<&'a str>) -> Result<Vec<&'a str>, Reason> {
@@ -64,28 +63,36 @@ fn check_results(group: &Group<'_>, asked: &[&str]) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Checks the calls that the provider executes itself. The last message may wait for their results.
-fn check_server_tools(group: &Group<'_>, is_last: bool) -> Result<(), Reason> {
+/// Checks the calls that the provider executes itself. Their results are in the same turn of the model: the replies
+/// between which there are only results of the program. The last turn may wait for them.
+fn check_server_tools(groups: &[&Group<'_>]) -> Result<(), Reason> {
     let mut open: Vec<(&str, usize)> = Vec::new();
-    for placed in &group.blocks {
-        let kind = placed.kind();
-        if kind == "server_tool_use" || kind == "mcp_tool_use" {
-            open.push((placed.text("id"), placed.message));
-        } else if kind.ends_with("_tool_result") {
-            let id = placed.text("tool_use_id");
-            match open.iter().position(|(asked, _)| *asked == id) {
-                Some(at) => drop(open.remove(at)),
-                None => {
-                    let (message, block) = (placed.message, placed.block);
-                    return Err(Reason::UnexpectedServerResult { message, block, id: id.to_owned() });
+    for group in groups {
+        if group.speaker != Speaker::Assistant {
+            let continues = group.speaker == Speaker::User && group.blocks.iter().all(|it| it.kind() == "tool_result");
+            match open.first() {
+                Some((id, message)) if !continues => {
+                    return Err(Reason::UnansweredServerCall { message: *message, id: (*id).to_owned() });
+                }
+                _ => {}
+            }
+            continue;
+        }
+        for placed in &group.blocks {
+            let kind = placed.kind();
+            if kind == "server_tool_use" || kind == "mcp_tool_use" {
+                open.push((placed.text("id"), placed.message));
+            } else if kind.ends_with("_tool_result") {
+                let id = placed.text("tool_use_id");
+                match open.iter().position(|(asked, _)| *asked == id) {
+                    Some(at) => drop(open.remove(at)),
+                    None => {
+                        let (message, block) = (placed.message, placed.block);
+                        return Err(Reason::UnexpectedServerResult { message, block, id: id.to_owned() });
+                    }
                 }
             }
         }
     }
-    match open.first() {
-        Some((id, message)) if !is_last => {
-            Err(Reason::UnansweredServerCall { message: *message, id: (*id).to_owned() })
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }

@@ -26,6 +26,8 @@ pub struct MessagesProvider {
 struct State {
     made: Made,
     signatures: HashSet<String>,
+    /// The replies that were paused, without their thinking.
+    paused: HashSet<Digest>,
     replies: u64,
     counts: ThinkingCounts,
 }
@@ -81,7 +83,7 @@ impl MessagesProvider {
     }
 
     /// Checks the body of a request, and returns the body of the response with the scripted reply. Thinking is signed.
-    /// The reason to stop is `tool_use` if there is a call, and `end_turn` otherwise.
+    /// The reason to stop is `tool_use` if there is a call, `pause_turn` if the reply pauses, and `end_turn` otherwise.
     ///
     /// # Errors
     ///
@@ -106,7 +108,11 @@ impl MessagesProvider {
         thinking::record(&mut state.made, &content);
         state.replies += 1;
         let has_calls = content.iter().any(|block: &Value| block["type"] == "tool_use");
-        let stop_reason = if has_calls { "tool_use" } else { "end_turn" };
+        let pauses = !has_calls && script.contains(&Say::Pause);
+        if pauses {
+            state.paused.insert(thinking::said(&content));
+        }
+        let stop_reason = if has_calls { "tool_use" } else { ["end_turn", "pause_turn"][usize::from(pauses)] };
         let response = json!({
             "id": format!("msg_{}", state.replies), "type": "message", "role": "assistant", "model": request.model,
             "content": content, "stop_reason": stop_reason, "stop_sequence": null,
@@ -120,6 +126,13 @@ impl MessagesProvider {
         let request = Request::read(body)?;
         let groups = request.groups();
         order::check(&groups)?;
+        // The last message is the paused reply, or its last part if it was paused several times.
+        let last = request.messages.last().map(|last| thinking::said(&last.blocks));
+        order::check_end(&groups, |blocks| {
+            let kind = blocks.last().map(|block| block.kind()).unwrap_or_default();
+            let is_of_server = matches!(kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result");
+            is_of_server || last.is_some_and(|last| lock(&self.state).paused.contains(&last))
+        })?;
         content::check(&request)?;
         pairing::check(&groups)?;
         drop(groups);

@@ -33,7 +33,7 @@ pub enum Reason {
     },
     /// The first message is not the user's, and does not begin with a compaction.
     FirstMessage,
-    /// The last message is a reply, which the model would have to continue.
+    /// The last message is a reply that was not paused, which the model would have to continue.
     Prefill,
     /// A system message is the first one, follows a reply or another system message, or is before a message of the
     /// user.

@@ -324,3 +324,43 @@ fn a_response_has_the_blocks_and_the_reason_to_stop() {
     let response: Value = serde_json::from_str(&provider.reply(&body, &[Say::Call("x".into())]).unwrap()).unwrap();
     assert_eq!(response["stop_reason"], "tool_use");
 }
+
+#[test]
+fn a_paused_reply_is_continued_and_its_calls_wait_for_their_results() {
+    let provider = MessagesProvider::new("p");
+    let say = |messages: &Value, says: &[Say]| -> Result<Value, Reason> {
+        let response = provider.reply(&body(messages).to_string(), says);
+        let response = response.map_err(|refusal| refusal.reason().clone())?;
+        Ok(serde_json::from_str(&response).unwrap())
+    };
+    let asked = [user(&json!("a"))];
+    let paused = say(&json!(asked), &[Say::Text("b".into()), Say::OpenSearch("s".into()), Say::Pause]).unwrap();
+    assert_eq!(paused["stop_reason"], "pause_turn");
+    let [question, paused] = [asked[0].clone(), reply(&paused["content"])];
+    let found = say(&json!([question, paused]), &[Say::Found("s".into()), Say::Text("c".into()), Say::Pause]).unwrap();
+    let found = reply(&found["content"]);
+    let all = json!([question, paused, found]);
+    assert_eq!(check(&all), Err(Reason::Prefill), "another provider did not pause after a text");
+    assert!(say(&all, &[Say::Text("d".into())]).is_ok());
+    let next = user(&json!("e"));
+    assert_eq!(check(&json!([question, paused, found, next])), Ok(()));
+    let unanswered = Reason::UnansweredServerCall { message: 1, id: "s".into() };
+    assert_eq!(check(&json!([question, paused, next])), Err(unanswered));
+    let unexpected = Reason::UnexpectedServerResult { message: 1, block: 0, id: "s".into() };
+    assert_eq!(check(&json!([question, found, next])), Err(unexpected));
+}
+
+#[test]
+fn a_call_of_a_server_tool_waits_for_the_results_of_the_program() {
+    let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
+    let asked = [user(&json!("a")), reply(&json!([search, call("x")]))];
+    let with = |more: Value| check(&json!([asked.as_slice(), more.as_array().unwrap()].concat()));
+    assert_eq!(with(json!([user(&json!([result("x")]))])), Ok(()));
+    assert_eq!(
+        with(json!([user(&json!([result("x")])), reply(&json!([found, text("b")])), user(&json!("c"))])),
+        Ok(())
+    );
+    let unanswered = Reason::UnansweredServerCall { message: 1, id: "s".into() };
+    assert_eq!(with(json!([user(&json!([result("x"), text("b")]))])), Err(unanswered));
+}

@@ -101,7 +101,7 @@ fn is_blank(block: &Value) -> bool {
 }
 
 /// Returns what a reply says besides its thinking, without texts that a client may leave out.
-fn said(blocks: &[Value]) -> Digest {
+pub(super) fn said(blocks: &[Value]) -> Digest {
     let said: Vec<&Value> = blocks.iter().filter(|block| !is_thinking(block) && !is_blank(block)).collect();
     normal::digest_of(&serde_json::json!(said))
 }

@@ -31,6 +31,8 @@ fn samples(dialect: &'static dyn Dialect) -> Samples {
     .element(r#"{"from":"model","thinking":"Hm","signature":"00","text":"Yes."}"#)
     .element(r#"{"from":"model","plan":"a","next":true}"#)
     .element(r#"{"from":"model","sealed":"a","by":"acme"}"#)
+    .element(r#"{"from":"model","sealed":"a","by":"acme","compacts":true}"#)
+    .element(r#"{"from":"model","thinking":"Hm","signature":"00","sealed":"a","by":"acme","compacts":true}"#)
     .unknown(r#"{"from":"?","level":1.50}"#)
 }
 
@@ -57,6 +59,7 @@ enum Fault {
     ClearsNothing,
     KeepsBound,
     UnboundIsNothing,
+    UnboundForgets,
     SendsEmpty,
     SendsOther,
     DigestIsConstant,
@@ -157,6 +160,13 @@ impl Dialect for Faulty {
         }
     }
 
+    fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
+        match self.fault {
+            Fault::UnboundForgets => SigningDialect.unbound(message),
+            _ => SigningDialect.unbound_from_prompt(message),
+        }
+    }
+
     fn sendable(&self, message: &Message) -> String {
         match self.fault {
             Fault::SendsEmpty => message.json().to_owned(),
@@ -187,7 +197,7 @@ fn failure(rule: fn(&Samples), samples: &Samples) -> String {
 
 #[test]
 fn dialects_with_a_fault_are_told_so() {
-    let table: [(Fault, fn(&Samples), &str); 25] = [
+    let table: [(Fault, fn(&Samples), &str); 26] = [
         (Fault::EmptyName, the_name_is_legal_and_constant, "Dialect::name"),
         (Fault::UnknownIsRefused, elements_of_unknown_kinds_are_read, "A dialect reads all elements"),
         (Fault::UnknownIsUser, elements_of_unknown_kinds_are_read, "An element of an unknown kind"),
@@ -208,6 +218,11 @@ fn dialects_with_a_fault_are_told_so() {
         (Fault::ClearsNothing, cleared_results_have_the_placeholder, "Dialect::cleared"),
         (Fault::KeepsBound, unbound_elements_keep_calls_results_and_texts, "Dialect::unbound"),
         (Fault::UnboundIsNothing, unbound_elements_keep_calls_results_and_texts, "Dialect::unbound"),
+        (
+            Fault::UnboundForgets,
+            elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin,
+            "Dialect::unbound_from_prompt",
+        ),
         (Fault::SendsEmpty, sendable_elements_are_not_rewritten_again, "Dialect::sendable"),
         (Fault::SendsOther, sendable_elements_are_not_rewritten_again, "Dialect::sendable"),
         (Fault::DigestIsConstant, digests_are_constant_and_tell_texts_apart, "Dialect::digest"),

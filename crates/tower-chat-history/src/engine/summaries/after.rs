@@ -25,7 +25,7 @@ pub(in crate::engine) struct FinishedTurn {
     pub(in crate::engine) counting: Counting,
     /// The dialect of the conversation.
     pub(in crate::engine) dialect: &'static dyn Dialect,
-    /// The provider that was called.
+    /// The provider of the next call, as far as it is known.
     pub(in crate::engine) origin: Origin,
     pub(in crate::engine) window: GrownWindow,
     /// True if some exchanges before the window are in no summary.
@@ -97,5 +97,5 @@ fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> C
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
     let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
-    plan::next_cut(window, options.context.load_limit, &budget).unwrap_or_else(stored)
+    plan::next_cut(window, options.context.load_limit, &budget, &turn.origin).unwrap_or_else(stored)
 }

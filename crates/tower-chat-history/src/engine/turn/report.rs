@@ -28,7 +28,7 @@ impl TurnState {
     /// Returns `true` if the prompt contains less than the whole conversation.
     pub(super) fn is_abridged(&self) -> bool {
         let fit = &self.planned.plan.fit;
-        self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.trimming.is_shortened()
+        self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.restarts || fit.trimming.is_shortened()
     }
 
     fn report_of(&self, outcome: Outcome) -> TurnReport {
@@ -49,6 +49,7 @@ impl TurnState {
             reasoning_left_out: planned.plan.fit.reasoning.left_out,
             head_changed: planned.plan.fit.reasoning.head_changed,
             translation: planned.history.translation,
+            begins_with_compaction: planned.plan.fit.restarts,
             tokens: planned.tokens,
             context_window: call.engine.options().context.budget.window(&call.request).0,
             recall: planned.recall.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
     budget::UsageReport,
-    plan::{self, GrownWindow},
+    plan::{self, GrownWindow, SentPrompt},
     tokens::{TokenCounter as _, has_fixed_cost},
 };
 use tower_chat_history_core::{
@@ -92,7 +92,8 @@ impl TurnState {
         exchange.incomplete = reply.incomplete;
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
-        let provenance = plan::provenance(exchange.reply(), &self.context, self.call.conditions(), sent_under);
+        let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
+        let provenance = plan::provenance(&exchange.messages, prompt, self.call.conditions());
         exchange.provenance = provenance.map(Box::new);
         let mut append = Box::new(Append::new(self.planned.history.expect, exchange));
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
@@ -116,6 +117,7 @@ impl TurnState {
         let runtime = Handle::try_current().ok();
         exchange.tokens = self.call.counting.exchange(&exchange.messages, runtime.as_ref()).await;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
+        let is_paused = exchange.is_paused();
         let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
@@ -153,7 +155,7 @@ impl TurnState {
             {
                 saw_cut(Some(&cut));
             }
-            if let Some(finished) = self.finished(reply) {
+            if let Some(finished) = self.finished(reply).filter(|_| !is_paused) {
                 summaries.after_turn(conversation, finished);
             }
         }
@@ -196,10 +198,15 @@ impl TurnState {
     }
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
-    /// continues, or if there is no budget.
+    /// continues, if the provider compacted the conversation, or if there is no budget. A turn whose reply is paused continues,
+    /// too.
     fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;
+        if reply.iter().any(|message| message.index().restarts) {
+            // The next prompt begins with the reply, so it is much smaller than this one.
+            return None;
+        }
         if reply.is_empty() || reply.iter().any(|message| !message.tool_calls().is_empty()) {
             return None;
         }
@@ -211,7 +218,7 @@ impl TurnState {
             budget,
             counting: call.counting.clone(),
             dialect: call.dialect,
-            origin: call.called().origin.clone(),
+            origin: call.conditions().origin.clone(),
             window: GrownWindow {
                 limit: budget.limits.max_prompt(budget.limits.reserve),
                 tokens: prompt.total().saturating_add(reply_tokens),

@@ -134,7 +134,7 @@ pub(super) fn origin(number: u8) -> Origin {
 
 /// Summarizes by counting.
 #[derive(Debug)]
-struct Counts;
+pub(super) struct Counts;
 
 #[async_trait]
 impl Summarizer for Counts {

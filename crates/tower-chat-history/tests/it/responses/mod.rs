@@ -2,6 +2,7 @@
 //! provider refuses no request of it.
 
 mod case;
+mod compactions;
 mod mutant;
 mod talk;
 

@@ -11,7 +11,7 @@ use proptest::{prop_assert, test_runner::TestCaseError};
 use serde_json::Value;
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, MemoryStore,
-    Message, Reply, TurnInput,
+    Message, Reply, TurnInput, TurnReport,
     dialect::Dialect,
     store::{Compact, Cut, Load, Loaded, Origin, Profile, Seq, Summary},
 };
@@ -61,6 +61,8 @@ pub(super) struct Talk {
     results: Vec<String>,
     /// True if all responses had the same origin.
     has_one_origin: bool,
+    /// The report of the last turn.
+    pub(super) report: Option<Arc<TurnReport>>,
 }
 
 /// The reason why a call failed.
@@ -89,7 +91,7 @@ impl Talk {
         let id = ConversationId::new(["acme", "responses"]).unwrap();
         let origin = Origin::unknown().provider("one");
         let (providers, results) = (BTreeMap::new(), Vec::new());
-        Self { store, dialect, options, engine, origin, providers, id, results, has_one_origin: true }
+        Self { store, dialect, options, engine, origin, providers, id, results, has_one_origin: true, report: None }
     }
 
     /// Makes all further calls with this origin.
@@ -120,6 +122,23 @@ impl Talk {
         let prompt: Vec<String> = turn.context().iter().map(|message| message.json().to_owned()).collect();
         self.provider().check(&body(&prompt)).unwrap();
         prompt
+    }
+
+    /// Sends these items and a question.
+    pub(super) async fn send(&mut self, items: &[String], script: &[Output]) -> Result<MadeResponse, Failure> {
+        let items = items.iter().cloned().chain([QUESTION.to_owned()]).collect();
+        self.call(items, script, usize::MAX, &Figures::default()).await
+    }
+
+    /// Waits for background work.
+    pub(super) async fn wait(&self) {
+        self.engine.drain(Duration::from_secs(60)).await.unwrap();
+    }
+
+    pub(super) async fn has_summary(&self) -> bool {
+        let loaded = self.store.load(&self.id, Load::new()).await.unwrap();
+        let Loaded::Window(window) = loaded else { return false };
+        window.compaction.is_some_and(|compaction| compaction.cut.summary.is_some())
     }
 
     fn input(&self, items: Vec<String>) -> Result<TurnInput, Failure> {
@@ -160,6 +179,7 @@ impl Talk {
         reply.incomplete = made.output.len() < script.len();
         let report = turn.commit(reply).await.map_err(|unsaved| Failure::other(unsaved.reason()))?;
         self.results = made.answers(RESULT);
+        self.report = Some(Arc::clone(&report));
         if self.has_one_origin && report.reasoning_left_out > 0 {
             return Err(Failure::Other(format!("{} items lack their reasoning\n{body}", report.reasoning_left_out)));
         }

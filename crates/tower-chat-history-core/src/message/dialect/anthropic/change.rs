@@ -6,7 +6,8 @@ use super::{
         members::{Members, quoted},
     },
     element::{Element, Kind},
-    sent::without_last_thinking,
+    sent::{SentBlock, without_last_thinking},
+    server_tools,
 };
 
 /// Returns the message with this text as the content of those results for which `clears` returns `true`. Returns `None`
@@ -50,13 +51,25 @@ pub(super) fn answering(json: &str, kept: &[CallId]) -> Option<String> {
 /// left.
 pub(super) fn without(json: &str, is_removed: impl Fn(Bound) -> bool) -> Option<String> {
     let element = Element::read(json).ok()?;
-    let mut sent = element.sent();
-    sent.blocks.retain(|sent| !is_removed(sent.block.kind.bound()));
-    without_last_thinking(&mut sent.blocks, &element);
-    if sent.blocks.is_empty() {
+    let mut blocks = element.sent().blocks;
+    blocks.retain(|sent| !is_removed(sent.block.kind.bound()));
+    with(&element, blocks)
+}
+
+/// Returns the message with only these of the calls that the provider executes itself, and of their results, in the form
+/// that the API accepts, or `None` if nothing is left.
+pub(super) fn settled(json: &str, calls: &[CallId], results: &[CallId]) -> Option<String> {
+    let element = Element::read(json).ok()?;
+    with(&element, server_tools::settled(&element, calls, results))
+}
+
+/// Returns the message with these of its blocks, or `None` if it says nothing.
+fn with(element: &Element<'_>, mut blocks: Vec<SentBlock<'_, '_>>) -> Option<String> {
+    without_last_thinking(&mut blocks, element);
+    if blocks.is_empty() {
         return None;
     }
-    let changed = element.with_blocks(sent.blocks.iter().map(|sent| &*sent.json));
+    let changed = element.with_blocks(blocks.iter().map(|sent| &*sent.json));
     // A text of white space is left out if it is the only one.
     says_something(&changed).then_some(changed)
 }

@@ -15,6 +15,7 @@ use crate::{
 use super::{
     super::members::Members,
     sent::{self, Sent},
+    server_tools::ServerTools,
 };
 
 /// A message.
@@ -57,6 +58,10 @@ pub(super) enum Kind<'a> {
     Result(CallId),
     /// A result that names no call.
     Orphan,
+    /// A call that the provider executes itself.
+    ServerCall(CallId),
+    /// The result of such a call.
+    ServerResult(CallId),
     /// A summary by the provider. It has none if it could not make one.
     Compaction,
     /// Any other block. It stays as it is written.
@@ -105,6 +110,12 @@ fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
             _ => Kind::UnsoundCall,
         },
         ("compaction", Speaker::Model) => Kind::Compaction,
+        ("server_tool_use" | "mcp_tool_use", Speaker::Model) => {
+            id("id").map_or(Kind::Other { is_bound: false }, Kind::ServerCall)
+        }
+        (name, Speaker::Model) if name.ends_with("_tool_result") => {
+            id("tool_use_id").map_or(Kind::Other { is_bound: false }, Kind::ServerResult)
+        }
         ("tool_result", Speaker::User) => id("tool_use_id").map_or(Kind::Orphan, Kind::Result),
         _ => Kind::Other { is_bound: is_reply && has("signature") },
     }
@@ -164,6 +175,8 @@ impl<'a> Element<'a> {
             }
         }
         (index.opens, index.answers) = (opens.into(), answers.into());
+        let server = ServerTools::of(&self.blocks);
+        (index.server_calls, index.server_results) = (server.calls().into(), server.results().into());
         index
     }
 

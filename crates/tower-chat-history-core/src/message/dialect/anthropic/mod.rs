@@ -7,6 +7,7 @@ mod marks;
 mod parts;
 mod result;
 mod sent;
+mod server_tools;
 mod source;
 mod statements;
 #[cfg(test)]
@@ -37,7 +38,7 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// | `thinking` with a signature, `redacted_thinking` | [bound](Index::bound) to the prompt and the origin |
 /// | `thinking` without a signature | bound to nothing. Other providers of this format require it |
 /// | `compaction` | a summary by the provider. It is bound to its origin. What is before it is sent, too, because it shares a message with calls and thinking: the API does not read it |
-/// | `server_tool_use`, `mcp_tool_use` and their results | calls that the provider executes itself |
+/// | `server_tool_use`, `mcp_tool_use` and their results | calls that the provider executes itself (see below) |
 /// | a block of another type | stays as it is written. In a reply, it is bound to its prompt if it has a `signature` |
 ///
 /// The API refuses some messages that can be in a log. They are [sent](Dialect::sendable) in another form:
@@ -50,6 +51,13 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// - A `tool_use` without an id or a name, and a `tool_result` that names no call, are left out.
 ///
 /// A message of which nothing is left [says nothing](Index::says_nothing).
+///
+/// # Tools of the provider
+///
+/// The provider executes the calls of its own tools and adds the results to the same reply. In two cases, the result is
+/// at the beginning of the next reply: if the provider paused (`pause_turn`), or if the reply also has a `tool_use`,
+/// which waits for the program. The API refuses such a call if anything but replies and results comes after it, and a
+/// result without its call. Both are then [left out](Index::server_calls).
 ///
 /// The API takes a system message within a conversation only after a message of the user, and as the last message or
 /// before a reply. Such a message is therefore left out together with the reply that [follows](Bound::to_next)
@@ -93,6 +101,15 @@ impl Dialect for AnthropicMessages {
 
     fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
         change::answering(message.json(), kept)
+    }
+
+    fn settled(&self, message: &Message, calls: &[CallId], results: &[CallId]) -> Option<String> {
+        change::settled(message.json(), calls, results)
+    }
+
+    /// Returns `true` for `pause_turn`. The API continues a paused reply if the reply is the last message.
+    fn resumes_without_input(&self, finish_reason: &str) -> bool {
+        finish_reason == "pause_turn"
     }
 
     /// Returns the message without signed thinking, redacted thinking, compactions, and other signed blocks.

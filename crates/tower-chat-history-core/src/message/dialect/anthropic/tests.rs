@@ -393,6 +393,36 @@ fn marks_for_the_cache_are_counted_and_removed() {
 }
 
 #[test]
+fn a_mark_of_the_whole_message_stays_and_is_not_compared() {
+    let block = r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#;
+    let json = format!(r#"{{"role":"user","content":[{block}],"cache_control":{{"type":"ephemeral"}}}}"#);
+    let marked = Message::in_dialect(&AnthropicMessages, json).unwrap();
+    assert_eq!(AnthropicMessages::cache_marks(&marked), 1, "the API has marks only in blocks");
+    let without = AnthropicMessages::without_cache_marks(&marked).unwrap();
+    let expected = r#"{"role":"user","content":[{"type":"text","text":"a"}],"cache_control":{"type":"ephemeral"}}"#;
+    assert_eq!(without, expected);
+    let without = Message::in_dialect(&AnthropicMessages, without).unwrap();
+    assert_eq!((without.digest(), user(&json!([text("a")])).digest()), (marked.digest(), marked.digest()));
+}
+
+#[test]
+fn calls_of_the_provider_without_a_result_and_results_without_a_call_are_known() {
+    let search = |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}});
+    let found = |id: &str| json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []});
+    let made = reply(&json!([found("a"), search("b"), search("c"), found("b"), thinking(), text("so")]));
+    assert_eq!((&*made.index().server_calls, &*made.index().server_results), (&[id("c")][..], &[id("a")][..]));
+    assert_eq!(content(&made.settled(&[id("c")], &[id("a")]).unwrap()), content(&made), "thinking stays, too");
+    let expected = json!([found("a"), search("b"), found("b"), text("so")]);
+    assert_eq!(content(&made.settled(&[], &[id("a")]).unwrap()), expected);
+    assert_eq!(reply(&json!([thinking(), search("a")])).settled(&[], &[]), None);
+    let of_mcp = json!([{"type": "mcp_tool_use", "id": "m", "name": "g", "server_name": "s", "input": {}}]);
+    assert_eq!(&*reply(&of_mcp).index().server_calls, &[id("m")]);
+    assert!(user(&json!([search("a")])).index().server_calls.is_empty(), "only the model calls");
+    let unnamed = json!([{"type": "server_tool_use", "name": "web_search", "input": {}}, text("so")]);
+    assert_eq!(&*reply(&unnamed).index().server_calls, &[], "no result can name it");
+}
+
+#[test]
 fn the_digest_is_that_of_what_is_sent() {
     let digest = |content: Value| reply(&content).digest();
     let sent = digest(json!([thinking(), call("x")]));
