@@ -91,6 +91,11 @@ impl HistoryBody {
         Ok(self.read.len() <= limit)
     }
 
+    /// Returns `true` if not all frames have been read ahead.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.rest.is_some()
+    }
+
     /// Returns the bytes that were read ahead.
     pub(crate) const fn read(&self) -> &Bytes {
         &self.read

@@ -23,7 +23,7 @@ use crate::{
 
 /// Finds the messages, and the other fields that count for a budget or that spans report.
 pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+    let text = CallError::text(&bytes)?;
     let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
     let elements = object::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
@@ -42,14 +42,14 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]);
     let info = info(&body);
     messages.head.splice(..0, instructions(&body)?);
-    let splice = Splice::new(bytes, gap).reply_limit(limit).write_window(move |window| marks.fit(window));
+    let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| marks.fit(window));
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
 
 /// Returns the list of messages. The field must occur exactly once, because it is unknown which of two lists is meant.
 fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
     let mut lists = body.members().filter(|(name, _)| *name == "messages").map(|(_, list)| list);
-    let list = lists.next().ok_or_else(|| CallError::body_at(text, text.trim_end().len()))?;
+    let list = lists.next().ok_or_else(|| CallError::no_list(text))?;
     match lists.next() {
         Some(second) => Err(CallError::body_at(text, range(text, second).start)),
         None => Ok(list),

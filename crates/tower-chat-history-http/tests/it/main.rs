@@ -11,5 +11,6 @@ mod passing;
 mod requests;
 mod responses;
 mod responses_api;
+mod routes;
 mod streams;
 mod support;

@@ -48,13 +48,15 @@ pub struct Asked {
     pub choices: usize,
     /// The dialect of the call.
     pub dialect: &'static dyn Dialect,
+    /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
+    pub read_as: usize,
 }
 
 impl Asked {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
-        Self { choices: turn.choices(), dialect: turn.dialect() }
+        Self { choices: turn.choices(), dialect: turn.dialect(), read_as: turn.read_as() }
     }
 }
 

@@ -6,6 +6,7 @@ mod encodings;
 mod errors;
 mod per_call;
 mod raw;
+mod server_state;
 mod sizes;
 mod stalled;
 mod streams;
