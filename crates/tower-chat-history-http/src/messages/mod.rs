@@ -68,8 +68,10 @@ use crate::{
 /// - The members of a delta are joined to those of the block with the same name, also those of unknown deltas. A text
 ///   is appended to the earlier text, so signatures may come in pieces. The entries of a list are appended. Of other
 ///   values, the last one counts.
-/// - `partial_json` is the `input` of the block, as it is written. If the whole input is no JSON object, it is stored
-///   as `{"INVALID_JSON":"..."}`.
+/// - `partial_json` is the `input` of the block, as it is written. The input can break off at `max_tokens`, and with
+///   `eager_input_streaming` the API does not check it. If the whole input is no JSON object, it is stored as
+///   `{"INVALID_JSON":"..."}`, because the API takes only objects. The provider's documentation wraps such a text in
+///   this way for the result of a call, and does not say how the call itself is sent again, as of November 2026.
 /// - `citation` is added to the list `citations` of the block.
 /// - Unknown events, and `ping`, change nothing.
 ///

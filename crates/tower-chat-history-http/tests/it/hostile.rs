@@ -18,10 +18,10 @@ use tower_chat_history_http::{CallError, HttpHistory, HttpLimits};
 
 use super::support::{ASK, EVENTS, History, JSON, REPLY, WHOLE, answer, answer_with, ask, events, with_body};
 
-const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 /// Returns 100 frames of 1 MiB between two other frames.
-fn hostile(
+pub(crate) fn hostile(
     begin: impl Into<Bytes>,
     byte: u8,
     end: impl Into<Bytes>,

@@ -2,6 +2,8 @@
 //! propagator for the whole process.
 #![allow(clippy::unwrap_used)] // A test may.
 
+mod api;
+mod bad_input;
 mod bodies;
 mod contract;
 mod errors;
