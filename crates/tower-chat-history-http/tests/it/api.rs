@@ -61,6 +61,43 @@ impl Api {
         }
     }
 
+    /// Returns the message of a reply with a call of this id.
+    pub(crate) fn call(self, id: &str) -> String {
+        match self {
+            Self::Chat => {
+                let function = r#""type":"function","function":{"name":"f","arguments":"{}"}"#;
+                format!(r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}",{function}}}]}}"#)
+            }
+            Self::Messages => {
+                let call = format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{{}}}}"#);
+                format!(r#"{{"role":"assistant","content":[{call}]}}"#)
+            }
+            Self::Responses => format!(r#"{{"type":"function_call","call_id":"{id}","name":"f","arguments":"{{}}"}}"#),
+        }
+    }
+
+    /// Returns the message with the result of a call.
+    pub(crate) fn result(self, id: &str, text: &str) -> String {
+        match self {
+            Self::Chat => json!({"role": "tool", "tool_call_id": id, "content": text}),
+            Self::Messages => {
+                let result = json!({"type": "tool_result", "tool_use_id": id, "content": text});
+                json!({"role": "user", "content": [result]})
+            }
+            Self::Responses => json!({"type": "function_call_output", "call_id": id, "output": text}),
+        }
+        .to_string()
+    }
+
+    /// Returns the finish reason of a reply with calls.
+    pub(crate) const fn stop_for_calls(self) -> &'static str {
+        match self {
+            Self::Chat => "tool_calls",
+            Self::Messages => "tool_use",
+            Self::Responses => "completed",
+        }
+    }
+
     /// Returns the finish reason of a complete reply.
     pub(crate) const fn stop(self) -> &'static str {
         match self {
