@@ -2,9 +2,9 @@
 //! integration, for a window of 60 messages of 250 bytes.
 //!
 //! The transport is in the same process. It reads the whole body of the request, and answers with a text of 250 bytes.
-//! `bare` is the transport alone. The cost of the layer is the time of `layer` minus the time of `bare`. The cost of the
-//! typed integration is the time of `typed` minus the time of `typed_bare`. `client_by_hand` is a lower bound for any
-//! kind of history over HTTP: a caller that keeps the window as JSON, and copies it into each body.
+//! `bare` is the transport alone. The cost of the layer is the time of `layer` minus the time of `bare`. The cost of
+//! the typed integration is the time of `typed` minus the time of `typed_bare`. `client_by_hand` is a lower bound for
+//! any kind of history over HTTP: a caller that keeps the window as JSON, and copies it into each body.
 //!
 //! Run it with `cargo bench -p benches --bench http`.
 #![allow(clippy::unwrap_used)] // Benches may panic.

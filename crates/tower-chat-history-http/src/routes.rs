@@ -294,9 +294,10 @@ mod tests {
     #[test]
     fn the_number_of_a_route_finds_its_wire() {
         static OWN: ChatWire = ChatWire::new();
+        static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
         let on = |path: &'static str| move |_: &Method, uri: &Uri| uri.path() == path;
         let is_same = |one: &'static dyn Wire, other: &'static dyn Wire| std::ptr::addr_eq(one, other);
-        let routes = Routes::new().route(on("/a"), &MessagesWire).route(on("/b"), &OWN);
+        let routes = Routes::new().route(on("/a"), &MESSAGES).route(on("/b"), &OWN);
         let of = |path: &str| routes.route_of(&Method::POST, &path.parse().unwrap()).unwrap();
         for (path, number) in
             [("/v1/chat/completions", 0), ("/v1/messages", 1), ("/v1/responses", 2), ("/a", 3), ("/b", 4)]

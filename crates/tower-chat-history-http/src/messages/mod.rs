@@ -8,6 +8,7 @@ mod fold_tests;
 mod marks;
 mod object;
 mod partial;
+mod place;
 mod reply;
 
 use bytes::Bytes;
@@ -45,7 +46,7 @@ use crate::{
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
-/// do not live longer than a mark before them.
+/// do not live longer than a mark before them. With [`mark_history`](Self::mark_history), the wire places a mark itself.
 ///
 /// # Replies
 ///
@@ -79,14 +80,50 @@ use crate::{
 /// `error`, or one that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
 /// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct MessagesWire;
+pub struct MessagesWire {
+    marks_history: bool,
+}
 
 impl MessagesWire {
     /// Creates the wire.
     #[must_use]
     pub const fn new() -> Self {
-        Self
+        Self { marks_history: false }
+    }
+
+    /// Places a mark for the cache (`"cache_control":{"type":"ephemeral"}`) in the last message before the input. The
+    /// default is none.
+    ///
+    /// The history and everything before it is then written to the provider's cache with each call. The next call of
+    /// the conversation reads it, because the prompts begin with the same messages until a trim. As of November 2026, a
+    /// write costs 1.25 times the price of the tokens that it adds to the cache, a read costs a tenth of it, and an
+    /// entry lives for five minutes after its last use. So the mark saves costs if calls follow each other within five
+    /// minutes. If they never do, it adds a quarter to the price of the prompt. Prompts below the minimum of the model
+    /// (512 to 4,096 tokens) are not cached. If one turn adds more than 20 blocks, the next call does not find the
+    /// entry.
+    ///
+    /// The mark is in the last block of a known type that is not thinking. If the content of the message is a text, it
+    /// is sent as a list of one block. No mark is placed
+    ///
+    /// - if there is no history yet,
+    /// - if this message has a mark of its own that is sent,
+    /// - if the request has four marks of the caller outside of the history, because the API takes no more,
+    /// - if a mark after the history lives longer than five minutes, because the API refuses this order.
+    ///
+    /// The mark is only in the request. It is not stored, and the provider does not compare it with signatures.
+    ///
+    /// ```
+    /// use http::{Method, Uri};
+    /// use tower_chat_history_http::{HttpHistory, MessagesWire, Routes};
+    ///
+    /// static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
+    /// let claude = |method: &Method, uri: &Uri| *method == Method::POST && uri.path() == "/v1/messages";
+    /// let adapter = HttpHistory::new().routes(Routes::new().route(claude, &MESSAGES));
+    /// ```
+    #[must_use]
+    pub const fn mark_history(mut self) -> Self {
+        self.marks_history = true;
+        self
     }
 }
 
@@ -111,7 +148,7 @@ impl Wire for MessagesWire {
     }
 
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-        body::open(body, mode, few_shot_messages)
+        body::open(body, mode, few_shot_messages, self.marks_history)
     }
 
     fn reply(&self, body: &[u8]) -> Reply {
@@ -152,7 +189,7 @@ mod tests {
             ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages", "aws.bedrock"),
             ("/v1/messages", "anthropic"),
         ] {
-            assert_eq!(MessagesWire.provider(&url.parse().unwrap()), expected, "{url}");
+            assert_eq!(MessagesWire::new().provider(&url.parse().unwrap()), expected, "{url}");
         }
     }
 
@@ -168,7 +205,7 @@ mod tests {
             (504, "timeout_error"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let json = MessagesWire.refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
+            let json = MessagesWire::new().refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
             assert_eq!(json, format!(r#"{{"error":{{"message":"a \"b\"","type":"{kind}"}},"type":"error"}}"#));
         }
     }

@@ -1,5 +1,5 @@
-//! Bad input in each of the three formats: the outcome is that of `docs/cases.md`. Afterwards, the conversation goes on,
-//! and has each exchange once.
+//! Bad input in each of the three formats: the outcome is that of `docs/cases.md`. Afterwards, the conversation goes
+//! on, and has each exchange once.
 
 use bytes::Bytes;
 use http::Request;
@@ -91,7 +91,7 @@ async fn a_repeated_list_is_refused_and_of_another_field_the_last_value_counts()
 #[tokio::test]
 async fn names_may_be_escaped() {
     for api in Api::ALL {
-        let (history, user, reply) = (History::new(), r#"{"r\u006fle":"user","content":"u"}"#, api.said("a"));
+        let (history, user, reply) = (History::new(), r#"{"\u0072ole":"user","content":"u"}"#, api.said("a"));
         let body = format!(r#"{{"{}" : [ {user} ]}}"#, api.escaped_list());
         let whole = api.whole(&reply, api.stop());
         for before in [String::new(), format!("{user},{reply},")] {

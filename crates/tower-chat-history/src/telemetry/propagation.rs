@@ -18,8 +18,8 @@ pub fn inject_context(headers: &mut dyn Injector) {
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, headers));
 }
 
-/// Writes the trace context of the current span into the headers of an HTTP request, as [`inject_context`] does (feature
-/// `http`). Names and values that are invalid in headers are left out, so that the call does not fail. Empty values are
+/// Writes the trace context of the current span into the headers of an HTTP request, as [`inject_context`] does
+/// (feature `http`). Names and values that are invalid in headers are left out, so that the call does not fail. Empty values are
 /// left out, too, because `tracestate` is mostly empty.
 #[cfg(feature = "http")]
 pub fn inject_headers(headers: &mut http::HeaderMap) {

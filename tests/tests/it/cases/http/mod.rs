@@ -1,5 +1,5 @@
-//! Chat completions over HTTP, through the typed integration and through the layer over HTTP requests: effects that only
-//! a network has, and others that must be the same over it.
+//! Chat completions over HTTP, through the typed integration and through the layer over HTTP requests: effects that
+//! only a network has, and others that must be the same over it.
 
 mod talk;
 
