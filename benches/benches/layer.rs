@@ -14,62 +14,15 @@ use std::{
 };
 
 use async_openai::types::chat::CreateChatCompletionRequest;
-use benches::{Llm, WINDOW, code, conversation, fill, llm, question, request, text, turn};
+use benches::{FixedWindow, Llm, WINDOW, code, llm, question, request, text, turn};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use tower::{Layer as _, Service as _, ServiceExt as _};
-use tower_chat_history::{
-    ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStore, InConversation, MemoryStore, Message, Reply,
-    TurnInput,
-    store::{Compact, Cut, Load, Loaded, Profile, Seq},
-};
+use tower_chat_history::{ChatHistory, ChatHistoryLayer, Engine, InConversation, Message, Reply, TurnInput};
 use tower_chat_history_openai::OpenAi;
 
 /// A turn is a question and its answer.
 const TURNS: usize = WINDOW / 2;
-
-/// A conversation in memory with a constant window.
-struct FixedWindow {
-    store: MemoryStore,
-    id: ConversationId,
-    turn: [Message; 2],
-    turns: usize,
-    more: usize,
-}
-
-impl FixedWindow {
-    async fn new(turns: usize, text: &str) -> Self {
-        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn: turn(text), turns, more: 0 };
-        kept.begin().await;
-        kept
-    }
-
-    async fn begin(&self) {
-        self.store.delete(&self.id).await.unwrap();
-        fill(&self.store, &self.id, &self.turn, self.turns).await;
-        self.cut().await;
-    }
-
-    /// Stores a compaction that restores the size of the window.
-    async fn cut(&self) {
-        let start = self.turns + self.more - TURNS;
-        let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
-        let cut = Cut::window_from(Seq::new(start as u64));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
-        self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
-    }
-
-    /// Restores the size of the window after a turn. Recreates the conversation after it has grown by a tenth.
-    async fn restore(&mut self) {
-        self.more += 1;
-        if self.more > self.turns / 10 {
-            self.more = 0;
-            self.begin().await;
-        } else {
-            self.cut().await;
-        }
-    }
-}
 
 fn runtime() -> Runtime {
     // By default every store call has a timeout, which needs the timer.
@@ -86,7 +39,7 @@ async fn bare(calls: u64, request: CreateChatCompletionRequest) -> Duration {
 }
 
 async fn unstored(calls: u64) -> Duration {
-    let (kept, question) = (FixedWindow::new(TURNS, &text()).await, question());
+    let (kept, question) = (FixedWindow::of_turn(TURNS, turn(&text())).await, question());
     let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
     let start = Instant::now();
     for _ in 0..calls {
@@ -97,7 +50,7 @@ async fn unstored(calls: u64) -> Duration {
 }
 
 async fn stored(calls: u64, turns: usize, text: String) -> Duration {
-    let (mut kept, question) = (FixedWindow::new(turns, &text).await, question());
+    let (mut kept, question) = (FixedWindow::of_turn(turns, turn(&text)).await, question());
     let mut chat: ChatHistory<Llm, OpenAi> = ChatHistoryLayer::new(kept.store.clone(), OpenAi::new()).layer(llm());
     let mut taken = Duration::ZERO;
     for _ in 0..calls {
@@ -112,9 +65,9 @@ async fn stored(calls: u64, turns: usize, text: String) -> Duration {
 
 /// Measures the engine and the store, without a service and without the client's types.
 async fn engine(calls: u64, turns: usize) -> Duration {
-    let mut kept = FixedWindow::new(turns, &text()).await;
+    let mut kept = FixedWindow::of_turn(turns, turn(&text())).await;
     let engine = Engine::new(kept.store.clone());
-    let [question, answer] = kept.turn.clone();
+    let [question, answer] = kept.turn();
     let mut taken = Duration::ZERO;
     for _ in 0..calls {
         let start = Instant::now();

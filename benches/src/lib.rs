@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // Benches may panic.
 
 pub mod contest;
+mod window;
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -13,6 +14,8 @@ use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, Message,
     store::{Append, Expect},
 };
+
+pub use self::window::FixedWindow;
 
 /// The number of messages of the log that each call sends.
 pub const WINDOW: usize = 60;

@@ -108,6 +108,11 @@ impl HistoryBody {
         false
     }
 
+    /// Returns `true` if not all frames have been read ahead.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.rest.is_some()
+    }
+
     /// Returns the bytes that were read ahead.
     pub(crate) const fn read(&self) -> &Bytes {
         &self.read

@@ -1,6 +1,8 @@
 //! The error for calls whose body cannot be used.
 
-use tower_chat_history::store::MessageError;
+use tower_chat_history::{BoxError, store::MessageError};
+
+use super::splice::SpliceError;
 
 /// The body of a call cannot be used. Neither the store nor the model was called.
 ///
@@ -18,6 +20,10 @@ pub enum CallError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The body could not be read to its end. The source is the error of the body, for example that of a client that
+    /// left, or of a limit for bodies.
+    #[error("the call's body broke off")]
+    Read(#[source] BoxError),
     /// The body has a `content-encoding`, so its messages cannot be read.
     #[error("the call's body has a content encoding, but the history needs plain JSON")]
     Encoded,
@@ -54,6 +60,9 @@ pub enum CallError {
         /// The field of the body.
         field: &'static str,
     },
+    /// The wire found a place in the body that the body does not have.
+    #[error(transparent)]
+    Splice(#[from] SpliceError),
 }
 
 impl CallError {
@@ -64,10 +73,23 @@ impl CallError {
         Self::Body { line: error.line(), column: error.column() }
     }
 
+    /// Returns the error for a body that does not have the list of messages. Its place is the end of the body.
+    pub(crate) fn no_list(body: &str) -> Self {
+        Self::body_at(body, body.trim_end().len())
+    }
+
+    /// Returns the text of a body.
+    pub(crate) fn text(body: &[u8]) -> Result<&str, Self> {
+        std::str::from_utf8(body).map_err(|error| {
+            let valid = body.get(..error.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok());
+            valid.map_or(Self::Body { line: 0, column: 0 }, |valid| Self::body_at(valid, valid.len()))
+        })
+    }
+
     /// Returns the error for a fault at this place of the body.
     pub(crate) fn body_at(body: &str, offset: usize) -> Self {
-        let before = &body[..offset];
+        let before = body.get(..offset).unwrap_or(body);
         let line = before.rfind('\n').map_or(0, |end| end + 1);
-        Self::Body { line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(), column: 1 + offset - line }
+        Self::Body { line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(), column: 1 + before.len() - line }
     }
 }

@@ -13,8 +13,9 @@ use super::{refusal::Refusal, wire::Wire};
 /// | error | status |
 /// |---|---|
 /// | [`MissingConversation`](tower_chat_history::MissingConversation), [`HeaderError`](tower_chat_history::error::HeaderError) | 400 |
-/// | [`CallError::TooLarge`](crate::CallError::TooLarge) | 413 |
+/// | [`CallError::TooLarge`](crate::CallError::TooLarge), [`CallError::Read`](crate::CallError::Read) by a [limit](http_body_util::LengthLimitError) of the server | 413 |
 /// | [`CallError::Encoded`](crate::CallError::Encoded) | 415 |
+/// | [`CallError::Splice`](crate::CallError::Splice) | 500 |
 /// | any other [`CallError`](crate::CallError) | 400 |
 /// | [`HistoryError::Input`](tower_chat_history::HistoryError::Input) | 400; for [`TurnOpen`](tower_chat_history::error::InputError::TurnOpen) 409 |
 /// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded) | 409 |

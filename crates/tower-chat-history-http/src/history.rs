@@ -133,7 +133,7 @@ where
     type Draft = HttpDraft;
 
     async fn open(&self, request: Request<B>) -> Result<Opened<HttpDraft, Self::Request>, BoxError> {
-        let Some(wire) = self.wire(request.method(), request.uri()) else {
+        let Some(route) = self.routes.route_of(request.method(), request.uri()) else {
             if !headers::is_stateless(request.headers()) {
                 warn_without_memory(request.method(), request.uri().path());
             }
@@ -145,13 +145,13 @@ where
         };
         let (mut head, body) = request.into_parts();
         let (bytes, trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
-        let opened = open_body(wire, conversation, options, self.input_mode, bytes.clone());
+        let opened = open_body(route, conversation, options, self.input_mode, bytes.clone());
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
             headers::strip(&mut head.headers);
             return Ok(Opened::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
         }
         let (mut turn, splice) = opened?;
-        turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&head.uri)));
+        turn.request.provider = Some(self.provider.unwrap_or_else(|| route.wire().provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         headers::strip(&mut head.headers);
         Ok(Opened::Turn(turn, HttpDraft::new(head, splice, trailers)))

@@ -89,6 +89,7 @@ mod fold;
 pub mod guide;
 mod headers;
 mod history;
+mod kind;
 mod limits;
 mod list;
 mod messages;
@@ -127,7 +128,7 @@ pub use self::{
     responses::ResponsesWire,
     routes::Routes,
     server_state::OnServerState,
-    splice::{Gap, Splice},
+    splice::{Gap, Splice, SpliceError},
     sse::Event,
     wire::{OpenedBody, Wire},
 };

@@ -7,5 +7,5 @@ pub use super::{
     headers::{is_stateless, strip as strip_headers},
     request::{fit_headers, open_body},
     response::read_response,
-    routes::warn_without_memory,
+    routes::{Route, warn_without_memory},
 };

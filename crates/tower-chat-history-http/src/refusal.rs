@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use http::{Response, StatusCode};
+use http_body_util::LengthLimitError;
 use tower_chat_history::{
     HistoryError, MissingConversation, Unsaved,
     error::{HeaderError, InputError},
@@ -50,12 +51,19 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
     if let Some(error) = error.downcast_ref::<CallError>() {
         return Some(match error {
             CallError::TooLarge { .. } => of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
+            CallError::Read(source) if is_limit(&**source) => {
+                of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
+            }
             CallError::Encoded => of_sender(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding"),
-            CallError::StreamedBody
+            CallError::Read(_)
+            | CallError::StreamedBody
             | CallError::Body { .. }
             | CallError::Message { .. }
             | CallError::Prefill { .. } => of_sender(StatusCode::BAD_REQUEST, "body"),
             CallError::ServerState { .. } => of_sender(StatusCode::BAD_REQUEST, "server_state"),
+            CallError::Splice(_) => {
+                internal(StatusCode::INTERNAL_SERVER_ERROR, "wire", "the request could not be changed")
+            }
         });
     }
     if error.is::<HeaderError>() {
@@ -89,6 +97,18 @@ fn of_history(error: &HistoryError) -> Refusal {
         HistoryError::Load(_) | HistoryError::LoadPanicked => internal(StatusCode::INTERNAL_SERVER_ERROR, load),
         _ => internal(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be continued by this program"),
     }
+}
+
+/// Returns `true` if the error of a body is that of a limit for bodies, such as axum's.
+fn is_limit(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Returns a refusal with a constant text.

@@ -15,12 +15,7 @@ use tower_chat_history::{
     engine::InputMode,
 };
 
-use super::{
-    body::HistoryBody,
-    error::CallError,
-    splice::Splice,
-    wire::{OpenedBody, Wire},
-};
+use super::{body::HistoryBody, error::CallError, routes::Route, splice::Splice, wire::OpenedBody};
 
 /// The headers with a digest of the body. They would be wrong for a changed body.
 const DIGESTS: [HeaderName; 4] = [
@@ -36,15 +31,16 @@ const DIGESTS: [HeaderName; 4] = [
 ///
 /// Returns an error if the body cannot be used.
 pub fn open_body(
-    wire: &dyn Wire,
+    route: Route,
     conversation: ConversationId,
     options: CallOptions,
     mode: InputMode,
     body: Bytes,
 ) -> Result<(TurnInput, Splice), CallError> {
-    let OpenedBody { splice, messages, choices, info } = wire.open(body, mode, options.few_shot_messages)?;
+    let OpenedBody { splice, messages, choices, info } = route.wire.open(body, mode, options.few_shot_messages)?;
     let mut turn = TurnInput::new(conversation, messages.input).transcript(messages.transcript).options(options);
-    turn = turn.dialect(wire.dialect());
+    turn = turn.dialect(route.wire.dialect());
+    turn.read_as = route.number;
     turn.choices = choices;
     turn.request = info;
     turn.request.head = messages.head;
@@ -56,13 +52,13 @@ pub(crate) async fn read_body(
     headers: &HeaderMap,
     mut body: HistoryBody,
     limit: usize,
-) -> Result<(Bytes, Option<HeaderMap>), BoxError> {
+) -> Result<(Bytes, Option<HeaderMap>), CallError> {
     if is_encoded(headers) {
-        return Err(CallError::Encoded.into());
+        return Err(CallError::Encoded);
     }
     let is_announced = usize::try_from(body.size_hint().lower()).map_or(true, |least| least > limit);
-    if is_announced || !body.read_ahead(limit, |_| false).await? {
-        return Err(CallError::TooLarge { limit }.into());
+    if is_announced || !body.read_ahead(limit, |_| false).await.map_err(CallError::Read)? {
+        return Err(CallError::TooLarge { limit });
     }
     Ok(body.into_read())
 }

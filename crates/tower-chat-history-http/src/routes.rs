@@ -8,10 +8,8 @@ use std::{
     },
 };
 
-use http::{Method, Uri};
-use tower_chat_history::dialect::Dialect;
-
 use super::{chat::ChatWire, messages::MessagesWire, responses::ResponsesWire, wire::Wire};
+use http::{Method, Uri};
 
 /// Decides by method and address if a request has history.
 type Matcher = Arc<dyn Fn(&Method, &Uri) -> bool + Send + Sync>;
@@ -89,8 +87,7 @@ impl Routes {
     /// Adds a route for the requests for which `matches` returns `true`. Routes are tried in the order in which they
     /// were added, and then the default ones.
     ///
-    /// A response is read by the first wire of its call's dialect. If two routes of one dialect need different wires,
-    /// use two layers.
+    /// A response is read by the wire of its request.
     #[must_use]
     pub fn route(
         mut self,
@@ -104,15 +101,23 @@ impl Routes {
     /// Returns the wire of a request. `None` means that the request has no history.
     #[must_use]
     pub fn find(&self, method: &Method, uri: &Uri) -> Option<&'static dyn Wire> {
-        let added = self.added.iter().find(|(matches, _)| matches(method, uri)).map(|(_, wire)| *wire);
-        added.or_else(|| if self.has_defaults { Endpoint::of(method, uri.path())?.wire() } else { None })
+        self.route_of(method, uri).map(|route| route.wire)
     }
 
-    /// Returns the wire by which responses in a dialect are read.
-    pub(crate) fn of_dialect(&self, dialect: &dyn Dialect) -> Option<&'static dyn Wire> {
-        let defaults: &[&'static dyn Wire] = if self.has_defaults { &DEFAULTS } else { &[] };
-        let all = self.added.iter().map(|(_, wire)| wire).chain(defaults);
-        all.copied().find(|wire| wire.dialect().name() == dialect.name())
+    /// Returns the route of a request. `None` means that the request has no history.
+    #[must_use]
+    pub fn route_of(&self, method: &Method, uri: &Uri) -> Option<Route> {
+        let added = (DEFAULTS.len()..).zip(&self.added).find(|(_, (matches, _))| matches(method, uri));
+        let added = added.map(|(number, (_, wire))| Route { number, wire: *wire });
+        added.or_else(|| if self.has_defaults { Endpoint::of(method, uri.path())?.route() } else { None })
+    }
+
+    /// Returns the wire of the route with this number.
+    pub(crate) fn numbered(&self, number: usize) -> Option<&'static dyn Wire> {
+        match number.checked_sub(DEFAULTS.len()) {
+            Some(added) => self.added.get(added).map(|(_, wire)| *wire),
+            None => DEFAULTS.get(number).copied().filter(|_| self.has_defaults),
+        }
     }
 }
 
@@ -129,7 +134,22 @@ impl fmt::Debug for Routes {
     }
 }
 
-/// The wires of the default routes.
+/// The route of a request: its wire, and the number by which the wire of the response is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    pub(crate) number: usize,
+    pub(crate) wire: &'static dyn Wire,
+}
+
+impl Route {
+    /// Returns the wire.
+    #[must_use]
+    pub fn wire(self) -> &'static dyn Wire {
+        self.wire
+    }
+}
+
+/// The wires of the default routes. They have the first numbers.
 static DEFAULTS: [&dyn Wire; 3] = [&ChatWire::new(), &MessagesWire::new(), &ResponsesWire::new()];
 
 /// A conversational endpoint.
@@ -162,14 +182,15 @@ impl Endpoint {
         }
     }
 
-    /// Returns the wire of the endpoint, or `None` if the endpoint has no history.
-    fn wire(self) -> Option<&'static dyn Wire> {
-        match self {
-            Self::ChatCompletions => Some(DEFAULTS[0]),
-            Self::Messages => Some(DEFAULTS[1]),
-            Self::Responses => Some(DEFAULTS[2]),
-            Self::Threads => None,
-        }
+    /// Returns the route of the endpoint, or `None` if the endpoint has no history.
+    fn route(self) -> Option<Route> {
+        let number = match self {
+            Self::ChatCompletions => 0,
+            Self::Messages => 1,
+            Self::Responses => 2,
+            Self::Threads => return None,
+        };
+        Some(Route { number, wire: DEFAULTS[number] })
     }
 
     const fn name(self) -> &'static str {
@@ -268,7 +289,24 @@ mod tests {
         let routes = Routes::none().route(bedrock, &OWN);
         assert!(routes.find(&Method::POST, &"/model/m/invoke".parse().unwrap()).is_some());
         assert!(routes.find(&Method::POST, &"/v1/chat/completions".parse().unwrap()).is_none());
-        assert!(routes.of_dialect(OWN.dialect()).is_some());
-        assert!(Routes::none().of_dialect(OWN.dialect()).is_none());
+    }
+
+    #[test]
+    fn the_number_of_a_route_finds_its_wire() {
+        static OWN: ChatWire = ChatWire::new();
+        static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
+        let on = |path: &'static str| move |_: &Method, uri: &Uri| uri.path() == path;
+        let is_same = |one: &'static dyn Wire, other: &'static dyn Wire| std::ptr::addr_eq(one, other);
+        let routes = Routes::new().route(on("/a"), &MESSAGES).route(on("/b"), &OWN);
+        let of = |path: &str| routes.route_of(&Method::POST, &path.parse().unwrap()).unwrap();
+        for (path, number) in
+            [("/v1/chat/completions", 0), ("/v1/messages", 1), ("/v1/responses", 2), ("/a", 3), ("/b", 4)]
+        {
+            let route = of(path);
+            assert_eq!(route.number, number);
+            assert!(is_same(routes.numbered(number).unwrap(), route.wire()), "{path}");
+        }
+        assert!(routes.numbered(5).is_none());
+        assert!(Routes::none().numbered(0).is_none());
     }
 }

@@ -5,6 +5,13 @@ use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 use bytes::Bytes;
 use tower_chat_history::{Message, adapt::Prompt};
 
+/// A place in a body is outside of the body, or overlaps another place. The [`Wire`](crate::Wire) that found it has an
+/// error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a place that the wire found in the call's body is outside of it, or overlaps another place")]
+#[non_exhaustive]
+pub struct SpliceError;
+
 /// Writes the messages of a window.
 type Write = Arc<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
 
@@ -36,25 +43,50 @@ pub struct Gap {
 }
 
 impl Splice {
-    /// Creates a splice of this body. The range of the gap must be within the body.
-    #[must_use]
-    pub const fn new(bytes: Bytes, gap: Gap) -> Self {
-        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), write: None }
+    /// Creates a splice of this body.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the range of the gap is not within the body.
+    pub fn new(bytes: Bytes, gap: Gap) -> Result<Self, SpliceError> {
+        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), write: None }.checked()
     }
 
-    /// Sets the range of the number that limits the reply. It must not overlap the gap.
-    #[must_use]
-    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Self {
+    /// Sets the range of the number that limits the reply.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the range is not within the body, or overlaps another place.
+    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Result<Self, SpliceError> {
         self.reply_limit = range;
-        self
+        self.checked()
     }
 
     /// Adds a text that is inserted at this position if the gap changes, such as the end of a list that the body has no
-    /// list for. The position must be outside of the gap.
-    #[must_use]
-    pub fn insert(mut self, position: usize, text: &'static str) -> Self {
+    /// list for.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the position is not within the body, or is within another place.
+    pub fn insert(mut self, position: usize, text: &'static str) -> Result<Self, SpliceError> {
         self.insertions.push((position, text));
-        self
+        self.checked()
+    }
+
+    /// Checks that all places are within the body and apart from each other.
+    fn checked(self) -> Result<Self, SpliceError> {
+        let insertions = self.insertions.iter().map(|(at, _)| *at..*at);
+        let mut places: Vec<Range<usize>> = insertions.chain(self.reply_limit.clone()).collect();
+        places.push(self.gap.range.clone());
+        places.sort_by_key(|place| (place.start, place.end));
+        let mut free = 0;
+        for Range { start, end } in places {
+            if start < free || end < start || end > self.bytes.len() {
+                return Err(SpliceError);
+            }
+            free = end;
+        }
+        Ok(self)
     }
 
     /// Sets the function that returns the JSON of each message of the window. By default, messages are sent as they are
@@ -80,7 +112,7 @@ impl Splice {
         if changes.is_empty() {
             return None;
         }
-        changes.sort_by_key(|(range, _)| range.start);
+        changes.sort_by_key(|(range, _)| (range.start, range.end));
         let added: usize = changes.iter().map(|(_, new)| new.len()).sum();
         let mut body = Vec::with_capacity(self.bytes.len() + added);
         let mut at = 0;
@@ -143,10 +175,31 @@ mod tests {
     fn a_text_can_become_a_list() {
         let (body, window) = (r#"{"input":"hi","n":1}"#, [Message::user("u"), Message::assistant("a")]);
         let gap = Gap { range: 9..9, before: "[", after: r#",{"role":"user","content":"#, empty: None };
-        let splice = Splice::new(Bytes::from(body), gap).insert(13, "}]");
+        let splice = Splice::new(Bytes::from(body), gap).unwrap().insert(13, "}]").unwrap();
         let list = format!(r#"[{},{},{{"role":"user","content":"hi"}}]"#, window[0].json(), window[1].json());
         assert_eq!(spliced(&splice, &window), format!(r#"{{"input":{list},"n":1}}"#));
         assert_eq!(splice.with(Prompt::new(&[])), None);
         assert_eq!(splice.into_original(), body);
+    }
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)] // One of the faults.
+    fn places_outside_of_the_body_and_overlapping_ones_are_refused() {
+        let gap = |range| Gap { range, before: "", after: "", empty: Some("") };
+        let new = |range| Splice::new(Bytes::from("0123456789"), gap(range));
+        for range in [0..11, 11..11, 4..3, usize::MAX..usize::MAX] {
+            assert_eq!(new(range.clone()).err(), Some(SpliceError), "{range:?}");
+        }
+        for range in [2..4, 4..4, 5..7, 9..11, 0..9] {
+            assert_eq!(new(3..6).unwrap().reply_limit(Some(range.clone())).err(), Some(SpliceError), "{range:?}");
+        }
+        for position in [4, 5, 11] {
+            assert_eq!(new(3..6).unwrap().insert(position, "x").err(), Some(SpliceError), "{position}");
+        }
+        let splice = new(3..6).unwrap().reply_limit(Some(6..8)).unwrap();
+        let splice = splice.insert(3, "a").unwrap().insert(6, "b").unwrap().insert(10, "c").unwrap();
+        let mut prompt = Prompt::new(&[]);
+        prompt.reply_limit = Some(1);
+        assert_eq!(splice.with(prompt).unwrap(), "012ab189c");
     }
 }

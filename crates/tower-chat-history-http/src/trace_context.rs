@@ -2,8 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use opentelemetry::propagation::Injector;
+use http::Request;
 use tower_chat_history::telemetry;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -52,22 +51,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
-        telemetry::inject_context(&mut Headers(request.headers_mut()));
+        telemetry::inject_headers(request.headers_mut());
         self.inner.call(request)
-    }
-}
-
-struct Headers<'a>(&'a mut HeaderMap);
-
-impl Injector for Headers<'_> {
-    /// Sets a header. Names and values that are invalid in headers are skipped, so that the call does not fail. Empty
-    /// values are skipped too: `tracestate` is mostly empty.
-    fn set(&mut self, name: &str, value: String) {
-        if value.is_empty() {
-            return;
-        }
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            self.0.insert(name, value);
-        }
     }
 }

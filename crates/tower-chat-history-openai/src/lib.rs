@@ -100,8 +100,6 @@ mod summarizer;
 mod to_typed;
 #[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
 pub mod tokens;
-#[cfg(feature = "otel")]
-mod trace_context;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -100,7 +100,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
 #[cfg(feature = "otel")]
 fn chat<C: Config>(client: &Client<C>) -> Chat<'_, C> {
     let mut headers = reqwest::header::HeaderMap::new();
-    crate::trace_context::inject(&mut headers);
+    tower_chat_history::telemetry::inject_headers(&mut headers);
     client.chat().headers(headers)
 }
 

@@ -7,26 +7,35 @@ impl Message {
     /// Returns an estimate of the memory that this message takes, in bytes: its JSON, the copies in its index
     /// (names, ids, and the arguments of tool calls), and a constant. Clones share this memory.
     ///
-    /// A message with reasoning that is [bound](Self::bound) counts twice, because it keeps a copy
-    /// [without](Self::unbound) that reasoning after the first prompt that needs it.
+    /// A message with reasoning that is [bound](Self::bound) counts once more for each copy without that reasoning,
+    /// which it keeps after the first prompt that needs the copy: the one that is [unbound](Self::unbound), and, if the
+    /// reasoning is bound to its prompt, the one that is [unbound from it](Self::unbound_from_prompt).
     #[must_use]
     pub fn memory(&self) -> usize {
         let own = shared(size_of::<Parsed>()) + block(self.bytes()) + self.index().memory();
-        if self.bound().can_be_removed() { 2 * own } else { own }
+        let bound = self.bound();
+        own * (1 + usize::from(bound.can_be_removed()) + usize::from(bound.to_prefix))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{AnthropicMessages, OpenAiResponses};
 
     #[test]
-    fn a_message_with_bound_reasoning_counts_with_its_copy() {
+    fn a_message_with_bound_reasoning_counts_with_its_copies() {
         let said = "x".repeat(10_000);
+        let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+        let signed = format!(r#"{{"role":"assistant","content":[{thinking},{{"type":"text","text":"{said}"}}]}}"#);
+        let sealed = format!(r#"{{"type":"reasoning","summary":[],"encrypted_content":"{said}"}}"#);
         let plain = Message::assistant(&said);
-        let block = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
-        let signed = format!(r#"{{"role":"assistant","content":"{said}","thinking_blocks":[{block}]}}"#);
-        let signed = Message::from_json(signed).unwrap();
-        assert!(plain.memory() < 11_000 && (20_000..22_000).contains(&signed.memory()));
+        let signed = Message::in_dialect(&AnthropicMessages, signed).unwrap();
+        let sealed = Message::in_dialect(&OpenAiResponses, sealed).unwrap();
+        assert!((10_000..11_000).contains(&plain.memory()));
+        assert!((20_000..22_000).contains(&sealed.memory()), "bound to its origin");
+        assert!((30_000..33_000).contains(&signed.memory()), "bound to its prompt, too");
+        let [one, other] = [signed.unbound().unwrap(), signed.unbound_from_prompt().unwrap()];
+        assert_ne!(one.json().as_ptr(), other.json().as_ptr(), "two copies");
     }
 }

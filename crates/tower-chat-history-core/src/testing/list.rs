@@ -351,6 +351,11 @@ macro_rules! __conformance_list {
                 recalled_elements_of_an_unknown_dialect_come_back
                 dialects_can_alternate
             }
+            elements {
+                elements_of_providers_come_back
+                bound_elements_stay_bound
+                providers_can_alternate
+            }
             dialect_changes {
                 every_field_of_an_exchange_comes_back
                 #[needs(truncate)]

@@ -128,6 +128,7 @@ pub mod deletion;
 pub mod dialect;
 pub mod dialect_changes;
 pub mod editing;
+pub mod elements;
 pub mod empty;
 pub mod expect;
 pub mod idempotent;

@@ -20,11 +20,14 @@ use crate::{
 
 /// Finds the messages, and the other fields that count for a budget or that spans report.
 pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+    let text = CallError::text(&bytes)?;
     let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
-    let array = fields.messages.map_or("[]", RawValue::get);
-    let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(CallError::body)?;
-    let array = range(text, array);
+    let array = fields.messages.map(RawValue::get).ok_or_else(|| CallError::no_list(text))?;
+    let list = range(text, array);
+    if fields.repeats_messages {
+        return Err(CallError::body_at(text, list.start));
+    }
+    let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(|_| CallError::body_at(text, list.start))?;
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
         Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
@@ -33,8 +36,8 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     let messages = RequestMessages::split(messages, few_shot_messages, mode);
     let (choices, info) = (fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1), info(&fields));
     let reply_limit = fields.reply_limit().map(|(json, _)| range(text, json));
-    let gap = gap(&array, &ranges, &messages.transcript_range());
-    let splice = Splice::new(bytes, gap).reply_limit(reply_limit);
+    let gap = gap(&list, &ranges, &messages.transcript_range());
+    let splice = Splice::new(bytes, gap)?.reply_limit(reply_limit)?;
     Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
 }
 

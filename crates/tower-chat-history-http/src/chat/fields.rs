@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
+    de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 /// the last value is used.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
-    /// The messages. The field must occur exactly once, because it is unknown which of two lists is meant.
     pub(super) messages: Option<&'a RawValue>,
+    /// True if there are two lists of messages: it is unknown which of them is meant.
+    pub(super) repeats_messages: bool,
     pub(super) n: Option<&'a RawValue>,
     pub(super) model: Option<&'a RawValue>,
     pub(super) tools: Option<&'a RawValue>,
@@ -47,8 +48,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         while let Some(Name(name)) = map.next_key()? {
             let value: &'de RawValue = map.next_value()?;
             let field = match &*name {
-                "messages" if fields.messages.is_some() => return Err(A::Error::duplicate_field("messages")),
-                "messages" => &mut fields.messages,
+                "messages" => {
+                    fields.repeats_messages |= fields.messages.is_some();
+                    &mut fields.messages
+                }
                 "n" => &mut fields.n,
                 "model" => &mut fields.model,
                 "tools" => &mut fields.tools,
@@ -60,9 +63,6 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 _ => continue,
             };
             *field = Some(value);
-        }
-        if fields.messages.is_none() {
-            return Err(A::Error::missing_field("messages"));
         }
         Ok(fields)
     }

@@ -116,8 +116,8 @@ impl Block {
     }
 
     /// Returns the input that came in pieces. A model can break off within its input, or write an input that is no
-    /// JSON. Such an input is stored in the form that the provider's documentation proposes, because the API takes only
-    /// objects.
+    /// JSON. The API takes only objects, so such an input is wrapped in one, under the name that the provider's
+    /// documentation proposes for the results of such calls. No text is lost, and the model sees that it was no JSON.
     fn input(&self) -> Option<Value> {
         let text: Option<String> = serde_json::from_str(&format!("\"{}\"", self.input)).ok();
         let text = text.as_deref().map(str::trim);

@@ -22,8 +22,13 @@ use crate::{
 };
 
 /// Finds the messages, and the other fields that count for a budget or that spans report.
-pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let text = std::str::from_utf8(&bytes).map_err(|_| CallError::Body { line: 0, column: 0 })?;
+pub(super) fn open(
+    bytes: Bytes,
+    mode: InputMode,
+    few_shot_messages: usize,
+    marks_history: bool,
+) -> Result<OpenedBody, CallError> {
+    let text = CallError::text(&bytes)?;
     let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
     let elements = object::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
@@ -39,17 +44,17 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     let resent = messages.transcript_range();
     let gap = gap(&array, &ranges, &resent);
     let limit = body.get("max_tokens").filter(|json| json.parse::<u64>().is_ok()).map(|json| range(text, json));
-    let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]);
+    let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]).placing(marks_history);
     let info = info(&body);
     messages.head.splice(..0, instructions(&body)?);
-    let splice = Splice::new(bytes, gap).reply_limit(limit).write_window(move |window| marks.fit(window));
+    let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| marks.fit(window));
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
 
 /// Returns the list of messages. The field must occur exactly once, because it is unknown which of two lists is meant.
 fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
     let mut lists = body.members().filter(|(name, _)| *name == "messages").map(|(_, list)| list);
-    let list = lists.next().ok_or_else(|| CallError::body_at(text, text.trim_end().len()))?;
+    let list = lists.next().ok_or_else(|| CallError::no_list(text))?;
     match lists.next() {
         Some(second) => Err(CallError::body_at(text, range(text, second).start)),
         None => Ok(list),
@@ -111,7 +116,7 @@ mod tests {
     use super::*;
 
     fn read(body: &str, mode: InputMode) -> OpenedBody {
-        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0, false).unwrap()
     }
 
     fn sent(body: &str, prompt: Prompt<'_>) -> String {
@@ -155,12 +160,12 @@ mod tests {
     fn few_shot_messages_are_sent_before_the_window() {
         let shots = r#"{"role":"user","content":"x"},{"role":"assistant","content":"y"}"#;
         let body = format!(r#"{{"messages":[{shots},{{"role":"user","content":"u"}}],"system":"s"}}"#);
-        let read = open(Bytes::from(body.clone()), InputMode::Transcript, 2).unwrap();
+        let read = open(Bytes::from(body.clone()), InputMode::Transcript, 2, false).unwrap();
         assert_eq!((read.messages.head.len(), read.messages.input.len()), (3, 1));
         let window = [message(r#"{"role":"user","content":"u0"}"#)];
         let sent = read.splice.with(Prompt::new(&window)).unwrap();
         assert_eq!(sent, body.replace(shots, &format!("{shots},{}", window[0].json())));
-        let only = open(Bytes::from(format!(r#"{{"messages":[{shots}]}}"#)), InputMode::Transcript, 2).unwrap();
+        let only = open(Bytes::from(format!(r#"{{"messages":[{shots}]}}"#)), InputMode::Transcript, 2, false).unwrap();
         assert!(only.messages.input.is_empty(), "the last example is no reply to continue");
     }
 

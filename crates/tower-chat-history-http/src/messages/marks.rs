@@ -4,12 +4,18 @@ use std::borrow::Cow;
 
 use tower_chat_history::{Message, dialect::AnthropicMessages};
 
-use super::object::{self, Object};
+use super::{
+    object::{self, Object},
+    place,
+};
 
 const NAME: &str = "cache_control";
 
 /// The time that an entry of the cache lives, in minutes.
 type Minutes = u64;
+
+/// The time of a mark that the wire places: the default of the API.
+const PLACED: Minutes = 5;
 
 /// The room for marks that the caller's parts of a request leave to its window.
 ///
@@ -23,6 +29,8 @@ pub(super) struct Marks {
     most: Minutes,
     /// The longest time of the marks after the window.
     least: Minutes,
+    /// True if a mark is to be placed at the end of the window.
+    places: bool,
 }
 
 impl Marks {
@@ -38,14 +46,38 @@ impl Marks {
             room: AnthropicMessages::MAX_CACHE_MARKS.saturating_sub(before.len() + after.len()),
             most: before.into_iter().min().unwrap_or(Minutes::MAX),
             least: after.into_iter().max().unwrap_or(0),
+            places: false,
         }
+    }
+
+    /// Sets if a mark is placed at the end of the window.
+    pub(super) const fn placing(mut self, places: bool) -> Self {
+        self.places = places;
+        self
     }
 
     /// Returns the JSON of each message of the window, with the marks that may be sent.
     pub(super) fn fit(mut self, window: &[Message]) -> Vec<Cow<'_, str>> {
-        let mut fitted: Vec<Cow<'_, str>> = window.iter().rev().map(|message| self.next(message)).collect();
+        let mut fitted: Vec<Cow<'_, str>> = window.iter().rev().map(|message| self.last_or_next(message)).collect();
         fitted.reverse();
         fitted
+    }
+
+    /// Returns the JSON of the next message, from the end. The first one that can have a mark gets one, if it has none
+    /// of its own, and the API takes it.
+    fn last_or_next<'m>(&mut self, message: &'m Message) -> Cow<'m, str> {
+        let json = self.next(message);
+        let is_possible = self.places && self.room > 0 && self.most >= PLACED && self.least <= PLACED;
+        if !is_possible {
+            return json;
+        }
+        if !of_message(&json).is_empty() {
+            self.places = false;
+            return json;
+        }
+        let Some(marked) = place::mark(&json) else { return json };
+        (self.places, self.room, self.least) = (false, self.room - 1, PLACED);
+        Cow::Owned(marked)
     }
 
     /// Returns the JSON of the next message, from the end.
@@ -142,6 +174,39 @@ mod tests {
         assert_eq!(kept(system, &[""], &["1h", ""]), [false, true]);
         let long = system.replace(r#""ephemeral""#, r#""ephemeral","ttl":"1h""#);
         assert_eq!(kept(&long, &[""], &["1h", ""]), [true, true]);
+    }
+
+    /// Returns the marks of each message of a window at whose end a mark is placed.
+    fn placed(body: &str, input: &[&str], window: &[&str]) -> String {
+        let input: Vec<String> = input.iter().map(|ttl| marked(ttl)).collect();
+        let input: Vec<&str> = input.iter().map(String::as_str).collect();
+        let window: Vec<Message> = window
+            .iter()
+            .map(|ttl| match *ttl {
+                "none" => r#"{"role":"assistant","content":[{"type":"text","text":"a"}]}"#.to_owned(),
+                "blank" => r#"{"role":"assistant","content":[]}"#.to_owned(),
+                ttl => marked(ttl),
+            })
+            .map(|json| Message::in_dialect(&AnthropicMessages, json).unwrap())
+            .collect();
+        let marks = Marks::around(&Object::read(body).unwrap(), &[], &input).placing(true);
+        let placed: Vec<Vec<Minutes>> = marks.fit(&window).iter().map(|json| of_message(json)).collect();
+        format!("{placed:?}")
+    }
+
+    #[test]
+    fn a_mark_is_placed_at_the_end_of_the_window_if_the_api_takes_it() {
+        assert_eq!(placed("{}", &[], &["none", "none"]), "[[], [5]]");
+        assert_eq!(placed("{}", &[], &["none", "blank"]), "[[5], []]", "the last one that can have a mark");
+        assert_eq!(placed("{}", &[], &["none", "1h"]), "[[], [60]]", "it has its own");
+        assert_eq!(placed("{}", &[], &["1h", "none"]), "[[60], [5]]");
+        assert_eq!(placed("{}", &[""; 3], &["", "none"]), "[[], [5]]", "four in all");
+        assert_eq!(placed("{}", &[""; 4], &["", "none"]), "[[], []]");
+        assert_eq!(placed("{}", &["1h"], &["none"]), "[[]]", "a longer one follows");
+        let automatic = r#"{"cache_control":{"type":"ephemeral"}}"#;
+        assert_eq!(placed(automatic, &[""; 2], &["", "none"]), "[[], [5]]");
+        assert_eq!(placed("{}", &[], &[]), "[]");
+        assert_eq!(kept("{}", &[], &["", ""]), [true, true], "none is placed by default");
     }
 
     #[test]

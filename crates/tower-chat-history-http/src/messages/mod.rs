@@ -9,6 +9,7 @@ mod marks;
 mod object;
 mod partial;
 mod repair;
+mod place;
 mod reply;
 
 use bytes::Bytes;
@@ -46,7 +47,7 @@ use crate::{
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
-/// do not live longer than a mark before them.
+/// do not live longer than a mark before them. With [`mark_history`](Self::mark_history), the wire places a mark itself.
 ///
 /// # Replies
 ///
@@ -69,8 +70,10 @@ use crate::{
 /// - The members of a delta are joined to those of the block with the same name, also those of unknown deltas. A text
 ///   is appended to the earlier text, so signatures may come in pieces. The entries of a list are appended. Of other
 ///   values, the last one counts.
-/// - `partial_json` is the `input` of the block, as it is written. If the whole input is no JSON object, it is stored
-///   as `{"INVALID_JSON":"..."}`.
+/// - `partial_json` is the `input` of the block, as it is written. The input can break off at `max_tokens`, and with
+///   `eager_input_streaming` the API does not check it. If the whole input is no JSON object, it is stored as
+///   `{"INVALID_JSON":"..."}`, because the API takes only objects. The provider's documentation wraps such a text in
+///   this way for the result of a call, and does not say how the call itself is sent again, as of November 2026.
 /// - `citation` is added to the list `citations` of the block.
 /// - Unknown events, and `ping`, change nothing.
 ///
@@ -89,14 +92,50 @@ use crate::{
 /// `signature` in `thinking` block`` or ``Invalid `data` in `redacted_thinking` block``. An event `error` within a
 /// stream is not repaired.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct MessagesWire;
+pub struct MessagesWire {
+    marks_history: bool,
+}
 
 impl MessagesWire {
     /// Creates the wire.
     #[must_use]
     pub const fn new() -> Self {
-        Self
+        Self { marks_history: false }
+    }
+
+    /// Places a mark for the cache (`"cache_control":{"type":"ephemeral"}`) in the last message before the input. The
+    /// default is none.
+    ///
+    /// The history and everything before it is then written to the provider's cache with each call. The next call of
+    /// the conversation reads it, because the prompts begin with the same messages until a trim. As of November 2026, a
+    /// write costs 1.25 times the price of the tokens that it adds to the cache, a read costs a tenth of it, and an
+    /// entry lives for five minutes after its last use. So the mark saves costs if calls follow each other within five
+    /// minutes. If they never do, it adds a quarter to the price of the prompt. Prompts below the minimum of the model
+    /// (512 to 4,096 tokens) are not cached. If one turn adds more than 20 blocks, the next call does not find the
+    /// entry.
+    ///
+    /// The mark is in the last block of a known type that is not thinking. If the content of the message is a text, it
+    /// is sent as a list of one block. No mark is placed
+    ///
+    /// - if there is no history yet,
+    /// - if this message has a mark of its own that is sent,
+    /// - if the request has four marks of the caller outside of the history, because the API takes no more,
+    /// - if a mark after the history lives longer than five minutes, because the API refuses this order.
+    ///
+    /// The mark is only in the request. It is not stored, and the provider does not compare it with signatures.
+    ///
+    /// ```
+    /// use http::{Method, Uri};
+    /// use tower_chat_history_http::{HttpHistory, MessagesWire, Routes};
+    ///
+    /// static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
+    /// let claude = |method: &Method, uri: &Uri| *method == Method::POST && uri.path() == "/v1/messages";
+    /// let adapter = HttpHistory::new().routes(Routes::new().route(claude, &MESSAGES));
+    /// ```
+    #[must_use]
+    pub const fn mark_history(mut self) -> Self {
+        self.marks_history = true;
+        self
     }
 }
 
@@ -121,7 +160,7 @@ impl Wire for MessagesWire {
     }
 
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-        body::open(body, mode, few_shot_messages)
+        body::open(body, mode, few_shot_messages, self.marks_history)
     }
 
     fn reply(&self, body: &[u8]) -> Reply {
@@ -164,7 +203,7 @@ mod tests {
             ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages", "aws.bedrock"),
             ("/v1/messages", "anthropic"),
         ] {
-            assert_eq!(MessagesWire.provider(&url.parse().unwrap()), expected, "{url}");
+            assert_eq!(MessagesWire::new().provider(&url.parse().unwrap()), expected, "{url}");
         }
     }
 
@@ -180,7 +219,7 @@ mod tests {
             (504, "timeout_error"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let json = MessagesWire.refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
+            let json = MessagesWire::new().refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
             assert_eq!(json, format!(r#"{{"error":{{"message":"a \"b\"","type":"{kind}"}},"type":"error"}}"#));
         }
     }

@@ -31,12 +31,9 @@ const FIELDS: [&str; 10] = [
     "top_p",
 ];
 
-/// The body is not an object with one input. Its position is not known.
-const NO_INPUT: CallError = CallError::Body { line: 0, column: 0 };
-
 /// Finds the items, and the other fields that count for a budget or that spans report.
 pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let body = std::str::from_utf8(bytes).map_err(|_| NO_INPUT)?;
+    let body = CallError::text(bytes)?;
     let members = Members::read(body, FIELDS).map_err(CallError::body)?;
     let [input, previous, conversation, instructions, tools, format, limit, model, temperature, top_p] = members.values;
     for (field, value) in [("previous_response_id", previous), ("conversation", conversation)] {
@@ -44,8 +41,11 @@ pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> 
             return Err(CallError::ServerState { field });
         }
     }
-    // It is unknown which of two inputs is meant.
-    let input = input.filter(|_| !members.repeated[0]).ok_or(NO_INPUT)?;
+    let input = input.ok_or_else(|| CallError::no_list(body))?;
+    if members.repeated[0] {
+        // It is unknown which of two inputs is meant.
+        return Err(CallError::body_at(body, range(body, input).start));
+    }
     let Input { mut messages, gap, end } = if input.starts_with('"') {
         Input::of_text(body, input)?
     } else {
@@ -63,9 +63,9 @@ pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> 
     info.temperature = finite(temperature);
     info.top_p = finite(top_p);
     let limit = limit.filter(|_| tokens.is_some()).map(|limit| range(body, limit));
-    let mut splice = Splice::new(bytes.clone(), gap).reply_limit(limit);
+    let mut splice = Splice::new(bytes.clone(), gap)?.reply_limit(limit)?;
     if let Some(end) = end {
-        splice = splice.insert(end, "}]");
+        splice = splice.insert(end, "}]")?;
     }
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
@@ -89,11 +89,12 @@ impl Input {
     }
 
     fn of_list(body: &str, input: &str, mode: InputMode, few_shot_messages: usize) -> Result<Self, CallError> {
-        let elements: Vec<&RawValue> = serde_json::from_str(input).map_err(CallError::body)?;
+        let list = range(body, input);
+        let elements: Vec<&RawValue> = serde_json::from_str(input).map_err(|_| CallError::body_at(body, list.start))?;
         let ranges: Vec<_> = elements.iter().map(|element| range(body, element.get())).collect();
         let items = elements.iter().enumerate().map(|(position, element)| item(position, element.get()));
         let messages = RequestMessages::split(items.collect::<Result<_, _>>()?, few_shot_messages, mode);
-        let gap = gap(&range(body, input), &ranges, &messages.transcript_range());
+        let gap = gap(&list, &ranges, &messages.transcript_range());
         Ok(Self { messages, gap, end: None })
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{error::Error, fmt, time::Duration};
 
+use bytes::Bytes;
 use http::HeaderName;
+use http_body::Frame;
+use http_body_util::{Full, Limited, StreamBody};
 use serde_json::Value;
 use tower_chat_history::{
     BoxError, ContextBudget, Exchange, ExchangeId, HistoryError, HistoryOptions, Message, MissingConversation,
@@ -11,9 +14,9 @@ use tower_chat_history::{
     policy::OnOpenTurn,
     store::{Recorded, Seq},
 };
-use tower_chat_history_http::{CallError, ChatWire, HttpHistory, Refusal, error_response};
+use tower_chat_history_http::{CallError, ChatWire, Gap, HttpHistory, Refusal, Splice, SpliceError, error_response};
 
-use super::support::{ASK, History, JSON, WHOLE, answer, ask};
+use super::support::{ASK, History, JSON, WHOLE, answer, ask, with_body};
 
 const SECRET: &str = "the aunt's diagnosis";
 
@@ -38,6 +41,12 @@ fn recorded() -> Recorded {
     Recorded::new(Seq::FIRST, exchange)
 }
 
+/// Returns the error for a gap that the body does not have.
+fn outside() -> SpliceError {
+    let gap = Gap { range: 0..9, before: "", after: "", empty: None };
+    Splice::new(Bytes::from("{}"), gap).unwrap_err()
+}
+
 fn cases() -> Vec<(u16, &'static str, BoxError)> {
     let unavailable = || StoreError::unavailable(std::io::Error::other(SECRET));
     let name = HeaderName::from_static("x-chat-history-exchange");
@@ -50,6 +59,8 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (400, "body", CallError::Prefill { position: 3 }.into()),
         (400, "body", CallError::StreamedBody.into()),
         (413, "body_too_large", CallError::TooLarge { limit: 7 }.into()),
+        (400, "body", CallError::Read(SECRET.into()).into()),
+        (500, "wire", CallError::Splice(outside()).into()),
         (415, "content_encoding", CallError::Encoded.into()),
         (400, "input", HistoryError::Input(InputError::Empty).into()),
         (409, "already_recorded", HistoryError::AlreadyRecorded(recorded()).into()),
@@ -110,5 +121,30 @@ fn each_error_has_its_status_and_no_secret() {
             };
             assert_eq!((&body["error"]["type"], &body["error"]["param"]), (&kind.into(), &Value::Null));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_request_body_that_breaks_off_is_the_fault_of_its_sender() {
+    let history = History::new();
+    let frames = [Ok(Frame::data(Bytes::from("{"))), Err(SECRET)];
+    let error = history.refused(with_body(StreamBody::new(futures_util::stream::iter(frames)))).await;
+    assert!(matches!(error.downcast_ref(), Some(CallError::Read(source)) if source.to_string() == SECRET));
+    let refusal = Refusal::of(&*error);
+    assert_eq!((refusal.status.as_u16(), refusal.code, &*refusal.text), (400, "body", "the call's body broke off"));
+}
+
+#[tokio::test]
+async fn a_request_body_over_the_limit_of_the_server_is_too_large() {
+    let history = History::new();
+    let limited = || Limited::new(Full::new(Bytes::from(ASK)), 10);
+    let errors = [
+        history.refused(with_body(limited())).await,
+        history.refused(with_body(axum::body::Body::new(limited()))).await,
+    ];
+    for error in errors {
+        assert!(matches!(error.downcast_ref(), Some(CallError::Read(_))), "{error:?}");
+        let refusal = Refusal::of(&*error);
+        assert_eq!((refusal.status.as_u16(), refusal.code), (413, "body_too_large"));
     }
 }

@@ -18,10 +18,10 @@ use tower_chat_history_http::{CallError, HttpHistory, HttpLimits};
 
 use super::support::{ASK, EVENTS, History, JSON, REPLY, WHOLE, answer, answer_with, ask, events, with_body};
 
-const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 /// Returns 100 frames of 1 MiB between two other frames.
-fn hostile(
+pub(crate) fn hostile(
     begin: impl Into<Bytes>,
     byte: u8,
     end: impl Into<Bytes>,
@@ -149,22 +149,27 @@ async fn a_request_with_an_encoding_is_refused() {
 #[tokio::test]
 async fn a_body_without_one_list_of_messages_is_refused() {
     let history = History::new();
-    for body in [
-        &b""[..],
-        b"secret",
-        b"[]",
-        b"{}",
-        b"null",
-        br#"{"messages":null}"#,
-        br#"{"messages":"secret"}"#,
-        br#"{"messages":[]"#,
-        br#"{"messages":[]} x"#,
-        br#"{"messages":[],"messages":[]}"#,
-        br#"{"messages":[],"mess\u0061ges":[]}"#,
-        b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}",
+    for (body, at) in [
+        (&b""[..], (1, 0)),
+        (b"secret", (1, 1)),
+        (b"[]", (1, 0)),
+        (b"{}", (1, 3)),
+        (b"null", (1, 4)),
+        (b"{\n \"messages\":null}", (2, 13)),
+        (b"{\n \"messages\":\"secret\"}", (2, 13)),
+        (b"{\n \"messages\":{\"role\":7}}", (2, 13)),
+        (br#"{"messages":[]"#, (1, 14)),
+        (br#"{"messages":[]} x"#, (1, 17)),
+        (br#"{"messages":[],"messages":[]}"#, (1, 27)),
+        (br#"{"messages":[],"mess\u0061ges":[]}"#, (1, 32)),
+        (b"{\"messages\":[{\"role\":\"user\",\n\"content\":\"\xff\"}]}", (2, 12)),
     ] {
         let error = history.refused(ask(body)).await;
-        assert!(matches!(error.downcast_ref(), Some(CallError::Body { .. })), "{error:?}");
+        let found = match error.downcast_ref() {
+            Some(CallError::Body { line, column }) => (*line, *column),
+            _ => panic!("{error:?}"),
+        };
+        assert_eq!(found, at, "{}", String::from_utf8_lossy(body));
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
     for (body, at) in [(r#"{"messages":["secret"]}"#, 0), (r#"{"messages":[{"role":"user","content":"u"},7]}"#, 1)] {

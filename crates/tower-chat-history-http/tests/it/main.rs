@@ -2,6 +2,9 @@
 //! propagator for the whole process.
 #![allow(clippy::unwrap_used)] // A test may.
 
+#[allow(dead_code)] // The tests over every store use all of it.
+mod api;
+mod bad_input;
 mod bodies;
 mod contract;
 mod errors;
@@ -12,5 +15,6 @@ mod repair;
 mod requests;
 mod responses;
 mod responses_api;
+mod routes;
 mod streams;
 mod support;

@@ -124,9 +124,16 @@ async fn stateless_requests_pass_frame_by_frame() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_read_passes_frame_by_frame() {
-    for (status, encoding) in [(429, "identity"), (500, "identity"), (302, "identity"), (200, "gzip")] {
+    let lines = "application/x-ndjson";
+    for (status, kind, encoding) in [
+        (429, EVENTS, "identity"),
+        (500, EVENTS, "identity"),
+        (302, EVENTS, "identity"),
+        (200, EVENTS, "gzip"),
+        (200, lines, "identity"),
+    ] {
         let (history, (body, polled)) = (History::new(), Counted::new());
-        let mut response = answer_with(EVENTS, body);
+        let mut response = answer_with(kind, body);
         *response.status_mut() = status.try_into().unwrap();
         response.headers_mut().insert("content-encoding", encoding.parse().unwrap());
         let (_, response) = history.call(ask(ASK), response).await;

@@ -56,6 +56,30 @@ async fn a_response_that_is_not_a_completion_is_passed_on_and_not_stored() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_neither_json_nor_events_is_passed_on_and_not_stored() {
+    let (not_json, other) = (ResponseShape::NotJson, ResponseShape::ContentType);
+    for (kind, body, shape) in [
+        ("text/html", "<html>busy</html>", not_json),
+        ("text/html; charset=utf-8", "", not_json),
+        ("", "", not_json),
+        ("", " \n", not_json),
+        ("", "upstream: no", not_json),
+        ("", "[1]", not_json),
+        ("application/octet-stream", "\u{1}\u{2}", not_json),
+        ("application/x-ndjson", WHOLE, other),
+        ("application/vnd.amazon.eventstream", "\u{0}\u{1}", other),
+        ("image/png", "\u{1}", other),
+    ] {
+        let history = History::new();
+        assert_eq!(history.ok(ASK, answer(kind, body)).await.1, body);
+        let expected = NotStored::UnreadableReply(shape);
+        let outcome = history.outcome();
+        assert!(matches!(&outcome, Outcome::NotStored(why) if *why == expected), "{kind} {body:?}: {outcome:?}");
+        assert_eq!(history.log().await, [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn an_encoded_response_is_passed_on_unchanged_and_not_stored() {
     const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03data: {\n\n\xff";
     for encoding in ["gzip", "br", "identity, zstd", "x-own"] {

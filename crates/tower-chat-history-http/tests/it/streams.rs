@@ -1,6 +1,6 @@
 //! Streams of events.
 
-use std::time::Duration;
+use std::{sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -139,6 +139,30 @@ async fn the_error_of_a_body_is_passed_on() {
     assert_eq!(body.frame().await.unwrap().unwrap_err().to_string(), "broken");
     assert!(body.frame().await.is_none());
     assert_eq!(history.log().await[1], r#"{"role":"assistant","content":"a"}"#, "the text so far");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stalls_releases_its_connection_although_the_caller_keeps_it() {
+    let text = events(&["a0"]);
+    let (complete, _) = text.split_at(text.len() - "data: [DONE]\n\n".len());
+    for begin in [begun(), complete.to_owned()] {
+        let connection = Arc::new(());
+        let held = Arc::clone(&connection);
+        let begin = stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from(begin)))]);
+        let rest = stream::poll_fn(move |_| {
+            let _held = &held;
+            Poll::Pending
+        });
+        let options = HistoryOptions::new().stream_idle_timeout(Duration::from_secs(30));
+        let history = History::of(HttpHistory::new(), options);
+        let (_, response) = history.call(ask(ASK), answer_with(EVENTS, StreamBody::new(begin.chain(rest)))).await;
+        let mut body = response.unwrap().into_body();
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(Arc::strong_count(&connection), 2);
+        assert!(body.frame().await.is_none_or(|frame| frame.is_err()), "it has stalled");
+        assert_eq!(Arc::strong_count(&connection), 1);
+        assert!(body.frame().await.is_none());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_http::{FromHeaders, HttpLimits, Routes, parts};
 
-use super::{CallError, HttpDraft, request, response};
+use super::{CallError, HttpDraft, OnServerState, request, response};
 use crate::{counter, error_type::error_type};
 
 /// Adapts the HTTP requests of an async-openai client. See the [module docs](crate::client).
@@ -23,13 +23,19 @@ pub struct OpenAiHttp {
     input_mode: InputMode,
     headers: FromHeaders,
     provider: Option<&'static str>,
+    on_server_state: OnServerState,
 }
 
 impl OpenAiHttp {
     /// Creates the adapter.
     #[must_use]
     pub const fn new() -> Self {
-        Self { input_mode: InputMode::Transcript, headers: FromHeaders::new(), provider: None }
+        Self {
+            input_mode: InputMode::Transcript,
+            headers: FromHeaders::new(),
+            provider: None,
+            on_server_state: OnServerState::Fail,
+        }
     }
 
     /// Sets which messages of a request are input. The default is [`InputMode::Transcript`].
@@ -45,6 +51,14 @@ impl OpenAiHttp {
     #[must_use]
     pub const fn few_shot_messages(mut self, messages: usize) -> Self {
         self.headers = self.headers.few_shot_messages(messages);
+        self
+    }
+
+    /// Sets the policy for calls whose conversation the provider keeps, such as those of `responses()` with
+    /// `previous_response_id`. The default is [`OnServerState::Fail`].
+    #[must_use]
+    pub const fn on_server_state(mut self, policy: OnServerState) -> Self {
+        self.on_server_state = policy;
         self
     }
 
@@ -75,7 +89,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         let first = factory.build().await?;
         // An address that this type cannot represent cannot be sent either.
         let uri = Uri::try_from(first.url().as_str()).unwrap_or_default();
-        let Some(wire) = Routes::new().find(first.method(), &uri) else {
+        let Some(route) = Routes::new().route_of(first.method(), &uri) else {
             if !parts::is_stateless(first.headers()) {
                 parts::warn_without_memory(first.method(), uri.path());
             }
@@ -86,9 +100,13 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = Bytes::copy_from_slice(bytes);
-        let (mut turn, body) = parts::open_body(wire, id, options, self.input_mode, bytes)?;
+        let opened = parts::open_body(route, id, options, self.input_mode, bytes);
+        if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
+            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
+        }
+        let (mut turn, body) = opened?;
         turn.counter = counter::for_model(turn.request.model.as_deref().unwrap_or_default());
-        turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&uri)));
+        turn.request.provider = Some(self.provider.unwrap_or_else(|| route.wire().provider(&uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         Ok(Opened::Turn(turn, HttpDraft { factory, first: Some(first), body }))
     }

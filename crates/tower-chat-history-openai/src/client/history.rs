@@ -8,7 +8,7 @@ use async_openai::{
 use tower_chat_history::{ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, engine::InputMode};
 use tower_layer::Layer as _;
 
-use super::{OpenAiHttp, service::Unboxed};
+use super::{OnServerState, OpenAiHttp, service::Unboxed};
 
 /// A builder of async-openai clients with history. See the [module docs](super).
 ///
@@ -51,6 +51,14 @@ impl OpenAiHistory {
     #[must_use]
     pub fn few_shot_messages(mut self, messages: usize) -> Self {
         self.adapter = self.adapter.few_shot_messages(messages);
+        self
+    }
+
+    /// Sets the policy for calls whose conversation the provider keeps. The default is [`OnServerState::Fail`]. See
+    /// [`OpenAiHttp::on_server_state`].
+    #[must_use]
+    pub fn on_server_state(mut self, policy: OnServerState) -> Self {
+        self.adapter = self.adapter.on_server_state(policy);
         self
     }
 

@@ -62,6 +62,8 @@ mod response;
 mod service;
 
 #[doc(inline)]
-pub use tower_chat_history_http::{CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, STATELESS};
+pub use tower_chat_history_http::{
+    CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OnServerState, STATELESS,
+};
 
 pub use self::{adapter::OpenAiHttp, history::OpenAiHistory, request::HttpDraft, service::openai_error};

@@ -31,7 +31,7 @@ pub(super) fn outgoing(factory: HttpRequestFactory, first: Option<Request>, body
             };
             parts::strip_headers(request.headers_mut());
             #[cfg(feature = "otel")]
-            crate::trace_context::inject(request.headers_mut());
+            tower_chat_history::telemetry::inject_headers(request.headers_mut());
             if let Some(body) = body {
                 parts::fit_headers(request.headers_mut(), body.len());
                 *request.body_mut() = Some(body.into());

@@ -116,7 +116,7 @@ impl<C: Config + Clone + 'static> Service<Vec<String>> for EmbeddingService<C> {
 #[cfg(feature = "otel")]
 fn embeddings<C: Config>(client: &Client<C>) -> Embeddings<'_, C> {
     let mut headers = reqwest::header::HeaderMap::new();
-    crate::trace_context::inject(&mut headers);
+    tower_chat_history::telemetry::inject_headers(&mut headers);
     client.embeddings().headers(headers)
 }
 

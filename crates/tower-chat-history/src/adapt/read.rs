@@ -48,6 +48,8 @@ pub struct Asked {
     pub choices: usize,
     /// The dialect of the call.
     pub dialect: &'static dyn Dialect,
+    /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
+    pub read_as: usize,
     /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
     pub is_repairable: bool,
 }
@@ -56,7 +58,8 @@ impl Asked {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
-        Self { choices: turn.choices(), dialect: turn.dialect(), is_repairable: false }
+        let (choices, dialect, read_as) = (turn.choices(), turn.dialect(), turn.read_as());
+        Self { choices, dialect, read_as, is_repairable: false }
     }
 
     /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.

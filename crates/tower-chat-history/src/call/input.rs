@@ -35,6 +35,9 @@ pub struct TurnInput {
     pub dialect: Option<&'static dyn Dialect>,
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
+    /// The number by which an adapter that reads several kinds of responses finds the one of this call. It gets the
+    /// number back in [`Asked::read_as`](crate::adapt::Asked::read_as). The default is 0.
+    pub read_as: usize,
     /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
     /// count toward the budget.
     pub request: RequestInfo,
@@ -58,6 +61,7 @@ impl TurnInput {
             dialect: None,
             input,
             choices: 1,
+            read_as: 0,
             request: RequestInfo::new(),
             counter: None,
             options: CallOptions::default(),

@@ -26,6 +26,8 @@ pub enum ResponseShape {
     TooDeep,
     /// A body that is not JSON.
     NotJson,
+    /// A body whose content type is neither that of JSON nor that of events.
+    ContentType,
     /// A body with a content encoding that the HTTP client has not decoded.
     Encoded,
     /// A body that is larger than the adapter reads.
@@ -47,6 +49,7 @@ impl ResponseShape {
             Self::NoMessage => "choice without a message",
             Self::TooDeep => "JSON of too many levels",
             Self::NotJson => "not JSON",
+            Self::ContentType => "body of another content type",
             Self::Encoded => "encoded body",
             Self::TooLarge => "body over the size limit",
         }

@@ -20,6 +20,8 @@ mod turn;
 pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
 #[cfg(feature = "otel")]
 pub use self::propagation::inject_context;
+#[cfg(all(feature = "otel", feature = "http"))]
+pub use self::propagation::inject_headers;
 pub(crate) use self::{
     call::{CallProperties, ModelCall},
     recall::{RecallStep, prepare},

@@ -2,6 +2,7 @@
 
 mod cases;
 mod hostile;
+mod marking;
 mod refused;
 mod streamed;
 mod streams;
@@ -17,7 +18,7 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message,
     report::Outcome, store::Recorded,
 };
-use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
+use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory, MessagesWire, Routes};
 use tower_chat_history_test::messages::{MessagesProvider, MockMessages, Say};
 
 use self::streamed::events;
@@ -45,13 +46,24 @@ impl Chat {
     }
 
     fn of(options: HistoryOptions) -> Self {
+        Self::by(HttpHistory::new(), options)
+    }
+
+    /// Creates a layer whose wire places a mark for the cache at the end of the history.
+    fn marking(options: HistoryOptions) -> Self {
+        static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
+        let routes = Routes::none().route(|_, uri| uri.path() == "/v1/messages", &MESSAGES);
+        Self::by(HttpHistory::new().routes(routes), options)
+    }
+
+    fn by(adapter: HttpHistory, options: HistoryOptions) -> Self {
         let (store, outcomes) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
         let options = options.on_turn({
             let outcomes = Arc::clone(&outcomes);
             move |report| outcomes.lock().unwrap().push(report.outcome.clone())
         });
         let engine = Engine::with_options(store.clone(), options);
-        let layer = ChatHistoryLayer::from_engine(engine, HttpHistory::new());
+        let layer = ChatHistoryLayer::from_engine(engine, adapter);
         let mock = MockMessages::script(MessagesProvider::new("acme"), []);
         Self { store, layer, mock, outcomes, id: ConversationId::new(["acme"]).unwrap() }
     }

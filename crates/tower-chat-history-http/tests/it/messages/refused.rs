@@ -137,12 +137,13 @@ fn body(step: &Step, log: &[Message], input: &[Value]) -> String {
 }
 
 /// Makes the calls of a case.
-async fn run(steps: &[Step], window: Option<u32>) -> Result<Figures, TestCaseError> {
+async fn run(steps: &[Step], window: Option<u32>, marks: bool) -> Result<Figures, TestCaseError> {
     let mut options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText));
     if let Some(window) = window {
         options = options.context(ContextBudget::tokens(window));
     }
-    let (chat, mut figures, mut number) = (Chat::of(options), Figures::default(), 0);
+    let chat = if marks { Chat::marking(options) } else { Chat::of(options) };
+    let (mut figures, mut number) = (Figures::default(), 0);
     for step in steps {
         let mut rounds = Rounds::default();
         chat.exchanges().await.iter().for_each(|recorded| rounds.push_exchange(recorded));
@@ -194,9 +195,9 @@ fn the_provider_refuses_nothing() {
     let many = cases(2_000);
     let config = Config { cases: many, failure_persistence: None, ..Config::default() };
     let window = prop_oneof![1 => Just(None), 1 => (60..400u32).prop_map(Some)];
-    let any = (prop::collection::vec(any_step(), 1..16), window);
-    let outcome = TestRunner::new(config).run(&any, |(steps, window)| {
-        let figures = runtime.block_on(run(&steps, window))?;
+    let any = (prop::collection::vec(any_step(), 1..16), window, any::<bool>());
+    let outcome = TestRunner::new(config).run(&any, |(steps, window, marks)| {
+        let figures = runtime.block_on(run(&steps, window, marks))?;
         let mut total = total.lock().unwrap();
         total.requests += figures.requests;
         total.streams += figures.streams;

@@ -58,20 +58,25 @@ async fn a_conversation_that_the_provider_keeps_may_pass_through() {
 #[tokio::test]
 async fn a_body_without_one_input_is_refused() {
     let history = History::new();
-    for body in [
-        &b""[..],
-        b"secret",
-        b"[]",
-        b"{}",
-        br#"{"prompt":{"id":"pmpt_1"}}"#,
-        br#"{"input":null}"#,
-        br#"{"input":"u0","input":"u1"}"#,
-        br#"{"input":[],"in\u0070ut":[]}"#,
-        br#"{"input":"u0"} x"#,
-        b"{\"input\":\"\xff\"}",
+    for (body, at) in [
+        (&b""[..], (1, 0)),
+        (b"secret", (1, 1)),
+        (b"[]", (1, 0)),
+        (b"{}", (1, 3)),
+        (b"{\"prompt\":\n{\"id\":\"pmpt_1\"}}\n", (2, 17)),
+        (br#"{"input":null}"#, (1, 15)),
+        (b"{\n \"input\":7}", (2, 10)),
+        (br#"{"input":"u0","input":"u1"}"#, (1, 23)),
+        (br#"{"input":[],"in\u0070ut":[]}"#, (1, 26)),
+        (br#"{"input":"u0"} x"#, (1, 16)),
+        (b"{\"input\":\"\xff\"}", (1, 11)),
     ] {
         let error = history.refused(ask(body)).await;
-        assert!(matches!(error.downcast_ref(), Some(CallError::Body { .. })), "{error:?}");
+        let found = match error.downcast_ref() {
+            Some(CallError::Body { line, column }) => (*line, *column),
+            _ => panic!("{error:?}"),
+        };
+        assert_eq!(found, at, "{}", String::from_utf8_lossy(body));
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
     let error = history.refused(ask(format!(r#"{{"input":[{USER},{{"content":"secret"}}]}}"#))).await;

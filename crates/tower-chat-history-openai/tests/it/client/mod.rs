@@ -7,6 +7,7 @@ mod errors;
 mod per_call;
 mod raw;
 mod repair;
+mod server_state;
 mod sizes;
 mod stalled;
 mod streams;

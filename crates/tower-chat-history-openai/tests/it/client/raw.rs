@@ -18,6 +18,11 @@ type Requests = Arc<Mutex<Vec<Request>>>;
 /// Sends one request through the layer, and answers it. Returns the request that the transport received, and the
 /// response that the caller got.
 async fn exchange(store: impl HistoryStore, request: Request, answer: Response) -> (Request, Response) {
+    exchange_by(&OpenAiHistory::new(store), request, answer).await
+}
+
+/// Like [`exchange`], with these options.
+pub(super) async fn exchange_by(history: &OpenAiHistory, request: Request, answer: Response) -> (Request, Response) {
     let received = Requests::default();
     let answer = Arc::new(Mutex::new(Some(answer)));
     let transport = service_fn({
@@ -31,7 +36,7 @@ async fn exchange(store: impl HistoryStore, request: Request, answer: Response) 
             }
         }
     });
-    let layer = OpenAiHistory::new(store).layer();
+    let layer = history.layer();
     let service = ServiceBuilder::new().map_err(openai_error).layer(layer).service(transport);
     let response = service.oneshot(factory(request)).await.unwrap();
     let request = received.lock().unwrap().remove(0);
@@ -54,7 +59,7 @@ pub(super) fn post(path: &str, body: &str) -> Request {
     request
 }
 
-fn answer(kind: Option<&str>, body: impl Into<Body>) -> Response {
+pub(super) fn answer(kind: Option<&str>, body: impl Into<Body>) -> Response {
     let mut response = http::Response::builder().status(201).header("x-request-id", "r1");
     if let Some(kind) = kind {
         response = response.header("content-type", kind);
@@ -62,7 +67,7 @@ fn answer(kind: Option<&str>, body: impl Into<Body>) -> Response {
     response.body(body.into()).unwrap().into()
 }
 
-fn body(request: &Request) -> &str {
+pub(super) fn body(request: &Request) -> &str {
     std::str::from_utf8(request.body().unwrap().as_bytes().unwrap()).unwrap()
 }
 

@@ -32,6 +32,7 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) input: Vec<Message>,
     pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) choices: usize,
+    pub(super) read_as: usize,
     pub(in crate::engine) request: RequestInfo,
     /// The digest of the request, for the calibration.
     pub(super) request_digest: OnceLock<Digest>,
@@ -59,7 +60,8 @@ impl Call {
 
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         let dialect = input.check()?;
-        let TurnInput { conversation, transcript, input, dialect: _, choices, request, counter, options } = input;
+        let TurnInput { conversation, transcript, input, dialect: _, choices, read_as, request, counter, options } =
+            input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
         if options.needs_timer() && Handle::try_current().is_err() {
@@ -83,6 +85,7 @@ impl Call {
             input,
             dialect,
             choices,
+            read_as,
             request,
             request_digest: OnceLock::new(),
             origin,

@@ -123,6 +123,11 @@ impl Turn {
         self.0.planned.history.provider.as_deref()
     }
 
+    /// Returns the number by which the adapter reads the response.
+    pub(crate) fn read_as(&self) -> usize {
+        self.0.call.read_as
+    }
+
     /// Returns the number of choices that the request specifies.
     #[must_use]
     pub fn choices(&self) -> usize {

@@ -1,0 +1,61 @@
+//! Conversations with a constant window.
+
+use tower_chat_history::{
+    ConversationId, HistoryStore as _, MemoryStore, Message,
+    store::{Compact, Cut, Load, Loaded, Profile, Seq},
+};
+
+use crate::{WINDOW, conversation, fill};
+
+/// A conversation in memory with a constant window.
+#[derive(Debug)]
+pub struct FixedWindow {
+    /// The store.
+    pub store: MemoryStore,
+    /// The conversation.
+    pub id: ConversationId,
+    turn: [Message; 2],
+    turns: usize,
+    more: usize,
+}
+
+impl FixedWindow {
+    /// Creates a conversation that has this turn many times. Its window has [`WINDOW`] messages.
+    pub async fn of_turn(turns: usize, turn: [Message; 2]) -> Self {
+        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, turns, more: 0 };
+        kept.begin().await;
+        kept
+    }
+
+    /// Returns the turn.
+    #[must_use]
+    pub fn turn(&self) -> [Message; 2] {
+        self.turn.clone()
+    }
+
+    async fn begin(&self) {
+        self.store.delete(&self.id).await.unwrap();
+        fill(&self.store, &self.id, &self.turn, self.turns).await;
+        self.cut().await;
+    }
+
+    /// Stores a compaction that restores the size of the window.
+    async fn cut(&self) {
+        let start = self.turns + self.more - WINDOW / 2;
+        let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
+        let cut = Cut::window_from(Seq::new(start as u64));
+        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+        self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
+    }
+
+    /// Restores the size of the window after a turn. Recreates the conversation after it has grown by a tenth.
+    pub async fn restore(&mut self) {
+        self.more += 1;
+        if self.more > self.turns / 10 {
+            self.more = 0;
+            self.begin().await;
+        } else {
+            self.cut().await;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Requests.
+
+use http::Request;
+use tests::{Storage, history_error, input_error, over_every_store};
+use tower::{Layer as _, ServiceExt as _};
+use tower_chat_history::{
+    CallOptions, ContextBudget, ExchangeId, HistoryError, HistoryOptions, MissingConversation, Policies,
+    adapt::CallScope,
+    dialect::{CallId, Dialect},
+    error::{DialectPlace, InputError},
+    policy::OnOpenTurn,
+    store::Seq,
+};
+use tower_chat_history_http::Routes;
+
+use super::{Answer, Talk, api::Api};
+
+over_every_store! {
+    #[tokio::test(start_paused = true)]
+    without_a_conversation_or_stateless,
+    a_resent_list,
+    a_repeated_exchange_id,
+    a_new_question_while_calls_are_open,
+    results_for_no_call,
+    a_prompt_over_the_budget,
+    a_message_of_1_mb,
+    another_dialect_than_that_of_the_conversation,
+}
+
+async fn without_a_conversation_or_stateless(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        let body = api.body(&[&Api::user("u")], false);
+        let unnamed = Request::post(format!("https://llm.test{}", api.path())).body(body.clone()).unwrap();
+        let error = talk.send(unnamed, talk.whole("a")).await.unwrap_err();
+        assert!(error.is::<MissingConversation>() && talk.calls() == 0);
+        let mut stateless = talk.request(body.clone(), CallOptions::new());
+        stateless.extensions_mut().insert(CallScope::Stateless);
+        talk.send(stateless, talk.whole("a")).await.unwrap();
+        assert_eq!(talk.upstream.requests(), [body]);
+        talk.check_log(&storage, &[]).await;
+    }
+}
+
+async fn a_resent_list(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        talk.ask(false, "u0", "a0").await;
+        let (turn, next) = (talk.turn("u0", "a0"), Api::user("u1"));
+        let list = [turn[0].as_str(), &turn[1], &next];
+        let error = talk.call(&[&Api::user("edited"), &turn[1], &next], talk.whole("a1")).await.err().unwrap();
+        assert!(matches!(history_error(&error), HistoryError::Transcript(error) if error.position == 0));
+        assert_eq!(talk.calls(), 1);
+        talk.call(&list, talk.whole("a1")).await.unwrap();
+        talk.check_sent(false, &list.map(str::to_owned));
+        talk.check_log(&storage, &[turn, talk.turn("u1", "a1")].concat()).await;
+    }
+}
+
+async fn a_repeated_exchange_id(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        let options = || CallOptions::new().exchange(ExchangeId::new("m-1").unwrap());
+        talk.call_with(&[&Api::user("u")], options(), talk.streamed("a")).await.unwrap();
+        let error = talk.call_with(&[&Api::user("u")], options(), talk.whole("b")).await.err().unwrap();
+        let HistoryError::AlreadyRecorded(recorded) = history_error(&error) else { panic!("{error}") };
+        assert_eq!(recorded.exchange.messages[1].json(), api.said("a"));
+        talk.check_log(&storage, &talk.turn("u", "a")).await;
+        assert_eq!(talk.calls(), 1);
+    }
+}
+
+/// Returns the response with a call.
+fn calls(api: Api) -> Answer {
+    Answer::Whole(200, api.whole(&api.call("x"), api.stop_for_calls()))
+}
+
+async fn a_new_question_while_calls_are_open(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        talk.call(&[&Api::user("u0")], calls(api)).await.unwrap();
+        talk.ask(true, "u1", "a1").await;
+        let abandoned = dialect(api).abandoned(&CallId::new(space(api), "x"));
+        let log = [Api::user("u0"), api.call("x")];
+        talk.check_sent(true, &[&log[..], &[abandoned, Api::user("u1")]].concat());
+        talk.check_log(&storage, &[log, talk.turn("u1", "a1")].concat()).await;
+
+        let options = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
+        let talk = Talk::with_options(api, &storage, options);
+        talk.call(&[&Api::user("u0")], calls(api)).await.unwrap();
+        let error = talk.call(&[&Api::user("u1")], talk.whole("a1")).await.err().unwrap();
+        assert!(matches!(input_error(&error), InputError::TurnOpen { .. }), "{api:?} {error}");
+        let result = api.result("x", "r");
+        talk.call(&[&result], talk.whole("a1")).await.unwrap();
+        let log = [Api::user("u0"), api.call("x"), result, api.said("a1")];
+        talk.check_sent(false, &log[..3]);
+        talk.check_log(&storage, &log).await;
+    }
+}
+
+fn dialect(api: Api) -> &'static dyn Dialect {
+    Routes::new().find(&http::Method::POST, &api.path().parse().unwrap()).unwrap().dialect()
+}
+
+/// Returns the id space of the call.
+fn space(api: Api) -> tower_chat_history::dialect::Space {
+    let call = tower_chat_history::Message::in_dialect(dialect(api), api.call("x")).unwrap();
+    call.tool_calls()[0].call_id().space().clone()
+}
+
+async fn results_for_no_call(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        talk.call(&[&Api::user("u0")], calls(api)).await.unwrap();
+        let error = talk.call(&[&api.result("y", "r")], talk.whole("a1")).await.err().unwrap();
+        assert!(matches!(input_error(&error), InputError::UnexpectedResult { .. }), "{api:?} {error}");
+        assert_eq!(talk.calls(), 1);
+        talk.check_log(&storage, &[Api::user("u0"), api.call("x")]).await;
+    }
+}
+
+async fn a_prompt_over_the_budget(storage: Storage) {
+    for api in Api::ALL {
+        let budget = ContextBudget::tokens(1_000).reply_reserve(100).calibrate(false);
+        let talk = Talk::with_options(api, &storage, HistoryOptions::new().context(budget));
+        let long = "word ".repeat(40);
+        let mut log = Vec::new();
+        for turn in 0..20 {
+            let question = format!("{turn} {long}");
+            assert!(talk.ask(turn % 2 == 0, &question, &long).await.report().save_error().is_none());
+            log.extend(talk.turn(&question, &long));
+        }
+        talk.check_log(&storage, &log).await;
+        let last = talk.upstream.requests().pop().unwrap();
+        assert!(last.contains("19 word") && !last.contains("\"0 word"), "{api:?}: older turns are left out");
+        let large = Api::user(&"word ".repeat(5_000));
+        let error = talk.call(&[&large], talk.whole("a")).await.err().unwrap();
+        assert!(matches!(history_error(&error), HistoryError::DoesNotFit(_)), "{api:?} {error}");
+        talk.check_log(&storage, &log).await;
+    }
+}
+
+async fn a_message_of_1_mb(storage: Storage) {
+    for api in Api::ALL {
+        let talk = Talk::new(api, &storage);
+        let large = "ä\u{1f41f}\"\\\u{0}".repeat(1_000_000 / 9);
+        talk.ask(false, &large, &large).await;
+        talk.ask(true, "u", "a").await;
+        let log = talk.turn(&large, &large);
+        talk.check_sent(true, &[&log[..], &[Api::user("u")]].concat());
+        talk.check_log(&storage, &[log, talk.turn("u", "a")].concat()).await;
+    }
+}
+
+async fn another_dialect_than_that_of_the_conversation(storage: Storage) {
+    for (one, other) in
+        Api::ALL.into_iter().flat_map(|one| Api::ALL.map(|other| (one, other))).filter(|(one, other)| one != other)
+    {
+        let talk = Talk::new(one, &storage);
+        talk.ask(false, "u0", "a0").await;
+        let mut changed = talk.request(other.body(&[&Api::user("u1")], false), CallOptions::new());
+        *changed.uri_mut() = other.path().parse().unwrap();
+        let error = talk.layer.layer(talk.upstream.clone()).oneshot(changed).await.unwrap_err();
+        let HistoryError::OtherDialect(error) = history_error(&error) else { panic!("{error}") };
+        assert_eq!(error.place, DialectPlace::Stored(Seq::FIRST), "{one:?} {other:?}");
+        assert_eq!(talk.calls(), 1);
+        talk.check_log(&storage, &talk.turn("u0", "a0")).await;
+    }
+}
