@@ -132,11 +132,15 @@
 // The documentation is published with all features. Without some of them, links to their items are broken.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 
+mod api;
 mod chat_rules;
 mod fault;
 #[cfg(feature = "openai")]
 mod llm;
 mod lock;
+pub mod messages;
+mod normal;
+mod pieces;
 mod provider;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod replies;
@@ -147,14 +151,15 @@ pub mod responses;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;
+mod signature;
 pub mod signing;
 
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
-pub use self::provider::messages;
 #[cfg(feature = "server")]
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
+    api::{ApiProvider, MockApi},
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},
     provider::{ChatProvider, ProviderRefusal, Refused},

@@ -18,10 +18,3 @@ impl Thought {
         }
     }
 }
-
-/// Returns the text in pieces of this many characters.
-#[cfg(any(feature = "openai", feature = "server"))]
-pub(super) fn pieces(text: &str, chars: usize) -> Vec<String> {
-    let all: Vec<char> = text.chars().collect();
-    all.chunks(chars.max(1)).map(|piece| piece.iter().collect()).collect()
-}

@@ -143,7 +143,9 @@ fn says(script: &Script) -> Vec<Say> {
             Block::Thinking => says.push(Say::Thinking(format!("hm {}", number()))),
             Block::Redacted => says.push(Say::Redacted),
             Block::Text(text) => says.push(Say::Text((*text).to_owned())),
-            Block::Calls(many) => says.extend((0..*many).map(|_| Say::Call(format!("toolu_{}", number())))),
+            Block::Calls(many) => {
+                says.extend((0..*many).map(|_| Say::call(format!("toolu_{}", number()), "look", json!({}))))
+            }
             Block::Search => says.push(Say::Search(format!("srvtoolu_{}", number()))),
             Block::Unknown => says.push(Say::Block(json!({"type": "later", "level": 1.5}))),
         }
@@ -369,7 +371,7 @@ impl World {
         let provider = self.providers.entry(name.clone()).or_insert_with(|| MessagesProvider::new(name));
         let response = provider.reply(&body, &says(script));
         let response = response.map_err(|refusal| failed(format!("refused: {refusal}\n{body}")))?;
-        let response: Value = serde_json::from_str(&response).map_err(failed)?;
+        let response: Value = serde_json::from_str(&response.body()).map_err(failed)?;
         let reply = message(&json!({"role": "assistant", "content": response["content"]}));
         self.figures.requests += 1;
         self.figures.with_calls += u64::from(answers);
