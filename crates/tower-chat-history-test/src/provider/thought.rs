@@ -11,7 +11,7 @@ pub(crate) enum Thought {
 
 impl Thought {
     /// Returns the text; for redacted reasoning, it is empty.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
             Self::Redacted => "",

@@ -65,11 +65,11 @@ impl ResponsesProvider {
     /// Returns the error of [`check`](Self::check).
     pub fn reply(&self, body: &str, script: &[Say]) -> Result<MadeResponse, Refusal> {
         self.check(body)?;
-        Ok(self.made(body, script))
+        Ok(self.reply_unchecked(body, script))
     }
 
     /// Returns the scripted response, for a request that may break the rules.
-    pub(crate) fn made(&self, body: &str, script: &[Say]) -> MadeResponse {
+    pub(crate) fn reply_unchecked(&self, body: &str, script: &[Say]) -> MadeResponse {
         let response = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let is_reasoning = |at: usize| matches!(script.get(at), Some(Say::Reasoning(_)));
         let id_of = |at: usize| {
