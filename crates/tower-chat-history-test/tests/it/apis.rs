@@ -59,7 +59,7 @@ fn thinking_call() -> Reply {
     Reply::text("Let me see.").with_calls([("call_1", "weather", r#"{"city":"Oslo"}"#)]).thinking("Which city?")
 }
 
-fn kinds<'v>(list: &'v Value) -> Vec<&'v str> {
+fn kinds(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect()
 }
 
@@ -154,7 +154,7 @@ async fn a_rule_answers_in_all_formats_from_the_messages_of_the_request() {
 async fn messages_that_anthropic_refuses_are_refused_and_use_no_reply() {
     let server = MockServer::start([thinking_call(), Reply::text("It is warm.")]).await.unwrap();
     let question = user("Is it warm?");
-    let (_, made) = send_json(&server, MESSAGES, &ask(&[question.clone()])).await;
+    let (_, made) = send_json(&server, MESSAGES, &ask(std::slice::from_ref(&question))).await;
     let reply = json!({"role": "assistant", "content": made["content"]});
     let result =
         json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "20"}]});
@@ -173,7 +173,7 @@ async fn messages_that_anthropic_refuses_are_refused_and_use_no_reply() {
     let moved = ask(&[user("Is it cold?"), reply.clone(), result.clone()]);
     refused(send_json(&server, MESSAGES, &moved).await, "The block is bound to a different conversation.");
     refused(send_json(&server, MESSAGES, &json!({"model": "m", "messages": []})).await, "max_tokens: Field required");
-    let (head, answer) = exchange_with(&server, MESSAGES, "", &ask(&[question.clone()]).to_string()).await;
+    let (head, answer) = exchange_with(&server, MESSAGES, "", &ask(std::slice::from_ref(&question)).to_string()).await;
     assert!(head.starts_with("http/1.1 400") && answer.contains("anthropic-version: header is required"), "{answer}");
 
     assert_eq!(server.replies().left(), Some(1));
@@ -186,7 +186,7 @@ async fn messages_that_anthropic_refuses_are_refused_and_use_no_reply() {
 async fn responses_that_openai_refuses_are_refused_and_use_no_reply() {
     let server = MockServer::start([thinking_call(), Reply::text("It is warm.")]).await.unwrap();
     let question = user("Is it warm?");
-    let (_, made) = send_json(&server, RESPONSES, &ask_items(&[question.clone()])).await;
+    let (_, made) = send_json(&server, RESPONSES, &ask_items(std::slice::from_ref(&question))).await;
     let output = made["output"].as_array().unwrap();
     let result = json!({"type": "function_call_output", "call_id": "call_1", "output": "20"});
     let without_reasoning = [vec![question.clone()], output[1..].to_vec(), vec![result.clone()]].concat();
