@@ -6,14 +6,14 @@
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules, and those of a [provider](#providers) |
 //! | [`MockServer`] | the APIs of OpenAI and Anthropic over HTTP, with server-sent events | each prompt obeys the rules of its API, and those of a [provider](#providers) |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
-//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a [tower service](MockApi) | each request obeys the [rules of the API](messages#rules), and each signature fits |
+//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](messages#rules), and each signature fits |
 //! | [`ResponsesProvider`](responses::ResponsesProvider) | OpenAI's Responses API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](responses#rules) of items |
 //! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
 //!
-//! `MockLlm` and `MockServer` answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
-//! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
-//! [`check_chat_rules`] checks any prompt. The server also answers requests for embeddings, with vectors that count
-//! words ([`MockEmbeddings`]).
+//! `MockLlm` and `MockServer` answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests
+//! that they receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's
+//! name. [`check_chat_rules`] checks any prompt. The server also answers requests for embeddings, with vectors that
+//! count words ([`MockEmbeddings`]).
 //!
 //! # Example
 //!

@@ -8,6 +8,7 @@ mod errors;
 mod hostile;
 mod messages;
 mod passing;
+mod providers;
 mod requests;
 mod responses;
 mod responses_api;

@@ -213,11 +213,3 @@ impl Refusal {
         self.to_json().to_string()
     }
 }
-
-#[cfg(any(feature = "openai", feature = "server"))]
-impl From<Refusal> for crate::reply::ApiFailure {
-    /// Returns the error that the API sends.
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.status(), refusal.message.clone()).kind(refusal.kind()).body(refusal.to_json())
-    }
-}

@@ -96,6 +96,12 @@ impl Refusal {
         }
     }
 
+    /// Returns the `param` of the provider's error, if it has one.
+    #[must_use]
+    pub fn param(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
     /// Returns the error's type.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -196,19 +202,4 @@ impl Refusal {
 /// Returns the name of a type in errors.
 fn words(name: &str) -> String {
     name.replace('_', " ")
-}
-
-#[cfg(any(feature = "openai", feature = "server"))]
-impl From<Refusal> for crate::reply::ApiFailure {
-    /// Returns the error that the provider sends.
-    fn from(refusal: Refusal) -> Self {
-        let mut failure = Self::new(refusal.status(), refusal.message.clone());
-        if let Some(code) = refusal.code() {
-            failure = failure.code(code);
-        }
-        match refusal.param {
-            Some(param) => failure.param(param),
-            None => failure,
-        }
-    }
 }

@@ -29,7 +29,7 @@ use std::{error::Error, io::IsTerminal as _, process::ExitCode, sync::Arc, time:
 use clap::Parser;
 use examples::StoreUrl;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tower_chat_history::{BoxError, ConversationId, recall::LogRecall};
+use tower_chat_history::{BoxError, ConversationId, HistoryError, recall::LogRecall};
 use tower_chat_history_test::Replies;
 
 use self::{
@@ -113,6 +113,9 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
             }
             Err(error) => {
                 eprintln!("chat: {}", with_causes(&*error));
+                if matches!(error.downcast_ref(), Some(HistoryError::OtherDialect(_))) {
+                    eprintln!("chat: continue with the --via that began it, or choose another --conversation");
+                }
                 code = ExitCode::FAILURE;
             }
         }
