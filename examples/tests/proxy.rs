@@ -146,7 +146,9 @@ async fn errors_of_the_layer_and_of_the_provider_have_the_form_of_the_api() {
     }
     proxy.ask(Format::Chat, "demo/mixed", "my name is Nemo", false).await;
     let mixed = proxy.post(Format::Messages, "hi", false).header("x-chat-history-conversation", "demo/mixed");
-    assert!(mixed.send().await.unwrap().status().is_client_error());
+    let response = mixed.send().await.unwrap();
+    assert!(!response.status().is_success());
+    assert_eq!(response.json::<Value>().await.unwrap()["type"], "error");
     // The provider refuses an empty message, and its answer is passed on.
     let empty = proxy.post(Format::Messages, "", false).header("x-chat-history-conversation", "demo/empty");
     let response = empty.send().await.unwrap();

@@ -10,12 +10,13 @@ use tower::{ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, Message,
     summary::{ServiceSummarizer, Summarizer},
+    tokens::{ByteEstimate, Estimate, TokenCounter},
 };
 use tower_chat_history_http::HistoryBody;
 use tower_chat_history_test::{MockServer, Replies};
 
 use super::{HttpApi, HttpClient, client};
-use crate::{Counter, Extract, provider::var};
+use crate::{Extract, provider::var};
 
 /// A provider of one API.
 pub struct HttpProvider {
@@ -84,7 +85,12 @@ impl HttpProvider {
     /// Returns the error of [`client`](Self::client).
     pub fn summarizer(&self) -> Result<Arc<dyn Summarizer>, BoxError> {
         if self.mock.is_some() {
-            return Ok(Arc::new(Extract::new(Counter::O200k.make())));
+            // The layer counts in the same way, if it has no other counter.
+            let counter: Arc<dyn TokenCounter> = match Estimate::for_model(&self.model) {
+                Some(estimate) => Arc::new(estimate),
+                None => Arc::new(ByteEstimate::new()),
+            };
+            return Ok(Arc::new(Extract::new(counter)));
         }
         let (api, model, url, headers) = (self.api, self.model.clone(), self.url.clone(), self.headers.clone());
         let client = self.client()?;

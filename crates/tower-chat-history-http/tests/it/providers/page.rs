@@ -7,15 +7,21 @@ use std::{
 
 const PAGE: &str = include_str!("../../../../tower-chat-history/docs/providers.md");
 
-/// Returns the names of tests in each row of the page's tables, from the last column.
+/// Returns the rows of the tables whose last column has tests, each with the names in this column.
 fn rows() -> Vec<(&'static str, Vec<&'static str>)> {
-    let rows = PAGE.lines().filter(|line| line.starts_with('|'));
-    let rows = rows.filter(|line| !line.starts_with("|---") && !line.ends_with("| test |"));
-    rows.map(|row| {
-        let last = row.trim_end_matches('|').rsplit('|').next().unwrap();
-        (row, last.split('`').skip(1).step_by(2).collect())
-    })
-    .collect()
+    let mut rows = Vec::new();
+    let mut has_tests = false;
+    for line in PAGE.lines() {
+        if line.ends_with("| test |") {
+            has_tests = true;
+        } else if !line.starts_with('|') {
+            has_tests = false;
+        } else if has_tests && !line.starts_with("|---") {
+            let last = line.trim_end_matches('|').rsplit('|').next().unwrap();
+            rows.push((line, last.split('`').skip(1).step_by(2).collect()));
+        }
+    }
+    rows
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
