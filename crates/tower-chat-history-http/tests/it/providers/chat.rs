@@ -131,12 +131,14 @@ impl Chat {
 
 async fn send(request: Request<HistoryBody>, path: &str) -> Result<Response<reqwest::Body>, BoxError> {
     let (mut head, body) = request.into_parts();
-    let mut body: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
-    body["model"] = "m".into();
+    let mut body = String::from_utf8(body.collect().await?.to_bytes().to_vec())?;
+    if !body.contains(r#""model":"#) {
+        body.insert_str(1, r#""model":"m","#);
+    }
     head.uri = format!("http://{}{path}", head.uri.authority().unwrap()).parse()?;
     head.headers.remove("content-length");
     head.headers.insert("anthropic-version", "2023-06-01".parse()?);
-    let request = reqwest::Request::try_from(Request::from_parts(head, body.to_string()))?;
+    let request = reqwest::Request::try_from(Request::from_parts(head, body))?;
     let client = reqwest::Client::builder().no_proxy().build()?;
     Ok(Response::from(client.execute(request).await?))
 }
