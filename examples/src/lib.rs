@@ -2,12 +2,14 @@
 
 mod counter;
 mod extract;
+mod over_http;
 mod provider;
 mod store;
 
 pub use self::{
     counter::Counter,
     extract::Extract,
+    over_http::{HttpApi, HttpClient, HttpProvider, client, texts},
     provider::{Provider, ProviderError},
     store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},
 };

@@ -93,7 +93,7 @@ impl Provider {
 }
 
 /// Returns the value of a variable that is set and not empty.
-fn var(name: &str) -> Option<String> {
+pub(crate) fn var(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -4,16 +4,16 @@
 //! | double | replaces | checks |
 //! |---|---|---|
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules, and those of a [provider](#providers) |
-//! | [`MockServer`] | an OpenAI-compatible API over HTTP, with server-sent events | each prompt obeys the chat rules, and those of a [provider](#providers) |
+//! | [`MockServer`] | the APIs of OpenAI and Anthropic over HTTP, with server-sent events | each prompt obeys the rules of its API, and those of a [provider](#providers) |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
-//! | [`ResponsesProvider`](responses::ResponsesProvider) | a provider of OpenAI's Responses API, without a network | each request obeys the [rules](responses#rules) of items |
+//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](messages#rules), and each signature fits |
+//! | [`ResponsesProvider`](responses::ResponsesProvider) | OpenAI's Responses API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](responses#rules) of items |
 //! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
-//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a tower service | each request obeys the [rules of the API](messages#rules), and each signature fits |
 //!
-//! Both mocks answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests that they
-//! receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's name.
-//! [`check_chat_rules`] checks any prompt. The server also answers requests for embeddings, with vectors that count
-//! words ([`MockEmbeddings`]).
+//! `MockLlm` and `MockServer` answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests
+//! that they receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's
+//! name. [`check_chat_rules`] checks any prompt. The server also answers requests for embeddings, with vectors that
+//! count words ([`MockEmbeddings`]).
 //!
 //! # Example
 //!
@@ -38,6 +38,60 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Anthropic Messages and OpenAI Responses
+//!
+//! [`MockServer`] also serves `/v1/messages` and `/v1/responses`, whole and as a stream. Its replies are the same
+//! [`Reply`]s, in the format of the request: [`Reply::thinking`] becomes a signed block, or an encrypted item. A
+//! request that the API would refuse is refused, with the API's status, type and wording. So a test of your program
+//! finds a lost result, a changed block, or a signature after another prompt:
+//!
+//! ```
+//! use serde_json::{Value, json};
+//! use tower_chat_history_test::{MockServer, Reply};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let call = Reply::calls([("call_1", "weather", r#"{"city":"Oslo"}"#)]).thinking("Which city?");
+//!     let server = MockServer::start([call, Reply::text("It is warm.")]).await?;
+//!     let client = reqwest::Client::builder().no_proxy().build()?;
+//!     let ask = |messages: &Value| {
+//!         let body = json!({ "model": "claude-opus-5-5", "max_tokens": 99, "messages": messages });
+//!         client.post(format!("{}/messages", server.base_url())).header("anthropic-version", "2023-06-01").json(&body)
+//!     };
+//!
+//!     let mut messages = json!([{ "role": "user", "content": "Is it warm in Oslo?" }]);
+//!     let reply: Value = ask(&messages).send().await?.json().await?;
+//!     assert_eq!(reply["content"][0]["type"], "thinking");
+//!
+//!     // The program trims its history: the question is gone, and the signature no longer fits.
+//!     let result = json!([{ "type": "tool_result", "tool_use_id": "call_1", "content": "20 degrees" }]);
+//!     messages = json!([
+//!         { "role": "user", "content": "(earlier messages left out)" },
+//!         { "role": "assistant", "content": reply["content"] },
+//!         { "role": "user", "content": result },
+//!     ]);
+//!     let refused = ask(&messages).send().await?;
+//!     assert_eq!(refused.status(), 400);
+//!     assert!(refused.text().await?.contains("The block is bound to a different conversation."));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The modules [`messages`] and [`responses`] list the rules and their sources. They also have the providers without a
+//! server, for tests of single requests. Both have the same parts:
+//!
+//! | part | Messages | Responses |
+//! |---|---|---|
+//! | the provider: `check` a body, `reply` to it | [`MessagesProvider`](messages::MessagesProvider) | [`ResponsesProvider`](responses::ResponsesProvider) |
+//! | a part of a scripted reply | [`messages::Say`] | [`responses::Say`] |
+//! | a reply: its `body`, its `events`, `answers` to its calls | [`MadeMessage`](messages::MadeMessage) | [`MadeResponse`](responses::MadeResponse) |
+//! | a refused request: its `reason`, `status`, `kind` and `body` | [`messages::Refusal`] | [`responses::Refusal`] |
+//! | a tower service with a script | [`MockMessages`](messages::MockMessages) | [`MockResponses`](responses::MockResponses) |
+//!
+//! [`Reply::blocks_of_messages`] and [`Reply::items_of_responses`] make replies with any blocks or items, such as
+//! redacted thinking or a compaction. [`Replies::messages_provider`] and [`Replies::responses_provider`] set the
+//! providers of a server.
 //!
 //! # Providers
 //!
@@ -126,17 +180,21 @@
 //! | `server` | yes | [`MockServer`], with axum |
 //!
 //! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`], [`responses`] and [`signing`] need no
-//! feature, except [`MockMessages`](messages::MockMessages), which needs one of the two.
+//! feature. [`MockApi`] is a tower service with any of the two.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 
+mod api;
 mod chat_rules;
 mod fault;
 #[cfg(feature = "openai")]
 mod llm;
 mod lock;
+pub mod messages;
+mod normal;
+mod pieces;
 mod provider;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod replies;
@@ -147,14 +205,15 @@ pub mod responses;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;
+mod signature;
 pub mod signing;
 
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
-pub use self::provider::messages;
 #[cfg(feature = "server")]
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
+    api::{ApiProvider, MockApi},
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},
     provider::{ChatProvider, ProviderRefusal, Refused},

@@ -10,9 +10,13 @@ use tower_chat_history_core::Message;
 
 use crate::{
     lock::lock,
+    messages::MessagesProvider,
     provider::{ChatProvider, Making, Prompt, Recorded},
     reply::{ApiFailure, Reply},
+    responses::ResponsesProvider,
 };
+#[cfg(feature = "server")]
+use crate::{messages::MadeMessage, reply::NoReply, responses::MadeResponse};
 
 /// The source of the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer).
 ///
@@ -32,6 +36,8 @@ use crate::{
 /// A request that breaks the [chat rules](crate::check_chat_rules) is answered with OpenAI's error (status 400) and
 /// uses no reply of the script. A test that examines only replies therefore also detects an invalid prompt.
 /// With a [`provider`](Self::provider), the provider's own rules are checked as well, and the error is the provider's.
+/// Requests of Anthropic's Messages API are checked by the [rules of this API](crate::messages#rules), and requests of
+/// OpenAI's Responses API by [its rules](crate::responses#rules).
 /// [`check_prompts`](Self::check_prompts) switches the check off.
 #[derive(Clone)]
 pub struct Replies {
@@ -40,6 +46,8 @@ pub struct Replies {
     provider: ChatProvider,
     /// The replies with reasoning.
     recorded: Recorded,
+    messages: MessagesProvider,
+    responses: ResponsesProvider,
 }
 
 enum Source {
@@ -73,6 +81,8 @@ impl Replies {
             check_prompts: true,
             provider: ChatProvider::default(),
             recorded: Recorded::default(),
+            messages: MessagesProvider::new("mock"),
+            responses: ResponsesProvider::new("mock"),
         }
     }
 
@@ -84,6 +94,22 @@ impl Replies {
     #[must_use]
     pub fn provider(mut self, provider: ChatProvider) -> Self {
         self.provider = provider;
+        self
+    }
+
+    /// Sets the provider that checks and answers requests of Anthropic's Messages API to a
+    /// [`MockServer`](crate::MockServer). The default is `MessagesProvider::new("mock")`.
+    #[must_use]
+    pub fn messages_provider(mut self, provider: MessagesProvider) -> Self {
+        self.messages = provider;
+        self
+    }
+
+    /// Sets the provider that checks and answers requests of OpenAI's Responses API to a
+    /// [`MockServer`](crate::MockServer). The default is `ResponsesProvider::new("mock")`.
+    #[must_use]
+    pub fn responses_provider(mut self, provider: ResponsesProvider) -> Self {
+        self.responses = provider;
         self
     }
 
@@ -119,15 +145,53 @@ impl Replies {
         {
             return (Reply::error(refusal.into()), Making::default());
         }
-        let reply = match &*self.source {
-            Source::Rule(rule) => rule(prompt.messages),
+        (self.take(prompt.messages), Making::new(self.provider, &self.recorded, prompt))
+    }
+
+    /// Returns the reply to a request of Anthropic's Messages API, with its signatures.
+    #[cfg(feature = "server")]
+    pub(crate) fn next_message(&self, body: &str, messages: &[Message]) -> (Reply, Result<MadeMessage, NoReply>) {
+        if self.check_prompts
+            && let Err(refusal) = self.messages.check(body)
+        {
+            return refused(refusal.into());
+        }
+        let reply = self.take(messages);
+        let made = reply.blocks().and_then(|blocks| {
+            let made = self.messages.reply_unchecked(body, &blocks);
+            made.map(|made| reply.finish_message(made)).map_err(|refusal| NoReply::Failure(refusal.into()))
+        });
+        (reply, made)
+    }
+
+    /// Returns the reply to a request of OpenAI's Responses API, with its encrypted items.
+    #[cfg(feature = "server")]
+    pub(crate) fn next_response(&self, body: &str, items: &[Message]) -> (Reply, Result<MadeResponse, NoReply>) {
+        if self.check_prompts
+            && let Err(refusal) = self.responses.check(body)
+        {
+            return refused(refusal.into());
+        }
+        let reply = self.take(items);
+        let made = reply.items().map(|items| self.responses.reply_unchecked(body, &items));
+        let made = made.map(|made| reply.finish_response(made));
+        (reply, made)
+    }
+
+    fn take(&self, messages: &[Message]) -> Reply {
+        match &*self.source {
+            Source::Rule(rule) => rule(messages),
             Source::Script(script) => {
                 let mut script = lock(script);
                 script.left.pop_front().unwrap_or_else(|| used_up(script.scripted))
             }
-        };
-        (reply, Making::new(self.provider, &self.recorded, prompt))
+        }
     }
+}
+
+#[cfg(feature = "server")]
+fn refused<T>(failure: ApiFailure) -> (Reply, Result<T, NoReply>) {
+    (Reply::error(failure.clone()), Err(NoReply::Failure(failure)))
 }
 
 fn used_up(scripted: usize) -> Reply {

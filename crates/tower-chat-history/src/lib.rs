@@ -54,6 +54,7 @@
 //! | [trim], [view] | functions that trim a list of messages, or turn it into a valid prompt, without a store |
 //! | [guarantees], [cases] | the guarantees with their conditions, and the outcome of every case |
 //! | [glossary] | the terms, with a worked example |
+//! | [providers] | the providers by integration: what is sent again, and what they refuse |
 //!
 //! The crate root has the items that most programs use. All others are in the modules.
 //!
@@ -107,6 +108,8 @@ pub mod cases {}
 pub mod glossary {}
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
+#[doc = include_str!("../docs/providers.md")]
+pub mod providers {}
 
 #[doc(inline)]
 pub use tower_chat_history_context::{ContextBudget, budget, tokens, trim, view};

@@ -226,7 +226,7 @@ impl Rounds {
         if let Some(partial) = begun.partial {
             self.newest = partial;
         } else if begun.is_paused {
-            self.newest = Newest::Round(Asked { len: self.len, calls: OpenCalls::default() });
+            self.newest = Newest::Round(Asked { at: self.at, len: self.len, calls: OpenCalls::default() });
         }
     }
 

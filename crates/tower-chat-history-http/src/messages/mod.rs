@@ -8,8 +8,8 @@ mod fold_tests;
 mod marks;
 mod object;
 mod partial;
-mod repair;
 mod place;
+mod repair;
 mod reply;
 
 use bytes::Bytes;

@@ -11,6 +11,7 @@ mod errors;
 mod hostile;
 mod messages;
 mod passing;
+mod providers;
 mod repair;
 mod requests;
 mod responses;

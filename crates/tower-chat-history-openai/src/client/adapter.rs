@@ -102,7 +102,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         let bytes = Bytes::copy_from_slice(bytes);
         let opened = parts::open_body(route, id, options, self.input_mode, bytes);
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
-            return Ok(Opened::PassThrough(request::outgoing(factory, first, None)));
+            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
         }
         let (mut turn, body) = opened?;
         turn.counter = counter::for_model(turn.request.model.as_deref().unwrap_or_default());

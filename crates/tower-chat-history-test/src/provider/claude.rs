@@ -1,16 +1,18 @@
 //! The rules for thinking of Anthropic's models, behind OpenRouter and LiteLLM.
 
 use serde_json::Value;
-use tower_chat_history_core::{Message, Role};
+use tower_chat_history_core::{Digest, Message, Role};
 
 use super::{
     ChatProvider,
-    normal::{blocks, calls, digest, tools_digest, value},
     prompt::Prompt,
     recorded::Recorded,
     refusal::{ProviderRefusal, Refused},
-    signature::{self, Before, Fault},
     thought::Thought,
+};
+use crate::{
+    normal::{blocks, calls, digest, tools_digest, value},
+    signature::{self, Before, Fault},
 };
 
 /// The field of a message with the thinking.
@@ -57,7 +59,9 @@ fn check_signatures(field: &Field, prompt: &Prompt<'_>, places: &[Place]) -> Res
         let message = value(message);
         for (block, entry) in entries(field, &message).into_iter().enumerate() {
             let checked = match &entry {
-                Entry::Signed(thought, signature) => signature::check(signature, &before, thought),
+                Entry::Signed(thought, signature) => {
+                    signature::check(secret(thought), signature, &before, thought.text())
+                }
                 Entry::Unseen | Entry::Unsigned => Err(Fault::Invalid),
             };
             let wording = || {
@@ -187,9 +191,18 @@ fn open_round(messages: &[Message]) -> Option<usize> {
 pub(super) fn signed<'t>(before: &Before, thoughts: &'t [Thought]) -> Vec<(&'t Thought, String)> {
     let mut before = before.clone();
     let sign = |thought| {
-        let signature = signature::sign(&before, thought);
+        let signature = signature::sign(secret(thought), &before, thought.text());
         before.seal = signature::seal(&signature).map(str::to_owned);
         (thought, signature)
     };
     thoughts.iter().map(sign).collect()
+}
+
+/// Returns the secret by which thoughts of this kind are signed.
+fn secret(thought: &Thought) -> Digest {
+    let name: &[u8] = match thought {
+        Thought::Text(_) => b"claude",
+        Thought::Redacted => b"claude, redacted",
+    };
+    Digest::of(name)
 }

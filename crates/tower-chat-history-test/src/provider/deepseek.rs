@@ -2,11 +2,11 @@
 
 use super::{
     ChatProvider,
-    normal::{calls, value},
     prompt::Prompt,
     recorded::Recorded,
     refusal::{ProviderRefusal, Refused},
 };
+use crate::normal::{calls, value};
 
 pub(super) const FIELD: &str = "reasoning_content";
 

@@ -5,10 +5,10 @@ use tower_chat_history_core::{Digest, Message, Role};
 
 use super::{
     ChatProvider,
-    normal::{call_digest, calls, value},
     prompt::Prompt,
     refusal::{ProviderRefusal, Refused},
 };
+use crate::normal::{call_digest, calls, value};
 
 /// Values that Google accepts in place of a signature, for calls that its models did not make.
 const ACCEPTED: [&str; 2] = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];

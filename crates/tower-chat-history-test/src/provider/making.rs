@@ -3,12 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    ChatProvider, claude, deepseek, gemini, litellm, normal, openrouter,
-    prompt::Prompt,
-    recorded::Recorded,
-    signature::Before,
-    thought::{Thought, pieces},
+    ChatProvider, claude, deepseek, gemini, litellm, openrouter, prompt::Prompt, recorded::Recorded, thought::Thought,
 };
+use crate::{normal, pieces::pieces, signature::Before};
 
 /// A provider with the prompt that it answers.
 #[derive(Clone, Debug, Default)]

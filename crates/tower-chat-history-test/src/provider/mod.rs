@@ -6,13 +6,10 @@ mod gemini;
 mod litellm;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod making;
-pub mod messages;
-mod normal;
 mod openrouter;
 mod prompt;
 mod recorded;
 mod refusal;
-mod signature;
 mod thought;
 mod wording;
 

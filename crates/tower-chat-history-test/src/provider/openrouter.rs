@@ -4,12 +4,13 @@ use serde_json::Value;
 #[cfg(any(feature = "openai", feature = "server"))]
 use serde_json::{Map, json};
 
+#[cfg(any(feature = "openai", feature = "server"))]
+use super::making::Said;
 use super::{
     claude::{Entry, Field},
     thought::Thought,
 };
-#[cfg(any(feature = "openai", feature = "server"))]
-use super::{making::Said, thought::pieces};
+use crate::pieces::pieces;
 
 pub(super) const FIELD: Field = Field { name: "reasoning_details", read };
 

@@ -8,8 +8,7 @@ use std::{
 use serde_json::Value;
 use tower_chat_history_core::Digest;
 
-use super::normal;
-use crate::lock::lock;
+use crate::{lock::lock, normal};
 
 /// The replies that a mock made with reasoning. Clones share them.
 ///

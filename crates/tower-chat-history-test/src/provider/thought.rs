@@ -11,17 +11,10 @@ pub(crate) enum Thought {
 
 impl Thought {
     /// Returns the text; for redacted reasoning, it is empty.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
             Self::Redacted => "",
         }
     }
-}
-
-/// Returns the text in pieces of this many characters.
-#[cfg(any(feature = "openai", feature = "server"))]
-pub(super) fn pieces(text: &str, chars: usize) -> Vec<String> {
-    let all: Vec<char> = text.chars().collect();
-    all.chunks(chars.max(1)).map(|piece| piece.iter().collect()).collect()
 }

@@ -20,7 +20,7 @@ pub struct Choice {
     pub(super) calls: Vec<Call>,
     pub(super) finish: Option<String>,
     pub(super) fields: Map<String, Value>,
-    thoughts: Vec<Thought>,
+    pub(super) thoughts: Vec<Thought>,
     /// The provider's fields, after [`made_by`](Self::made_by).
     pub(super) said: Arc<Said>,
 }
@@ -141,10 +141,10 @@ impl Choice {
 /// A tool call in a reply. A tuple such as `("call_1", "weather", "{}")` converts into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    id: String,
+    pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
-    custom: bool,
+    pub(super) custom: bool,
 }
 
 impl Call {

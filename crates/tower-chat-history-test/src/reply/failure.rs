@@ -131,6 +131,12 @@ impl ApiFailure {
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
 
+    /// Returns the body that replaces the error object, if it is set.
+    #[cfg(feature = "server")]
+    pub(super) fn own_body(&self) -> Option<&Value> {
+        self.body.as_deref()
+    }
+
     /// Returns the value of the `Retry-After` header.
     #[cfg(feature = "server")]
     pub(crate) fn retry_after_secs(&self) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! The replies of the mocks.
 
+#[cfg(feature = "server")]
+mod apis;
 mod choice;
 mod failure;
 mod play;
@@ -13,7 +15,7 @@ use serde_json::Value;
 use tower_chat_history_core::Usage;
 
 #[cfg(feature = "server")]
-pub(crate) use self::wire::CREATED;
+pub(crate) use self::{apis::Api, wire::CREATED};
 pub use self::{
     choice::{Call, Choice},
     failure::ApiFailure,
@@ -23,10 +25,16 @@ pub(crate) use self::{
     transcript::{End, Transcript},
     wire::{NoReply, RequestParams},
 };
+use crate::{messages, responses};
 
 /// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
 ///
-/// The same reply serves unary and streaming requests. For a unary request, a mock sends one JSON document. For a
+/// The same reply serves unary and streaming requests, and requests of all APIs of a
+/// [`MockServer`](crate::MockServer). In Anthropic's Messages API and in OpenAI's Responses API, only the first choice
+/// is sent, without [further fields](Self::field), and the events of a stream are those of the API. The next paragraph
+/// is about chat completions.
+///
+/// For a unary request, a mock sends one JSON document. For a
 /// stream, it sends the same content in chunks, as OpenAI does: first the role, then pieces of the reasoning, of the
 /// text, of the refusal and of each call's arguments, then the finish reason, then the usage if the request asks for
 /// it. The first delta of a call has its id, type and name. The deltas of parallel calls and of several choices
@@ -70,6 +78,10 @@ enum Outcome {
     Each(Choice),
     /// These choices, whatever the request's `n` says.
     Exactly(Vec<Choice>),
+    /// Blocks of Anthropic's Messages API.
+    Messages(Vec<messages::Say>),
+    /// Items of OpenAI's Responses API.
+    Responses(Vec<responses::Say>),
     Failure(ApiFailure),
     Panic(String),
 }
@@ -150,6 +162,18 @@ impl Reply {
         }
     }
 
+    /// Creates a reply of these blocks, for requests of Anthropic's Messages API. Requests of other APIs are answered
+    /// with status 400 and the code `reply_of_another_api`.
+    pub fn blocks_of_messages(blocks: impl IntoIterator<Item = messages::Say>) -> Self {
+        Self::new(Outcome::Messages(blocks.into_iter().collect()))
+    }
+
+    /// Creates a reply of these items, for requests of OpenAI's Responses API. Requests of other APIs are answered with
+    /// status 400 and the code `reply_of_another_api`.
+    pub fn items_of_responses(items: impl IntoIterator<Item = responses::Say>) -> Self {
+        Self::new(Outcome::Responses(items.into_iter().collect()))
+    }
+
     /// Adds tool calls to every choice.
     pub fn with_calls(self, calls: impl IntoIterator<Item = impl Into<Call>>) -> Self {
         let calls: Vec<Call> = calls.into_iter().map(Into::into).collect();
@@ -172,7 +196,8 @@ impl Reply {
     }
 
     /// Adds a piece of reasoning to every choice. The mock's [provider](crate::ChatProvider) determines the field and
-    /// its signature. [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) does not send it.
+    /// its signature. [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) does not send it. In Anthropic's Messages
+    /// API, it is a signed block. In OpenAI's Responses API, it is an encrypted item with this text as its summary.
     ///
     /// ```
     /// use tower_chat_history_test::{ChatProvider, Replies, Reply};
@@ -195,7 +220,7 @@ impl Reply {
         match &mut self.outcome {
             Outcome::Each(choice) => *choice = change(std::mem::take(choice)),
             Outcome::Exactly(choices) => choices.iter_mut().for_each(|c| *c = change(std::mem::take(c))),
-            Outcome::Failure(_) | Outcome::Panic(_) => {}
+            Outcome::Messages(_) | Outcome::Responses(_) | Outcome::Failure(_) | Outcome::Panic(_) => {}
         }
         self
     }

@@ -5,7 +5,9 @@ use serde_json::json;
 use super::ApiFailure;
 use crate::{
     chat_rules::RuleViolation,
+    messages,
     provider::{ChatProvider, ProviderRefusal, Refused},
+    responses,
 };
 
 impl From<RuleViolation> for ApiFailure {
@@ -62,6 +64,22 @@ impl From<ProviderRefusal> for ApiFailure {
                 Self::new(400, message).body(json!({ "error": error }))
             }
         }
+    }
+}
+
+impl From<messages::Refusal> for ApiFailure {
+    /// Returns the error that Anthropic's Messages API sends.
+    fn from(refusal: messages::Refusal) -> Self {
+        Self::new(refusal.status(), refusal.to_string()).kind(refusal.kind()).body(refusal.to_json())
+    }
+}
+
+impl From<responses::Refusal> for ApiFailure {
+    /// Returns the error that OpenAI's Responses API sends.
+    fn from(refusal: responses::Refusal) -> Self {
+        let failure = Self::new(refusal.status(), refusal.to_string());
+        let failure = if let Some(code) = refusal.code() { failure.code(code) } else { failure };
+        if let Some(param) = refusal.param() { failure.param(param) } else { failure }
     }
 }
 

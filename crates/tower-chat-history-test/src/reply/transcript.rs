@@ -5,15 +5,18 @@ use std::{collections::VecDeque, time::Duration};
 use serde_json::{Map, Value, json};
 
 use super::{
-    BreakOff, Choice, Reply,
+    ApiFailure, BreakOff, Choice, Reply,
     wire::{CREATED, NoReply, RequestParams},
 };
 
 /// The events of a stream, and its end.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// The data of each event.
+    /// The data of each event, or the whole event.
     pub(crate) events: Vec<String>,
+    /// `true` if each event is whole, with its name.
+    #[cfg(feature = "server")]
+    pub(crate) is_framed: bool,
     pub(crate) end: End,
     pub(crate) delay: Duration,
     #[cfg(feature = "server")]
@@ -51,29 +54,42 @@ impl Reply {
         let mut events: Vec<_> = parts.into_iter().map(|part| chunk(json!([part]), Value::Null)).collect();
         events.extend(reported.map(|usage| chunk(json!([]), usage)));
 
-        let mut end = End::Done;
+        Ok(self.broken(events, End::Done, |failure, _| failure.to_json().to_string()))
+    }
+
+    /// Returns the stream of these events, or its beginning if the reply breaks it off. `error` writes the event of a
+    /// failure, which has this number.
+    pub(super) fn broken(
+        &self,
+        mut events: Vec<String>,
+        mut end: End,
+        error: impl Fn(&ApiFailure, usize) -> String,
+    ) -> Transcript {
         if let Some((chunks, break_off)) = &self.break_off {
             events.truncate(*chunks);
             end = match break_off {
                 BreakOff::End => End::Closed,
                 BreakOff::Abort => End::Aborted,
                 BreakOff::Error(failure) => {
-                    events.push(failure.to_json().to_string());
+                    events.push(error(failure, events.len()));
                     End::Closed
                 }
                 BreakOff::Panic(message) => End::Panic(message.clone()),
             };
         }
         if let Some((chunks, failure)) = &self.passing_error {
-            events.insert(events.len().min(*chunks), failure.to_json().to_string());
+            let at = events.len().min(*chunks);
+            events.insert(at, error(failure, at));
         }
-        Ok(Transcript {
+        Transcript {
             events,
+            #[cfg(feature = "server")]
+            is_framed: false,
             end,
             delay: self.chunk_delay,
             #[cfg(feature = "server")]
             wire_bytes: self.wire_bytes,
-        })
+        }
     }
 
     /// Returns the parts of one choice, in order.
@@ -128,7 +144,7 @@ fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{provider::Making, reply::ApiFailure};
+    use crate::provider::Making;
 
     fn params(n: usize, include_usage: bool) -> RequestParams {
         RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8, making: Making::default() }

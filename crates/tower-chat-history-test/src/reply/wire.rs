@@ -41,6 +41,14 @@ pub(crate) enum NoReply {
     Panic(String),
 }
 
+impl NoReply {
+    /// Returns the error for a reply that only another API can send.
+    pub(super) fn other_api() -> Self {
+        let message = "the mock's reply is in the format of another API";
+        Self::Failure(ApiFailure::new(400, message).code("reply_of_another_api"))
+    }
+}
+
 impl Reply {
     /// Waits for the latency. If it is zero, no timer and no runtime are needed.
     pub(crate) async fn wait(&self) {
@@ -52,12 +60,7 @@ impl Reply {
     /// Returns the whole reply as JSON text.
     pub(crate) fn completion(&self, params: &RequestParams) -> Result<String, NoReply> {
         let choices = self.choices_for(params)?;
-        match &self.break_off {
-            Some((_, BreakOff::Abort)) => return Err(NoReply::Aborted),
-            Some((_, BreakOff::Error(failure))) => return Err(NoReply::Failure(failure.clone())),
-            Some((_, BreakOff::Panic(message))) => return Err(NoReply::Panic(message.clone())),
-            Some((_, BreakOff::End)) | None => {}
-        }
+        self.check_whole()?;
         let indexed = choices.iter().enumerate().map(|(index, choice)| {
             json!({
                 "index": index,
@@ -79,12 +82,23 @@ impl Reply {
         Ok(completion.to_string())
     }
 
+    /// Returns the reason why a whole reply does not arrive, if there is one.
+    pub(super) fn check_whole(&self) -> Result<(), NoReply> {
+        match &self.break_off {
+            Some((_, BreakOff::Abort)) => Err(NoReply::Aborted),
+            Some((_, BreakOff::Error(failure))) => Err(NoReply::Failure(failure.clone())),
+            Some((_, BreakOff::Panic(message))) => Err(NoReply::Panic(message.clone())),
+            Some((_, BreakOff::End)) | None => Ok(()),
+        }
+    }
+
     /// Returns the choices to send.
     pub(super) fn choices_for(&self, params: &RequestParams) -> Result<Vec<Choice>, NoReply> {
         let made = |choice: &Choice| choice.clone().made_by(&params.making, self.chunk_chars);
         match &self.outcome {
             Outcome::Each(choice) => Ok(vec![made(choice); params.n]),
             Outcome::Exactly(choices) => Ok(choices.iter().map(made).collect()),
+            Outcome::Messages(_) | Outcome::Responses(_) => Err(NoReply::other_api()),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }

@@ -2,11 +2,11 @@
 
 use super::{
     item::Item,
-    refusal::{ResponsesRefusal, ResponsesRefused},
+    refusal::{Reason, Refusal},
 };
 
 /// Checks that each call has one output of its kind after it.
-pub(super) fn check(items: &[Item]) -> Result<(), ResponsesRefusal> {
+pub(super) fn check(items: &[Item]) -> Result<(), Refusal> {
     let mut open = Vec::new();
     for (position, item) in items.iter().enumerate() {
         if let Some(call) = &item.calls {
@@ -14,15 +14,13 @@ pub(super) fn check(items: &[Item]) -> Result<(), ResponsesRefusal> {
         }
         if let Some(answered) = &item.answers {
             let Some(at) = open.iter().position(|(_, call)| *call == answered) else {
-                return Err(ResponsesRefusal::of_call(ResponsesRefused::UnknownCall { position }, answered));
+                return Err(Refusal::of_call(Reason::UnknownCall { position }, answered));
             };
             open.remove(at);
         }
     }
     match open.first() {
-        Some((position, call)) => {
-            Err(ResponsesRefusal::of_call(ResponsesRefused::UnansweredCall { position: *position }, call))
-        }
+        Some((position, call)) => Err(Refusal::of_call(Reason::UnansweredCall { position: *position }, call)),
         None => Ok(()),
     }
 }

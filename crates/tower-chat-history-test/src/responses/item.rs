@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::refusal::{ResponsesRefusal, ResponsesRefused};
+use super::refusal::{Reason, Refusal};
 
 /// A kind of calls that a program answers. Each kind has ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,8 +100,8 @@ pub(super) struct Item {
 
 impl Item {
     /// Reads the item at this position.
-    pub(super) fn read(position: usize, json: &Value) -> Result<Self, ResponsesRefusal> {
-        let missing = |field: &str| ResponsesRefusal::missing(position, field);
+    pub(super) fn read(position: usize, json: &Value) -> Result<Self, Refusal> {
+        let missing = |field: &str| Refusal::missing(position, field);
         let text = |field: &str| json[field].as_str().map(str::to_owned);
         let kind = match (&json["type"], &json["role"], &json["id"]) {
             (Value::String(kind), ..) => kind.clone(),
@@ -110,11 +110,11 @@ impl Item {
             _ => return Err(missing("type")),
         };
         if json["id"] == "" {
-            return Err(ResponsesRefusal::invalid(position, "id", ""));
+            return Err(Refusal::invalid(position, "id", ""));
         }
         let role = text("role").unwrap_or_default();
         if kind == "message" && !["user", "assistant", "system", "developer"].contains(&role.as_str()) {
-            return Err(ResponsesRefusal::invalid(position, "role", &role));
+            return Err(Refusal::invalid(position, "role", &role));
         }
         if kind == "reasoning" && !json["summary"].is_array() {
             return Err(missing("summary"));
@@ -140,11 +140,11 @@ impl Item {
 }
 
 /// Reads the items of a request's body.
-pub(super) fn read_input(body: &str) -> Result<Vec<Item>, ResponsesRefusal> {
-    let unreadable = || ResponsesRefusal::of(ResponsesRefused::Unreadable, None);
+pub(super) fn read_input(body: &str) -> Result<Vec<Item>, Refusal> {
+    let unreadable = || Refusal::of(Reason::Unreadable, None);
     let body: Value = serde_json::from_str(body).map_err(|_| unreadable())?;
     if let Some(id) = body["previous_response_id"].as_str() {
-        return Err(ResponsesRefusal::of(ResponsesRefused::PreviousResponse, Some(id)));
+        return Err(Refusal::of(Reason::PreviousResponse, Some(id)));
     }
     match &body["input"] {
         Value::String(text) => {
@@ -154,7 +154,7 @@ pub(super) fn read_input(body: &str) -> Result<Vec<Item>, ResponsesRefusal> {
         Value::Array(items) if !items.is_empty() => {
             items.iter().enumerate().map(|(position, json)| Item::read(position, json)).collect()
         }
-        Value::Array(_) | Value::Null => Err(ResponsesRefusal::of(ResponsesRefused::Empty, None)),
+        Value::Array(_) | Value::Null => Err(Refusal::of(Reason::Empty, None)),
         _ => Err(unreadable()),
     }
 }

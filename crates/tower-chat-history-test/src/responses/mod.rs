@@ -1,7 +1,7 @@
 //! A provider of OpenAI's Responses API, without a network, for requests with `store: false`.
 //!
 //! [`ResponsesProvider`] checks the body of each request, and makes a response from a script. It needs no clock and no
-//! randomness. A program that keeps a conversation passes if the provider never returns a [`ResponsesRefusal`].
+//! randomness. A program that keeps a conversation passes if the provider never returns a [`Refusal`].
 //! [`MockResponses`] is the same as a tower service.
 //!
 //! # Rules
@@ -32,39 +32,58 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tower_chat_history_test::responses::{Output, ResponsesProvider, ResponsesRefused};
+//! use tower_chat_history_test::responses::{Reason, ResponsesProvider, Say};
 //!
-//! let mut provider = ResponsesProvider::new("acme");
+//! let provider = ResponsesProvider::new("acme");
 //! let question = r#"{"role":"user","content":"Is it warm?"}"#;
-//! let script = [Output::reasoning(), Output::call("call_1", "weather", "{}")];
-//! let made = provider.respond(&format!(r#"{{"model":"gpt-5.5","store":false,"input":[{question}]}}"#), &script)?;
+//! let script = [Say::reasoning(), Say::call("call_1", "weather", "{}")];
+//! let made = provider.reply(&format!(r#"{{"model":"gpt-5.5","store":false,"input":[{question}]}}"#), &script)?;
 //!
 //! // A program that loses the reasoning item.
 //! let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "12 degrees"});
 //! let body = format!(r#"{{"model":"gpt-5.5","store":false,"input":[{question},{},{output}]}}"#, made.output[1]);
 //! let refusal = provider.check(&body).unwrap_err();
-//! assert_eq!(refusal.reason(), &ResponsesRefused::MissingReasoning { position: 1 });
+//! assert_eq!(refusal.reason(), &Reason::MissingReasoning { position: 1 });
 //! assert!(refusal.to_string().contains("of type 'function_call' was provided without its required 'reasoning' item"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod calls;
+mod events;
 mod item;
 mod made;
-mod output;
 mod provider;
 mod reasoning;
 mod refusal;
+mod say;
 mod seal;
-#[cfg(any(feature = "openai", feature = "server"))]
-mod service;
 
-#[cfg(any(feature = "openai", feature = "server"))]
-pub use self::service::MockResponses;
 pub use self::{
     item::CallType,
     made::MadeResponse,
-    output::Output,
     provider::ResponsesProvider,
-    refusal::{ResponsesRefusal, ResponsesRefused},
+    refusal::{Reason, Refusal},
+    say::Say,
 };
+use crate::api::MockApi;
+
+/// A [`ResponsesProvider`] with a script, as a tower service.
+///
+/// ```
+/// use tower::ServiceExt as _;
+/// use tower_chat_history_test::responses::{MockResponses, ResponsesProvider, Say};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mock = MockResponses::script(ResponsesProvider::new("acme"), [vec![Say::text("Hello!")]]);
+/// let made = mock.clone().oneshot(r#"{"model":"gpt-5.5","input":"Hi!"}"#.to_owned()).await?;
+/// assert_eq!(made.output.len(), 1);
+///
+/// let orphan = r#"{"input":[{"type":"function_call_output","call_id":"call_1","output":"12 degrees"}]}"#;
+/// let refusal = mock.clone().oneshot(orphan.to_owned()).await.unwrap_err();
+/// assert_eq!(refusal.to_string(), "No tool call found for function call output with call_id call_1.");
+/// assert_eq!((mock.requests().len(), mock.left()), (2, 0));
+/// # Ok(())
+/// # }
+/// ```
+pub type MockResponses = MockApi<ResponsesProvider>;

@@ -4,23 +4,23 @@ use tower_chat_history_core::Digest;
 
 use super::{
     item::Item,
-    refusal::{ResponsesRefusal, ResponsesRefused},
+    refusal::{Reason, Refusal},
     seal::{Sealed, required_reasoning},
 };
 
 /// Checks the reasoning, the encrypted items, and the ids that belong to reasoning.
-pub(super) fn check(secret: Digest, items: &[Item]) -> Result<(), ResponsesRefusal> {
+pub(super) fn check(secret: Digest, items: &[Item]) -> Result<(), Refusal> {
     for (position, item) in items.iter().enumerate() {
-        let refused = |reason| Err(ResponsesRefusal::of_item(reason, item, &item.kind));
-        let not_stored = || refused(ResponsesRefused::NotStored { position });
+        let refused = |reason| Err(Refusal::of_item(reason, item, &item.kind));
+        let not_stored = || refused(Reason::NotStored { position });
         match (item.kind.as_str(), item.encrypted.as_deref()) {
             ("item_reference", _) | ("reasoning", None) => return not_stored(),
             ("reasoning" | "compaction", Some(content)) => {
                 let Some(sealed) = Sealed::open(secret, content) else {
-                    return refused(ResponsesRefused::ForeignContent { position });
+                    return refused(Reason::ForeignContent { position });
                 };
                 if item.kind == "reasoning" && !is_followed(&sealed, items.get(position + 1)) {
-                    return refused(ResponsesRefused::MissingNext { position });
+                    return refused(Reason::MissingNext { position });
                 }
             }
             _ => {}
@@ -29,7 +29,7 @@ pub(super) fn check(secret: Digest, items: &[Item]) -> Result<(), ResponsesRefus
         let before = position.checked_sub(1).and_then(|before| items[before].encrypted.as_deref());
         let before = before.and_then(|content| Sealed::open(secret, content));
         if before.is_none_or(|before| before.id != required) {
-            return Err(ResponsesRefusal::of_item(ResponsesRefused::MissingReasoning { position }, item, &required));
+            return Err(Refusal::of_item(Reason::MissingReasoning { position }, item, &required));
         }
     }
     Ok(())

@@ -10,8 +10,8 @@ use super::item::{CallType, Item};
 /// With the feature `openai` or `server`, it converts into an [`ApiFailure`](crate::ApiFailure).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct ResponsesRefusal {
-    reason: ResponsesRefused,
+pub struct Refusal {
+    reason: Reason,
     message: String,
     param: Option<String>,
 }
@@ -19,7 +19,7 @@ pub struct ResponsesRefusal {
 /// The reason why the provider refuses a request. Positions are indexes of items in `input`, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ResponsesRefused {
+pub enum Reason {
     /// The body is not a request with items.
     Unreadable,
     /// The request has no item.
@@ -66,48 +66,69 @@ pub enum ResponsesRefused {
         /// The position of the output.
         position: usize,
     },
+    /// The script of a mock has no further reply.
+    NoReply,
 }
 
-impl ResponsesRefusal {
+impl Refusal {
     /// Returns the reason.
     #[must_use]
-    pub const fn reason(&self) -> &ResponsesRefused {
+    pub const fn reason(&self) -> &Reason {
         &self.reason
     }
 
     /// Returns the HTTP status.
     #[must_use]
     pub const fn status(&self) -> u16 {
-        if matches!(self.reason, ResponsesRefused::NotStored { .. }) { 404 } else { 400 }
+        if matches!(self.reason, Reason::NotStored { .. }) { 404 } else { 400 }
     }
 
     /// Returns the `code` of the provider's error, if it has one.
     #[must_use]
     pub const fn code(&self) -> Option<&'static str> {
         match self.reason {
-            ResponsesRefused::PreviousResponse => Some("previous_response_not_found"),
-            ResponsesRefused::Empty | ResponsesRefused::MissingField { .. } => Some("missing_required_parameter"),
-            ResponsesRefused::InvalidValue { .. } => Some("invalid_value"),
-            ResponsesRefused::ForeignContent { .. } => Some("invalid_encrypted_content"),
+            Reason::PreviousResponse => Some("previous_response_not_found"),
+            Reason::Empty | Reason::MissingField { .. } => Some("missing_required_parameter"),
+            Reason::InvalidValue { .. } => Some("invalid_value"),
+            Reason::ForeignContent { .. } => Some("invalid_encrypted_content"),
+            Reason::NoReply => Some("script_used_up"),
             _ => None,
         }
+    }
+
+    /// Returns the `param` of the provider's error, if it has one.
+    #[must_use]
+    pub fn param(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
+    /// Returns the error's type.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        "invalid_request_error"
     }
 
     /// Returns the body of the provider's response.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let Self { message, param, .. } = self;
-        let code = self.code();
-        json!({"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}})
+        json!({"error": {"message": message, "type": self.kind(), "param": param, "code": self.code()}})
+    }
+
+    /// Returns the body of the provider's response, as text.
+    #[must_use]
+    pub fn body(&self) -> String {
+        self.to_json().to_string()
     }
 
     /// Creates the refusal of a request. `id` is that of the response that it names.
-    pub(super) fn of(reason: ResponsesRefused, id: Option<&str>) -> Self {
+    pub(super) fn of(reason: Reason, id: Option<&str>) -> Self {
         let (message, param) = match (&reason, id) {
-            (ResponsesRefused::PreviousResponse, Some(id)) => {
+            (Reason::PreviousResponse, Some(id)) => {
                 (format!("Previous response with id '{id}' not found."), Some("previous_response_id"))
             }
-            (ResponsesRefused::Empty, _) => ("Missing required parameter: 'input'.".to_owned(), Some("input")),
+            (Reason::NoReply, _) => ("the mock's script is used up".to_owned(), None),
+            (Reason::Empty, _) => ("Missing required parameter: 'input'.".to_owned(), Some("input")),
             _ => ("We could not parse the JSON body of your request.".to_owned(), None),
         };
         Self { reason, message, param: param.map(str::to_owned) }
@@ -116,7 +137,7 @@ impl ResponsesRefusal {
     pub(super) fn missing(position: usize, field: &str) -> Self {
         let param = format!("input[{position}].{field}");
         let message = format!("Missing required parameter: '{param}'.");
-        Self { reason: ResponsesRefused::MissingField { position }, message, param: Some(param) }
+        Self { reason: Reason::MissingField { position }, message, param: Some(param) }
     }
 
     pub(super) fn invalid(position: usize, field: &str, value: &str) -> Self {
@@ -130,22 +151,22 @@ impl ResponsesRefusal {
                  but this value contained additional characters."
             ),
         };
-        Self { reason: ResponsesRefused::InvalidValue { position }, message, param: Some(param) }
+        Self { reason: Reason::InvalidValue { position }, message, param: Some(param) }
     }
 
     /// Creates the refusal of an item. `of` is its type, or the id of the reasoning that it requires.
-    pub(super) fn of_item(reason: ResponsesRefused, item: &Item, of: &str) -> Self {
+    pub(super) fn of_item(reason: Reason, item: &Item, of: &str) -> Self {
         let (kind, id) = (&item.kind, item.id.as_deref().unwrap_or_default());
         let (message, param) = match &reason {
-            ResponsesRefused::MissingNext { .. } => (
+            Reason::MissingNext { .. } => (
                 format!("Item '{id}' of type 'reasoning' was provided without its required following item."),
                 Some("input"),
             ),
-            ResponsesRefused::MissingReasoning { .. } => (
+            Reason::MissingReasoning { .. } => (
                 format!("Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{of}'."),
                 Some("input"),
             ),
-            ResponsesRefused::ForeignContent { .. } => (
+            Reason::ForeignContent { .. } => (
                 format!(
                     "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be \
                      decrypted or parsed."
@@ -163,12 +184,12 @@ impl ResponsesRefusal {
         Self { reason, message, param: param.map(str::to_owned) }
     }
 
-    pub(super) fn of_call(reason: ResponsesRefused, (call, id): &(CallType, String)) -> Self {
+    pub(super) fn of_call(reason: Reason, (call, id): &(CallType, String)) -> Self {
         let message = match (&reason, call) {
-            (ResponsesRefused::UnansweredCall { .. }, CallType::McpApproval) => {
+            (Reason::UnansweredCall { .. }, CallType::McpApproval) => {
                 format!("No approval response found for approval request {id}.")
             }
-            (ResponsesRefused::UnansweredCall { .. }, _) => {
+            (Reason::UnansweredCall { .. }, _) => {
                 format!("No tool output found for {} {id}.", words(call.name()))
             }
             (_, CallType::McpApproval) => format!("No approval request found with id {id}."),
@@ -181,19 +202,4 @@ impl ResponsesRefusal {
 /// Returns the name of a type in errors.
 fn words(name: &str) -> String {
     name.replace('_', " ")
-}
-
-#[cfg(any(feature = "openai", feature = "server"))]
-impl From<ResponsesRefusal> for crate::reply::ApiFailure {
-    /// Returns the error that the provider sends.
-    fn from(refusal: ResponsesRefusal) -> Self {
-        let mut failure = Self::new(refusal.status(), refusal.message.clone());
-        if let Some(code) = refusal.code() {
-            failure = failure.code(code);
-        }
-        match refusal.param {
-            Some(param) => failure.param(param),
-            None => failure,
-        }
-    }
 }

@@ -9,12 +9,18 @@ use crate::reply::{End, Frame, Transcript, play};
 
 /// Writes the transcript as server-sent events. The body fails at the point where the connection is to break.
 pub(super) fn server_sent_events(mut transcript: Transcript) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let write_bytes = transcript.wire_bytes;
+    let (write_bytes, is_framed) = (transcript.wire_bytes, transcript.is_framed);
     if let End::Panic(_) = transcript.end {
         transcript.end = End::Aborted;
     }
-    let writes =
-        Writes { frames: play(transcript).boxed(), write_bytes, buffer: Vec::new(), broken: false, over: false };
+    let writes = Writes {
+        frames: play(transcript).boxed(),
+        write_bytes,
+        is_framed,
+        buffer: Vec::new(),
+        broken: false,
+        over: false,
+    };
     unfold(writes, |mut writes| async move { writes.next().await.map(|write| (write, writes)) })
 }
 
@@ -23,6 +29,8 @@ struct Writes<S> {
     frames: S,
     /// The size of a write; `None` for one write per event.
     write_bytes: Option<usize>,
+    /// `true` if the frames are whole events.
+    is_framed: bool,
     buffer: Vec<u8>,
     broken: bool,
     over: bool,
@@ -45,6 +53,7 @@ impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
                 return broken.then(|| Err(io::Error::other("the mock aborted the connection")));
             }
             match self.frames.next().await {
+                Some(Frame::Data(event)) if self.is_framed => self.buffer.extend(event.into_bytes()),
                 Some(Frame::Data(data)) => self.buffer.extend(format!("data: {data}\n\n").into_bytes()),
                 Some(Frame::Done) => self.buffer.extend(b"data: [DONE]\n\n"),
                 Some(Frame::Aborted) => (self.over, self.broken) = (true, true),

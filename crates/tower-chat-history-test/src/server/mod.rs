@@ -1,5 +1,6 @@
-//! A mock model over HTTP: an OpenAI-compatible server for tests.
+//! A mock model over HTTP: a server for tests with the APIs of OpenAI and Anthropic.
 
+mod apis;
 mod body;
 mod embeddings;
 mod recorded;
@@ -19,15 +20,25 @@ use tower_chat_history_core::Message;
 pub use self::{embeddings::MockEmbeddings, recorded::RecordedRequest};
 use crate::{lock::lock, replies::Replies};
 
-/// An OpenAI-compatible server on a free port of 127.0.0.1, for tests that include the HTTP client and the bytes on the
-/// wire.
+/// A server with the APIs of OpenAI and Anthropic on a free port of 127.0.0.1, for tests that include the HTTP client
+/// and the bytes on the wire.
 ///
-/// It serves `POST /v1/chat/completions`, `POST /v1/embeddings`, both of them under Azure's
-/// `/openai/deployments/{any}`, and `GET /v1/models`. If the body of a chat request has `"stream": true`, it replies
-/// with server-sent events. Any other path is a 404 with OpenAI's error object. Prompts that break the chat rules, or
-/// those of a [provider](crate#providers), are refused, see [`Replies`]. Every chat request is recorded with its path,
-/// headers and body, including refused requests and retries. Requests for [embeddings](Self::embeddings) are recorded
-/// apart, and use none of the replies.
+/// | path | API | refuses |
+/// |---|---|---|
+/// | `POST /v1/chat/completions` | chat completions | violations of the chat rules, or of those of a [provider](crate#providers) |
+/// | `POST /v1/messages` | Anthropic's Messages API | violations of [its rules](crate::messages#rules), also a missing header `anthropic-version` |
+/// | `POST /v1/responses` | OpenAI's Responses API | violations of [its rules](crate::responses#rules) |
+/// | `POST /v1/embeddings` | OpenAI's embeddings | |
+/// | `GET /v1/models` | the list of models | |
+///
+/// Chat completions and embeddings are also under Azure's `/openai/deployments/{any}`. Any other path is a 404 with
+/// OpenAI's error object.
+///
+/// All three chat APIs take their replies from the same [`Replies`], and each API sends a [`Reply`](crate::Reply) in
+/// its own format. If the body of a request has `"stream": true`, the reply is a stream of the API's server-sent
+/// events. Errors have the form of the API. Every chat request is recorded with its path, headers and body, including
+/// refused requests and retries. Requests for [embeddings](Self::embeddings) are recorded apart, and use none of the
+/// replies.
 ///
 /// Dropping the server stops it at once, with every connection. [`shutdown`](Self::shutdown) first completes the
 /// replies in progress. Delays use tokio's timer. Do not pause tokio's clock: it would advance whenever the runtime

@@ -1,11 +1,11 @@
 //! The requests that the server records.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use axum::http::{HeaderMap, Uri};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{AnthropicMessages, Dialect, Message, OpenAiResponses, Role};
 
 /// A request for a chat completion or for embeddings, as a [`MockServer`](crate::MockServer) received it.
 ///
@@ -46,10 +46,32 @@ impl RecordedRequest {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Returns the messages of a chat request, each verbatim. They are empty if the body has no valid list of messages.
+    /// Returns the messages of a chat request, or the items of the Responses API, each verbatim. They are empty if the
+    /// body has no valid list of them.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
-        self.parsed().map(|body| body.messages).unwrap_or_default()
+        let path = self.path();
+        if path.ends_with("/messages") {
+            self.elements("messages", &AnthropicMessages)
+        } else if path.ends_with("/responses") {
+            self.elements("input", &OpenAiResponses)
+        } else {
+            self.parsed().map(|body| body.messages).unwrap_or_default()
+        }
+    }
+
+    /// Returns the elements of a dialect in this field. A text is a message of the user.
+    fn elements(&self, field: &str, dialect: &'static dyn Dialect) -> Vec<Message> {
+        let body: HashMap<String, &RawValue> = serde_json::from_str(&self.body).unwrap_or_default();
+        let value = body.get(field).map_or("null", |value| value.get());
+        let read = match serde_json::from_str::<Vec<&RawValue>>(value) {
+            Ok(elements) => elements.into_iter().map(|json| Message::in_dialect(dialect, json.get())).collect(),
+            Err(_) => match serde_json::from_str::<String>(value) {
+                Ok(text) => Message::compose(dialect, &Role::User, text).map(|message| vec![message]),
+                Err(_) => Ok(Vec::new()),
+            },
+        };
+        read.unwrap_or_default()
     }
 
     /// Returns the first header with this name, if its value is visible ASCII. Case is ignored.

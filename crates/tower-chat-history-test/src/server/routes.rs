@@ -10,19 +10,21 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
-use super::{Shared, body, recorded::RecordedRequest};
+use super::{Shared, apis, body, recorded::RecordedRequest};
 use crate::{
     lock::lock,
     provider::{Prompt, thinks},
-    reply::{ApiFailure, CREATED, NoReply, Reply, RequestParams},
+    reply::{ApiFailure, CREATED, NoReply, RequestParams, Transcript},
 };
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/openai/deployments/{deployment}/chat/completions", post(chat))
+        .route("/v1/messages", post(apis::messages))
+        .route("/v1/responses", post(apis::responses))
         .route("/v1/embeddings", post(embeddings))
         .route("/openai/deployments/{deployment}/embeddings", post(embeddings))
         .route("/v1/models", get(models))
@@ -71,24 +73,29 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
         making,
     };
     reply.wait().await;
-    let answer = if parsed.stream == Some(true) { streamed(&reply, &params) } else { whole(&reply, &params) };
-    answer.unwrap_or_else(|reason| match reason {
+    let answer = if parsed.stream == Some(true) {
+        reply.transcript(&params).map(streamed)
+    } else {
+        reply.completion(&params).map(|body| json_response(StatusCode::OK, body))
+    };
+    answer.unwrap_or_else(|reason| no_reply(reason, failure))
+}
+
+/// Answers with the failure, or ends the connection.
+pub(super) fn no_reply(reason: NoReply, failure: impl Fn(&ApiFailure) -> Response) -> Response {
+    match reason {
         NoReply::Failure(error) => failure(&error),
         // Unwinding ends the connection's task without a reply, like a panic of the handler. Unlike a panic, it prints
         // nothing to the output of the test.
         NoReply::Aborted => std::panic::resume_unwind(Box::new("the mock aborted the connection")),
         NoReply::Panic(message) => std::panic::resume_unwind(Box::new(message)),
-    })
+    }
 }
 
-fn whole(reply: &Reply, params: &RequestParams) -> Result<Response, NoReply> {
-    Ok(json_response(StatusCode::OK, reply.completion(params)?))
-}
-
-fn streamed(reply: &Reply, params: &RequestParams) -> Result<Response, NoReply> {
-    let body = Body::from_stream(body::server_sent_events(reply.transcript(params)?));
+pub(super) fn streamed(transcript: Transcript) -> Response {
+    let body = Body::from_stream(body::server_sent_events(transcript));
     let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
-    Ok((headers, body).into_response())
+    (headers, body).into_response()
 }
 
 async fn embeddings(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
@@ -113,15 +120,20 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
 }
 
 fn failure(failure: &ApiFailure) -> Response {
+    failure_with(failure, &failure.to_json())
+}
+
+/// Returns the response to a failed request, with this body.
+pub(super) fn failure_with(failure: &ApiFailure, body: &Value) -> Response {
     // If a status is invalid, the test has a mistake. The status is then 500.
     let status = StatusCode::from_u16(failure.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = json_response(status, failure.to_json().to_string());
+    let mut response = json_response(status, body.to_string());
     if let Some(secs) = failure.retry_after_secs() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
     }
     response
 }
 
-fn json_response(status: StatusCode, json: String) -> Response {
+pub(super) fn json_response(status: StatusCode, json: String) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], json).into_response()
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 #[cfg(feature = "server")]
+mod apis;
+#[cfg(feature = "server")]
 mod embeddings;
 mod fault_store;
 #[cfg(feature = "openai")]

@@ -9,9 +9,16 @@ use tower_chat_history_test::{ApiFailure, Call, MockServer, Reply};
 
 /// Sends one request and reads until the connection closes. Returns the head, and the body as received.
 pub(crate) async fn exchange(server: &MockServer, head: &str, body: &str) -> (String, String) {
+    exchange_with(server, head, "", body).await
+}
+
+/// Does the same with these lines of headers, each of which ends with CRLF.
+pub(crate) async fn exchange_with(server: &MockServer, head: &str, headers: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
-    let request =
-        format!("{head} HTTP/1.1\r\nhost: mock\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let length = body.len();
+    let request = format!(
+        "{head} HTTP/1.1\r\nhost: mock\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -1,8 +1,17 @@
 //! A terminal chat that remembers: `cargo run -p examples --bin chat`.
 //!
-//! The history layer wraps the real async-openai client. Without `OPENAI_API_KEY`, the client sends its requests to a
-//! mock model in the same process. The mock model's answers depend only on the messages that it receives, so it can
-//! remember only what the layer sends.
+//! `--via` selects one of four ways to call the model:
+//!
+//! | `--via` | API | client | key and base URL |
+//! |---|---|---|---|
+//! | `typed` | chat completions | a service around async-openai's client | `OPENAI_API_KEY`, `OPENAI_BASE_URL` |
+//! | `client` | chat completions | async-openai, with the layer inside of its client | as for `typed` |
+//! | `messages` | Anthropic Messages | an HTTP client without an SDK | `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL` |
+//! | `responses` | OpenAI Responses | an HTTP client without an SDK | `OPENAI_API_KEY`, `OPENAI_BASE_URL` |
+//!
+//! Without the key, the client sends its requests to a mock model in the same process. The mock model's answers depend
+//! only on the messages that it receives, so it can remember only what the layer sends. A conversation stays in the
+//! format of its first message: `typed` and `client` can continue each other's conversations.
 //!
 //! With `--summarize`, messages that no longer fit into the model's context window are summarized. With
 //! `--context 400`, that happens after a few questions. Lines in brackets on stderr report how many messages were
@@ -13,18 +22,20 @@
 mod memory;
 mod notes;
 mod session;
+mod via;
 
 use std::{error::Error, io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
-use examples::{Provider, StoreUrl};
+use examples::StoreUrl;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tower_chat_history::{ConversationId, recall::LogRecall};
+use tower_chat_history::{BoxError, ConversationId, HistoryError, recall::LogRecall};
 use tower_chat_history_test::Replies;
 
 use self::{
     memory::Memory,
-    session::{Answer, Integration, Session},
+    session::{Answer, Session},
+    via::{Model, Via},
 };
 
 /// Chat with a model that remembers the conversation, even after a restart.
@@ -36,10 +47,10 @@ struct Args {
     /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:chat.db")]
     store: StoreUrl,
-    /// Integration of the history layer with async-openai
-    #[arg(long, value_enum, default_value_t = Integration::Typed)]
-    integration: Integration,
-    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini]
+    /// Way to call the model
+    #[arg(long, value_enum, default_value_t = Via::Typed)]
+    via: Via,
+    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini; for Messages $ANTHROPIC_MODEL, or claude-haiku-5-5]
     #[arg(long)]
     model: Option<String>,
     /// Context window, for prompt and reply together [default: the model's]
@@ -64,22 +75,22 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
+async fn run(args: Args) -> Result<ExitCode, BoxError> {
     let id = ConversationId::new(["chat", &args.conversation])?;
     let store = args.store.open().await?;
-    let provider = Provider::from_env(args.model, Replies::rules(memory::mock)).await?;
+    let model = Model::from_env(args.via, args.model, Replies::rules(memory::mock)).await?;
     let interactive = std::io::stdin().is_terminal();
-    eprintln!("{}", provider.about);
+    eprintln!("{}", model.about());
     if interactive {
         eprintln!("Commands: /history shows the conversation, /delete deletes it, /quit exits.");
     }
 
     let memory = Memory {
         context: args.context,
-        summarizer: args.summarize.then(|| provider.summarizer()),
+        summarizer: if args.summarize { Some(model.summarizer()?) } else { None },
         recall: args.recall.then(|| LogRecall::new(Arc::clone(&store))),
     };
-    let mut session = Session::new(args.integration, store, &provider, id, memory);
+    let mut session = Session::new(args.via, store, model, id, memory)?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut code = ExitCode::SUCCESS;
     loop {
@@ -102,6 +113,9 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             }
             Err(error) => {
                 eprintln!("chat: {}", with_causes(&*error));
+                if matches!(error.downcast_ref(), Some(HistoryError::OtherDialect(_))) {
+                    eprintln!("chat: continue with the --via that began it, or choose another --conversation");
+                }
                 code = ExitCode::FAILURE;
             }
         }
@@ -109,7 +123,7 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     // Finish pending saves and summaries before the runtime shuts down.
     session.engine().drain(Duration::from_secs(60)).await?;
     session.print_notes();
-    provider.shutdown().await;
+    session.shutdown().await;
     Ok(code)
 }
 

@@ -17,6 +17,9 @@ use super::notes::Notes;
 const MIN_SUMMARY: u32 = 20;
 const MAX_SUMMARY: u32 = 400;
 
+/// The largest limit of a reply, in tokens.
+const MAX_REPLY: u32 = 1_024;
+
 /// Limits of the history that the model receives.
 pub(crate) struct Memory {
     /// The context window in tokens; by default the model's.
@@ -28,6 +31,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// Returns the largest reply in tokens: a quarter of the context window.
+    pub(crate) fn max_reply(&self) -> u32 {
+        self.context.map_or(MAX_REPLY, |context| (context / 4).clamp(1, MAX_REPLY))
+    }
+
     /// Returns the options, with hooks that collect notes. Hooks work with every integration.
     pub(crate) fn options(self, notes: &Notes) -> HistoryOptions {
         let of_turns = notes.clone();
@@ -56,10 +64,11 @@ pub(crate) fn mock(messages: &[Message]) -> Reply {
 /// Returns what the mock model's rules understand of a message.
 fn understood(message: &Message) -> Vec<Message> {
     let text = message.text();
-    if *message.role() == Role::System && text.contains("<conversation_summary") {
+    // Where the summary stands, and in which role, depends on the API.
+    if text.contains("<conversation_summary") {
         return vec![Message::user(text)];
     }
-    if *message.role() == Role::User && text.starts_with("<earlier_messages") {
+    if *message.role() == Role::User && text.contains("<earlier_messages") {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<RecalledLine>(line).ok());
         let shown = lines.flat_map(|line| line.messages).filter(|shown| shown.role == "user");
         return shown.map(|shown| Message::user(shown.text)).collect();

@@ -5,54 +5,28 @@ use std::{
     sync::Arc,
 };
 
-use async_openai::{
-    Client,
-    config::Config,
-    traits::RequestOptionsBuilder as _,
-    types::chat::{
-        ChatCompletionRequestMessage, ChatCompletionRequestSystemMessage, ChatCompletionRequestUserMessage,
-        CreateChatCompletionRequest,
-    },
-};
-use examples::Provider;
 use futures_util::StreamExt as _;
-use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation,
-    engine::InputMode,
+    BoxError, ConversationId, Engine, HistoryStoreExt as _,
     report::{NotStored, Outcome},
     store::Attach,
 };
-use tower_chat_history_openai::{
-    ChatStreamService, OpenAi,
-    client::{CONVERSATION_ID, OpenAiHistory},
+
+use super::{
+    memory::Memory,
+    notes::Notes,
+    via::{Chat, Model, Via},
 };
-
-use super::{memory::Memory, notes::Notes};
-
-const INSTRUCTIONS: &str = "You are a friendly assistant. Answer in a sentence or two.";
-
-/// The integration of the history layer with async-openai.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Integration {
-    /// A layer around a service that takes async-openai's request type
-    Typed,
-    /// A layer inside the async-openai client
-    Client,
-}
 
 pub(crate) struct Session {
     chat: Chat,
+    model: Model,
     engine: Engine,
     notes: Notes,
     store: Arc<dyn Attach>,
     id: ConversationId,
-    model: String,
-}
-
-enum Chat {
-    Typed(ChatHistory<ChatStreamService<Arc<dyn Config>>, OpenAi>),
-    Client(Client<Arc<dyn Config>>),
+    /// The largest reply, for APIs that require a limit.
+    max_tokens: u32,
 }
 
 /// The end of an answer.
@@ -65,29 +39,26 @@ pub(crate) enum Answer {
 
 impl Session {
     pub(crate) fn new(
-        integration: Integration,
+        via: Via,
         store: Arc<dyn Attach>,
-        provider: &Provider,
+        model: Model,
         id: ConversationId,
         memory: Memory,
-    ) -> Self {
+    ) -> Result<Self, BoxError> {
         let notes = Notes::default();
+        let max_tokens = memory.max_reply();
         let engine = Engine::with_options(Arc::clone(&store), memory.options(&notes));
-        let chat = match integration {
-            Integration::Typed => {
-                let layer = ChatHistoryLayer::from_engine(engine.clone(), OpenAi::new());
-                Chat::Typed(layer.layer(ChatStreamService::new(provider.client())))
-            }
-            Integration::Client => {
-                let history = OpenAiHistory::from_engine(engine.clone()).input_mode(InputMode::New);
-                Chat::Client(history.client(Arc::clone(&provider.config)))
-            }
-        };
-        Self { chat, engine, notes, store, id, model: provider.model.clone() }
+        let chat = Chat::new(via, &model, engine.clone())?;
+        Ok(Self { chat, model, engine, notes, store, id, max_tokens })
     }
 
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Stops the mock model, if it is one.
+    pub(crate) async fn shutdown(self) {
+        self.model.shutdown().await;
     }
 
     /// Prints the notes since the last call.
@@ -97,28 +68,13 @@ impl Session {
         }
     }
 
-    /// Sends one line and prints the reply as it arrives. The request contains no history: the layer adds it.
+    /// Sends one line and prints the reply as it arrives.
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Answer, BoxError> {
         // Print the note about a summary that was made after the previous reply.
         self.print_notes();
-        let system = ChatCompletionRequestSystemMessage { content: INSTRUCTIONS.into(), name: None };
-        let user = ChatCompletionRequestUserMessage { content: text.into(), name: None };
-        let messages: Vec<ChatCompletionRequestMessage> = vec![system.into(), user.into()];
-        let request = CreateChatCompletionRequest {
-            model: self.model.clone(),
-            messages,
-            ..CreateChatCompletionRequest::default()
-        };
-        let mut stream = match &mut self.chat {
-            Chat::Typed(chat) => chat.ready().await?.call(InConversation::new(self.id.clone(), request)).await?,
-            Chat::Client(client) => {
-                client.chat().header(CONVERSATION_ID, self.id.as_str())?.create_stream(request).await?
-            }
-        };
-        while let Some(chunk) = stream.next().await {
-            for choice in chunk?.choices {
-                print!("{}", choice.delta.content.or(choice.delta.refusal).unwrap_or_default());
-            }
+        let mut pieces = self.chat.ask(&self.model, &self.id, text, self.max_tokens).await?;
+        while let Some(piece) = pieces.next().await {
+            print!("{}", piece?);
             stdout().flush()?;
         }
         println!();
@@ -133,7 +89,7 @@ impl Session {
         })
     }
 
-    /// Prints every message of the log as it was stored.
+    /// Prints the text of every message of the log.
     pub(crate) async fn print_history(&self) -> Result<Answer, BoxError> {
         for message in self.store.conversation(&self.id).messages().await? {
             println!("{}: {}", message.role(), message.text());

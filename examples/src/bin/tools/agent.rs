@@ -2,30 +2,26 @@
 
 use std::sync::Arc;
 
-use async_openai::{
-    config::Config,
-    types::chat::{
-        ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls, ChatCompletionRequestMessage,
-        ChatCompletionRequestUserMessage, CreateChatCompletionRequest, FunctionCall,
-    },
-};
-use examples::Provider;
-use tower::{Layer as _, Service as _, ServiceExt as _};
-use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, HistoryStoreExt as _, InConversation,
-};
-use tower_chat_history_openai::{ChatService, OpenAi};
+use tower_chat_history::{BoxError, ConversationId, HistoryStore, HistoryStoreExt as _, store::ToolCall};
 
-use crate::toolbox;
+use crate::{
+    model::{Model, Said},
+    toolbox::{self, Call, CallResult},
+};
 
 /// The maximum number of model calls per question.
 const MAX_ROUNDS: usize = 8;
 
 pub(crate) struct Agent {
-    chat: ChatHistory<ChatService<Arc<dyn Config>>, OpenAi>,
+    model: Model,
     store: Arc<dyn HistoryStore>,
     id: ConversationId,
-    model: String,
+}
+
+/// The new messages of a request.
+pub(crate) enum Input {
+    Question(String),
+    Results(Vec<CallResult>),
 }
 
 pub(crate) enum Ended {
@@ -33,60 +29,36 @@ pub(crate) enum Ended {
     Crashed,
 }
 
-pub(crate) fn question(text: &str) -> Vec<ChatCompletionRequestMessage> {
-    vec![ChatCompletionRequestUserMessage { content: text.into(), name: None }.into()]
-}
-
 impl Agent {
-    pub(crate) fn new(store: Arc<dyn HistoryStore>, provider: &Provider, id: ConversationId) -> Self {
-        let layer = ChatHistoryLayer::new(Arc::clone(&store), OpenAi::new());
-        let chat = layer.layer(ChatService::new(provider.client()));
-        Self { chat, store, id, model: provider.model.clone() }
+    pub(crate) fn new(store: Arc<dyn HistoryStore>, model: Model, id: ConversationId) -> Self {
+        Self { model, store, id }
     }
 
     /// Returns the tool calls to which an earlier process has stored no result.
-    pub(crate) async fn open_calls(&self) -> Result<Vec<ChatCompletionMessageToolCall>, BoxError> {
+    pub(crate) async fn open_calls(&self) -> Result<Vec<Call>, BoxError> {
         let calls = self.store.conversation(&self.id).open_calls().await?;
-        let call = |call: tower_chat_history::store::ToolCall| ChatCompletionMessageToolCall {
+        let call = |call: ToolCall| Call {
             id: call.id().into(),
-            function: FunctionCall { name: call.name().into(), arguments: call.arguments().into() },
+            name: call.name().into(),
+            arguments: call.arguments().into(),
         };
         Ok(calls.into_iter().map(call).collect())
     }
 
-    pub(crate) async fn run(
-        &mut self,
-        mut input: Vec<ChatCompletionRequestMessage>,
-        crash: bool,
-    ) -> Result<Ended, BoxError> {
+    pub(crate) async fn run(&mut self, mut input: Input, crash: bool) -> Result<Ended, BoxError> {
         for _ in 0..MAX_ROUNDS {
-            let request = CreateChatCompletionRequest {
-                model: self.model.clone(),
-                messages: input,
-                tools: Some(toolbox::descriptions()),
-                ..CreateChatCompletionRequest::default()
-            };
-            let call = InConversation::new(self.id.clone(), request);
-            let response = self.chat.ready().await?.call(call).await?;
-            let Some(choice) = response.choices.into_iter().next() else {
-                return Err("the model returned no choice".into());
-            };
-            let calls: Vec<_> = choice.message.tool_calls.into_iter().flatten().filter_map(function).collect();
+            let Said { thinking, text, calls } = self.model.ask(&self.id, input).await?;
+            for thinking in thinking {
+                eprintln!("[thinking: {thinking}]");
+            }
             if calls.is_empty() {
-                return Ok(Ended::Answered(choice.message.content.unwrap_or_default()));
+                return Ok(Ended::Answered(text));
             }
             if crash {
                 return Ok(Ended::Crashed);
             }
-            input = toolbox::run_all(&calls).await;
+            input = Input::Results(toolbox::run_all(&calls).await);
         }
         Err(format!("the model still requests tools after {MAX_ROUNDS} rounds").into())
-    }
-}
-
-fn function(call: ChatCompletionMessageToolCalls) -> Option<ChatCompletionMessageToolCall> {
-    match call {
-        ChatCompletionMessageToolCalls::Function(call) => Some(call),
-        ChatCompletionMessageToolCalls::Custom(_) => None,
     }
 }

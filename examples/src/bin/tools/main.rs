@@ -14,18 +14,36 @@
 //! cargo run -p examples --bin tools -- --crash "weather in Oslo and Lima?"
 //! cargo run -p examples --bin tools
 //! ```
+//!
+//! With `--via messages`, the agent calls Anthropic's Messages API with thinking, over HTTP and without an SDK. The
+//! provider signs each thinking block, and refuses the next request of a tool round if the block is missing, changed,
+//! or after another prompt. The layer sends it again unchanged, also after a crash:
+//!
+//! ```text
+//! cargo run -p examples --bin tools -- --via messages --conversation signed --crash "weather in Oslo and Lima?"
+//! cargo run -p examples --bin tools -- --via messages --conversation signed
+//! ```
+//!
+//! Without `OPENAI_API_KEY` (or `ANTHROPIC_API_KEY`), a mock model in this process answers. It refuses what the
+//! provider refuses.
 
 mod agent;
+mod messages;
 mod mock;
+mod model;
 mod toolbox;
+mod typed;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use examples::{Provider, StoreUrl};
-use tower_chat_history::{BoxError, ConversationId};
+use examples::{HttpApi, HttpProvider, Provider, StoreUrl};
+use tower_chat_history::{BoxError, ConversationId, HistoryStore};
 
-use self::agent::{Agent, Ended};
+use self::{
+    agent::{Agent, Ended, Input},
+    model::Model,
+};
 
 /// Answer a question with the help of tools.
 #[derive(Parser)]
@@ -41,27 +59,48 @@ struct Args {
     /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:tools.db")]
     store: StoreUrl,
-    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini]
+    /// Way to call the model
+    #[arg(long, value_enum, default_value_t = Via::Typed)]
+    via: Via,
+    /// Name of the model [default: $OPENAI_MODEL, or gpt-4o-mini; for Messages $ANTHROPIC_MODEL, or claude-haiku-5-5]
     #[arg(long)]
     model: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Via {
+    /// Chat completions, with async-openai's types
+    Typed,
+    /// Anthropic's Messages API with thinking, over HTTP
+    Messages,
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, BoxError> {
     let args = Args::parse();
-    let store = args.store.open().await?;
-    let provider = Provider::from_env(args.model, mock::replies()).await?;
-    eprintln!("{}", provider.about);
+    let store: Arc<dyn HistoryStore> = args.store.open().await?;
+    let model = match args.via {
+        Via::Typed => {
+            let provider = Provider::from_env(args.model, mock::replies()).await?;
+            eprintln!("{}", provider.about);
+            Model::typed(Arc::clone(&store), provider)
+        }
+        Via::Messages => {
+            let provider = HttpProvider::from_env(HttpApi::Messages, args.model, mock::replies()).await?;
+            eprintln!("{}", provider.about);
+            Model::messages(Arc::clone(&store), provider)?
+        }
+    };
 
     let id = ConversationId::new(["tools", &args.conversation])?;
-    let mut agent = Agent::new(store, &provider, id);
+    let mut agent = Agent::new(store, model, id);
     let open = agent.open_calls().await?;
     let input = match (args.question, open.is_empty()) {
         // If tool calls are open, a new question abandons them: the layer sends a constant result for each.
-        (Some(question), _) => agent::question(&question),
+        (Some(question), _) => Input::Question(question),
         (None, false) => {
             eprintln!("Resuming. Tool calls without a result: {}.", open.len());
-            toolbox::run_all(&open).await
+            Input::Results(toolbox::run_all(&open).await)
         }
         (None, true) => {
             eprintln!("There is nothing to resume. Ask a question.");

@@ -12,7 +12,7 @@ pub(crate) fn replies() -> Replies {
     Replies::rules(|messages| {
         let results: Vec<_> = messages.iter().rev().take_while(|message| message.is_tool_result()).collect();
         if !results.is_empty() {
-            let texts: Vec<_> = results.into_iter().rev().map(Message::text).collect();
+            let texts: Vec<_> = results.into_iter().rev().flat_map(Message::texts).collect();
             return Reply::text(format!("Here is what I found: {}.", texts.join("; ")));
         }
         let question = messages.last().map(Message::text).unwrap_or_default();
@@ -20,10 +20,10 @@ pub(crate) fn replies() -> Replies {
         if cities.is_empty() {
             return Reply::text("I know the weather of Oslo, Lima and Quito.");
         }
-        let calls = cities.into_iter().map(|city| {
+        let calls = cities.iter().map(|city| {
             let arguments = json!({ "city": city }).to_string();
             (format!("call-{city}"), WEATHER.to_owned(), arguments)
         });
-        Reply::calls(calls)
+        Reply::calls(calls).thinking(format!("I look up the weather of {}.", cities.join(", ")))
     })
 }

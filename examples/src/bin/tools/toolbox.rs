@@ -1,35 +1,38 @@
 //! The only tool: the weather in a city. It fails for Atlantis.
 
-use async_openai::types::chat::{
-    ChatCompletionMessageToolCall, ChatCompletionRequestMessage, ChatCompletionRequestToolMessage, ChatCompletionTool,
-    ChatCompletionTools, FunctionObject,
-};
 use futures_util::future;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) const WEATHER: &str = "weather";
+pub(crate) const DESCRIPTION: &str = "Returns the weather in a city.";
 
-pub(crate) fn descriptions() -> Vec<ChatCompletionTools> {
-    let function = FunctionObject {
-        name: WEATHER.into(),
-        description: Some("Returns the weather in a city.".into()),
-        parameters: Some(json!({
-            "type": "object",
-            "properties": { "city": { "type": "string" } },
-            "required": ["city"],
-        })),
-        strict: None,
-    };
-    vec![ChatCompletionTools::Function(ChatCompletionTool { function })]
+/// A call of a tool, in any API.
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The arguments, as JSON.
+    pub(crate) arguments: String,
+}
+
+/// The result of a call.
+pub(crate) struct CallResult {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+}
+
+/// Returns the JSON schema of the arguments.
+pub(crate) fn schema() -> Value {
+    json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] })
 }
 
 /// Runs all calls concurrently. A failed call has a result too, because providers require a result for every call.
-pub(crate) async fn run_all(calls: &[ChatCompletionMessageToolCall]) -> Vec<ChatCompletionRequestMessage> {
+pub(crate) async fn run_all(calls: &[Call]) -> Vec<CallResult> {
     future::join_all(calls.iter().map(|call| async {
-        let result = run(&call.function.name, &call.function.arguments).await;
-        let text = result.unwrap_or_else(|error| format!("error: {error}"));
-        ChatCompletionRequestToolMessage { content: text.into(), tool_call_id: call.id.clone() }.into()
+        let result = run(&call.name, &call.arguments).await;
+        let is_error = result.is_err();
+        CallResult { id: call.id.clone(), text: result.unwrap_or_else(|error| format!("error: {error}")), is_error }
     }))
     .await
 }

@@ -159,7 +159,9 @@ fn says(script: &Script, open: Vec<CallId>) -> Vec<Say> {
             // No two replies say the same, because the provider knows the thinking of a reply by what else it says.
             Block::Text("so") => says.push(Say::Text(format!("so {}", number()))),
             Block::Text(text) => says.push(Say::Text((*text).to_owned())),
-            Block::Calls(many) => says.extend((0..*many).map(|_| Say::Call(format!("toolu_{}", number())))),
+            Block::Calls(many) => {
+                says.extend((0..*many).map(|_| Say::call(format!("toolu_{}", number()), "look", json!({}))))
+            }
             Block::Search => says.push(Say::Search(format!("srvtoolu_{}", number()))),
             Block::OpenSearch => says.push(Say::OpenSearch(format!("srvtoolu_{}", number()))),
             Block::Unknown => says.push(Say::Block(json!({"type": "later", "level": 1.5}))),
@@ -388,7 +390,7 @@ impl World {
         self.figures.resumed += u64::from(!open.is_empty());
         let response = provider.reply(&body, &says(script, open));
         let response = response.map_err(|refusal| failed(format!("refused: {refusal}\n{body}")))?;
-        let response: Value = serde_json::from_str(&response).map_err(failed)?;
+        let response: Value = serde_json::from_str(&response.body()).map_err(failed)?;
         let mut content = response["content"].clone();
         if let (Some(blocks), Some(arrived)) = (content.as_array_mut(), script.interrupted) {
             blocks.truncate(arrived);

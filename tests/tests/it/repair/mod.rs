@@ -21,7 +21,7 @@ use tower_chat_history::{
     store::{Cut, Load, Loaded, Seq},
 };
 use tower_chat_history_http::HttpHistory;
-use tower_chat_history_test::responses::Output;
+use tower_chat_history_test::responses::Say;
 
 use self::provider::Provider;
 
@@ -70,7 +70,7 @@ impl Replica {
     }
 
     async fn ask(&self) -> (u16, String) {
-        self.provider.prepare(&[Output::reasoning(), Output::text("so")]);
+        self.provider.prepare(&[Say::reasoning(), Say::text("so")]);
         self.send(&[QUESTION.to_owned()], false).await.unwrap()
     }
 
@@ -115,7 +115,7 @@ async fn a_second_refusal(storage: Storage) {
     let [one, _] = replicas(&storage);
     assert_eq!(one.ask().await.0, 200);
     one.provider.rotate_key();
-    one.provider.prepare(&[Output::text("so")]);
+    one.provider.prepare(&[Say::text("so")]);
     let unknown = r#"{"type":"item_reference","id":"rs_unknown"}"#.to_owned();
     let (status, body) = one.send(&[QUESTION.to_owned(), unknown], false).await.unwrap();
     assert!(status == 404 && body.contains("rs_unknown"), "{status} {body}");

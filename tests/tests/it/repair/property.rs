@@ -12,7 +12,7 @@ use tests::FullStore;
 use tower_chat_history::{ConversationId, HistoryError, HistoryStoreExt as _, MemoryStore, store::Seq};
 use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_sqlite::SqliteStore;
-use tower_chat_history_test::responses::{CallType, Output};
+use tower_chat_history_test::responses::{CallType, Say};
 
 use super::{Open, QUESTION, Replica, provider::Provider};
 
@@ -20,9 +20,9 @@ use super::{Open, QUESTION, Replica, provider::Provider};
 #[derive(Clone, Debug)]
 enum Step {
     /// A question, or the outputs of all open calls, sent by the first or the second replica, and a response.
-    Ask { answers: bool, by_second: bool, streams: bool, script: Vec<Output> },
+    Ask { answers: bool, by_second: bool, streams: bool, script: Vec<Say> },
     /// Questions of both replicas at the same time.
-    AskBoth(Vec<Output>),
+    AskBoth(Vec<Say>),
     /// The provider replaces its key.
     Rotate,
     /// The log loses its last exchanges.
@@ -40,20 +40,20 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn any_script() -> impl Strategy<Value = Vec<Output>> {
+fn any_script() -> impl Strategy<Value = Vec<Say>> {
     let call = prop::sample::select(&CallType::ALL[..]);
-    let call = call.prop_map(|kind| Output::Call { kind, id: "x".into(), name: "look".into(), arguments: "{}".into() });
+    let call = call.prop_map(|kind| Say::Call { kind, id: "x".into(), name: "look".into(), arguments: "{}".into() });
     let output = prop_oneof![
-        5 => Just(Output::reasoning()),
-        3 => Just(Output::text("I look.")),
+        5 => Just(Say::reasoning()),
+        3 => Just(Say::text("I look.")),
         3 => call,
-        1 => Just(Output::WebSearch),
-        1 => Just(Output::Compaction),
-        1 => Just(Output::Unknown),
+        1 => Just(Say::WebSearch),
+        1 => Just(Say::Compaction),
+        1 => Just(Say::Unknown),
     ];
     // A complete response does not end with reasoning.
     (prop::collection::vec(output, 0..4), any::<bool>()).prop_map(|(mut outputs, calls)| {
-        outputs.push(if calls { Output::call("z", "look", "{}") } else { Output::text("so") });
+        outputs.push(if calls { Say::call("z", "look", "{}") } else { Say::text("so") });
         outputs
     })
 }
@@ -121,7 +121,7 @@ impl World {
         input: &[String],
         replica: usize,
         streams: bool,
-        script: &[Output],
+        script: &[Say],
     ) -> Result<(), TestCaseError> {
         self.provider.prepare(script);
         let (requests, refused) = (self.provider.requests().len(), self.provider.refused());
@@ -165,7 +165,7 @@ impl World {
         Ok(())
     }
 
-    async fn ask_both(&mut self, script: &[Output]) -> Result<(), TestCaseError> {
+    async fn ask_both(&mut self, script: &[Say]) -> Result<(), TestCaseError> {
         self.provider.prepare(script);
         let (requests, refused) = (self.provider.requests().len(), self.provider.refused());
         let input = [QUESTION.to_owned()];

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 use tower_chat_history::BoxError;
 use tower_chat_history_http::HistoryBody;
-use tower_chat_history_test::responses::{MadeResponse, Output, ResponsesProvider};
+use tower_chat_history_test::responses::{MadeResponse, ResponsesProvider, Say};
 
 /// The provider, with the output of its next response.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub(super) struct Provider(Arc<Mutex<State>>);
 
 struct State {
     provider: ResponsesProvider,
-    script: Vec<Output>,
+    script: Vec<Say>,
     requests: Vec<String>,
     refused: usize,
     made: Option<MadeResponse>,
@@ -28,7 +28,7 @@ impl Provider {
         Self(Arc::new(Mutex::new(State { provider, script, requests, refused: 0, made: None })))
     }
 
-    pub(super) fn prepare(&self, script: &[Output]) {
+    pub(super) fn prepare(&self, script: &[Say]) {
         self.0.lock().unwrap().script = script.to_vec();
     }
 

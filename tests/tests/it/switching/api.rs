@@ -8,7 +8,7 @@ use tower_chat_history::{
 use tower_chat_history_test::{
     ChatProvider,
     messages::{MessagesProvider, Say},
-    responses::{CallType, Output, ResponsesProvider},
+    responses::{CallType, ResponsesProvider, Say},
 };
 
 use super::case::{Api, Question, Results, Said, Setup};
@@ -203,20 +203,20 @@ impl Providers {
     }
 }
 
-fn outputs(script: &[Said], text: &str) -> Vec<Output> {
+fn outputs(script: &[Said], text: &str) -> Vec<Say> {
     let output = |said: &Said| match said {
-        Said::Thinking => Output::reasoning(),
-        Said::Text => Output::Message { text: text.to_owned(), phase: Some("commentary") },
-        Said::Call(kind, id) => Output::Call {
+        Said::Thinking => Say::reasoning(),
+        Said::Text => Say::Message { text: text.to_owned(), phase: Some("commentary") },
+        Said::Call(kind, id) => Say::Call {
             // Functions and custom tools in most cases, with the same ids.
             kind: CallType::ALL[if *kind < 8 { kind % 2 } else { kind % 8 }],
             id: (*id).to_owned(),
             name: "look".into(),
             arguments: "{}".into(),
         },
-        Said::Search => Output::WebSearch,
-        Said::Compaction => Output::Compaction,
-        Said::Refusal => Output::Refusal("No.".into()),
+        Said::Search => Say::WebSearch,
+        Said::Compaction => Say::Compaction,
+        Said::Refusal => Say::Refusal("No.".into()),
     };
     script.iter().map(output).collect()
 }

@@ -23,7 +23,7 @@ fn body(messages: &Value) -> String {
 async fn several_results_in_one_message_answer_their_calls() {
     let chat = Chat::new();
     let ask = json!([{"role": "user", "content": "Warm?"}]);
-    let calls = vec![Say::Thinking("hm".into()), Say::Call("x".into()), Say::Call("y".into())];
+    let calls = vec![Say::Thinking("hm".into()), Say::call("x", "look", json!({})), Say::call("y", "look", json!({}))];
     let asked = chat.say(&ask, calls).await;
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "20"});
     let more = json!({"type": "text", "text": "And tomorrow?"});
@@ -74,7 +74,7 @@ async fn a_paused_reply_is_no_prefill() {
 #[tokio::test]
 async fn a_call_without_input_continues_after_stored_results() {
     let chat = Chat::new();
-    chat.say(&json!([{"role": "user", "content": "a"}]), vec![Say::Call("x".into())]).await;
+    chat.say(&json!([{"role": "user", "content": "a"}]), vec![Say::call("x", "look", json!({}))]).await;
     let result = json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "r"}]}]);
     let result =
         tower_chat_history::Message::in_dialect(&tower_chat_history::dialect::AnthropicMessages, result[0].to_string());

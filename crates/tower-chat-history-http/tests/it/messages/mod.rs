@@ -117,13 +117,13 @@ async fn respond(
     let streams = serde_json::from_str::<Value>(&body).is_ok_and(|body| body["stream"] == true);
     let (status, kind, body) = match mock.oneshot(body).await {
         Ok(reply) if streams => {
-            let mut text = events(&reply);
+            let mut text = events(&reply.body());
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
             let kept = (text.len() as f64 * share) as usize;
             text.truncate(kept);
             (200, "text/event-stream", text)
         }
-        Ok(reply) => (200, "application/json", reply),
+        Ok(reply) => (200, "application/json", reply.body()),
         Err(refusal) => (refusal.status(), "application/json", refusal.body()),
     };
     Ok(Response::builder().status(status).header("content-type", kind).body(Full::from(body))?)

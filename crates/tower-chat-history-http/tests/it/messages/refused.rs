@@ -100,7 +100,7 @@ fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
         // A partial reply never equals another one. The mock tells replies apart by what they say.
         Block::Text(text) if !text.trim().is_empty() => Say::Text(id(text) + "."),
         Block::Text(text) => Say::Text((*text).to_owned()),
-        Block::Call => Say::Call(id("toolu")),
+        Block::Call => Say::call(id("toolu"), "look", json!({})),
         Block::Search => Say::Search(id("srvtoolu")),
         Block::Unknown => Say::Block(json!({"type": "later", "level": 1.5})),
     };

@@ -5,6 +5,7 @@ use futures_util::{StreamExt as _, stream};
 use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use serde_json::json;
 use tower_chat_history::{BoxError, HistoryOptions, MemoryStore, Policies, policy::OnInterruption};
 use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
 use tower_chat_history_test::{
@@ -30,10 +31,10 @@ fn whole() -> String {
         Say::Search("s".into()),
         Say::Text("\u{1f600} \"so\"\n".into()),
         Say::Thinking(String::new()),
-        Say::Call("x".into()),
-        Say::Call("y".into()),
+        Say::call("x", "look", json!({})),
+        Say::call("y", "look", json!({})),
     ];
-    MessagesProvider::new("acme").reply(ASK, &says).unwrap()
+    MessagesProvider::new("acme").reply(ASK, &says).unwrap().body()
 }
 
 #[tokio::test]

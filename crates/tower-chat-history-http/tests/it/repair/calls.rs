@@ -7,7 +7,7 @@ use tower_chat_history::{
     report::{Fallback, NotStored, Outcome},
     store::Seq,
 };
-use tower_chat_history_test::responses::Output;
+use tower_chat_history_test::responses::Say;
 
 use super::{Talk, is_bound, items};
 
@@ -43,7 +43,7 @@ async fn a_stream_is_repaired_before_its_first_event() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
     talk.ok(1).await;
     talk.provider.rotate_key();
-    let (status, events) = talk.ask(vec![Output::reasoning(), Output::text("so")], true).await;
+    let (status, events) = talk.ask(vec![Say::reasoning(), Say::text("so")], true).await;
     assert!(status == 200 && events.starts_with("data: "), "{status} {events}");
     assert!(talk.report().repaired && talk.report().streamed);
     assert_eq!((talk.log().await.len(), talk.encrypted_from().await), (2, Seq::new(1)));
@@ -54,11 +54,11 @@ async fn a_stream_is_repaired_before_its_first_event() {
 #[tokio::test]
 async fn tool_results_are_repaired_within_their_turn() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
-    let (status, _) = talk.ask(vec![Output::reasoning(), Output::call("x", "look", "{}")], false).await;
+    let (status, _) = talk.ask(vec![Say::reasoning(), Say::call("x", "look", "{}")], false).await;
     assert_eq!(status, 200);
     talk.provider.rotate_key();
     let result = r#"{"type":"function_call_output","call_id":"x","output":"r"}"#;
-    let (status, body) = talk.send(result, vec![Output::reasoning(), Output::text("so")], false).await;
+    let (status, body) = talk.send(result, vec![Say::reasoning(), Say::text("so")], false).await;
     assert_eq!(status, 200, "{body}");
     let sent = items(&talk.sent());
     let kinds: Vec<_> = sent.iter().map(|item| item["type"].as_str().unwrap_or("message")).collect();
@@ -74,7 +74,7 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
     // The caller's own input is refused, too.
     let unknown = r#"{"type":"item_reference","id":"rs_x"}"#;
     let before = talk.provider.requests().len();
-    let (status, body) = talk.send(unknown, vec![Output::text("so")], false).await;
+    let (status, body) = talk.send(unknown, vec![Say::text("so")], false).await;
     assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), before + 2, "there is no third call");
     let report = talk.report();
@@ -88,7 +88,7 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
 async fn a_refusal_without_encrypted_items_of_the_log_is_not_repeated() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
     let unknown = r#"{"type":"item_reference","id":"rs_x"}"#;
-    let (status, body) = talk.send(unknown, vec![Output::text("so")], false).await;
+    let (status, body) = talk.send(unknown, vec![Say::text("so")], false).await;
     assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), 1);
     assert!(!talk.report().repaired);

@@ -6,7 +6,7 @@ use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     store::{Compact, Cut, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
 };
-use tower_chat_history_test::responses::Output;
+use tower_chat_history_test::responses::Say;
 
 use super::{super::support::id, Talk, is_bound};
 
@@ -115,7 +115,7 @@ async fn a_fork_is_repaired_by_its_own_first_call() {
 async fn without_a_compaction_item_the_items_before_it_are_sent_again() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
     talk.ok(1).await;
-    let (status, _) = talk.ask(vec![Output::Compaction, Output::text("so")], false).await;
+    let (status, _) = talk.ask(vec![Say::Compaction, Say::text("so")], false).await;
     assert_eq!(status, 200);
     assert!(!talk.ok(1).await.contains("rs_000001"), "the compaction stands for the first exchange");
     talk.provider.rotate_key();
@@ -129,7 +129,7 @@ async fn a_call_that_stores_nothing_is_repaired_each_time() {
     talk.ok(1).await;
     talk.provider.rotate_key();
     for _ in 0..2 {
-        assert_eq!(talk.dont_store(vec![Output::text("so")]).await.0, 200);
+        assert_eq!(talk.dont_store(vec![Say::text("so")]).await.0, 200);
         assert!(talk.report().repaired);
         assert_eq!((talk.log().await.len(), talk.cut().await), (1, None));
     }

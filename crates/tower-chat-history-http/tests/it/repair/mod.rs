@@ -20,7 +20,7 @@ use tower_chat_history::{
     store::{Append, Cut, Exchange, Expect, Load, Loaded, Recorded, Seq},
 };
 use tower_chat_history_http::{CONVERSATION_ID, DONT_STORE, HttpHistory};
-use tower_chat_history_test::responses::Output;
+use tower_chat_history_test::responses::Say;
 
 use self::provider::Provider;
 use super::support::{id, text};
@@ -50,12 +50,12 @@ impl<S: HistoryStore> Talk<S> {
     }
 
     /// Asks a question, for this response. Returns the status and the text of the response.
-    async fn ask(&self, script: Vec<Output>, streams: bool) -> (u16, String) {
+    async fn ask(&self, script: Vec<Say>, streams: bool) -> (u16, String) {
         self.send(r#"{"role":"user","content":"and?"}"#, script, streams).await
     }
 
     /// Asks a question without storing it.
-    async fn dont_store(&self, script: Vec<Output>) -> (u16, String) {
+    async fn dont_store(&self, script: Vec<Say>) -> (u16, String) {
         let request = |mut request: Request<Full<Bytes>>| {
             request.headers_mut().insert(DONT_STORE, HeaderValue::from_static("true"));
             request
@@ -64,14 +64,14 @@ impl<S: HistoryStore> Talk<S> {
     }
 
     /// Sends this input, for this response.
-    async fn send(&self, input: &str, script: Vec<Output>, streams: bool) -> (u16, String) {
+    async fn send(&self, input: &str, script: Vec<Say>, streams: bool) -> (u16, String) {
         self.send_as(input, script, streams, |request| request).await
     }
 
     async fn send_as(
         &self,
         input: &str,
-        script: Vec<Output>,
+        script: Vec<Say>,
         streams: bool,
         changed: impl FnOnce(Request<Full<Bytes>>) -> Request<Full<Bytes>>,
     ) -> (u16, String) {
@@ -86,7 +86,7 @@ impl<S: HistoryStore> Talk<S> {
     /// Asks a question, and checks that the call succeeds with this number of requests. Returns the last request.
     async fn ok(&self, requests: usize) -> String {
         let before = self.provider.requests().len();
-        let (status, body) = self.ask(vec![Output::reasoning(), Output::text("so")], false).await;
+        let (status, body) = self.ask(vec![Say::reasoning(), Say::text("so")], false).await;
         assert_eq!(status, 200, "{body}");
         assert_eq!(self.provider.requests().len(), before + requests);
         self.sent()

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 use tower_chat_history::BoxError;
 use tower_chat_history_http::HistoryBody;
-use tower_chat_history_test::responses::{Output, ResponsesProvider};
+use tower_chat_history_test::responses::{ResponsesProvider, Say};
 
 use super::super::support::{EVENTS, JSON};
 
@@ -21,7 +21,7 @@ pub(super) struct Provider(Arc<Mutex<State>>);
 
 struct State {
     provider: ResponsesProvider,
-    script: Vec<Output>,
+    script: Vec<Say>,
     /// Another process's work, which is done before the next request is answered.
     before_next: Option<Work>,
     requests: Vec<String>,
@@ -35,7 +35,7 @@ impl Provider {
         Self(Arc::new(Mutex::new(State { provider, script, before_next, requests, refused })))
     }
 
-    pub(super) fn prepare(&self, script: Vec<Output>) {
+    pub(super) fn prepare(&self, script: Vec<Say>) {
         self.0.lock().unwrap().script = script;
     }
 

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower_chat_history::BoxError;
 use tower_chat_history_http::HistoryBody;
-use tower_chat_history_test::responses::{MadeResponse, Output, ResponsesProvider};
+use tower_chat_history_test::responses::{MadeResponse, ResponsesProvider, Say};
 
 use super::super::support::{EVENTS, JSON};
 
@@ -18,7 +18,7 @@ pub(super) struct Provider(Arc<Mutex<State>>);
 
 struct State {
     provider: ResponsesProvider,
-    script: Vec<Output>,
+    script: Vec<Say>,
     /// The number of items after which a stream breaks off.
     breaks_after: Option<usize>,
     made: Option<MadeResponse>,
@@ -33,7 +33,7 @@ impl Provider {
     }
 
     /// Sets the next response.
-    pub(super) fn prepare(&self, script: &[Output], breaks_after: Option<usize>) {
+    pub(super) fn prepare(&self, script: &[Say], breaks_after: Option<usize>) {
         let mut state = self.0.lock().unwrap();
         (state.script, state.breaks_after) = (script.to_vec(), breaks_after);
     }
@@ -54,7 +54,7 @@ impl Provider {
         let mut state = self.0.lock().unwrap();
         let State { provider, script, breaks_after, made, requests } = &mut *state;
         requests.push(body.to_owned());
-        let response = match provider.respond(body, script) {
+        let response = match provider.reply(body, script) {
             Ok(response) => response,
             Err(refusal) => {
                 let refused = Response::builder().status(refusal.status()).header("content-type", JSON);

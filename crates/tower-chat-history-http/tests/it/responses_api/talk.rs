@@ -15,7 +15,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_http::{HttpHistory, Routes};
-use tower_chat_history_test::responses::{CallType, MadeResponse, Output};
+use tower_chat_history_test::responses::{CallType, MadeResponse, Say};
 
 use super::{
     super::support::{History, text},
@@ -31,11 +31,11 @@ const RESULT: &str = "a result that is long enough to be cleared, because its pl
 #[derive(Clone, Debug)]
 enum Step {
     /// A question as a list or as a text, and a response. A question while calls are open abandons them.
-    Ask(Vec<Output>, bool, bool),
+    Ask(Vec<Say>, bool, bool),
     /// The outputs of all open calls, with or without a question, and a response.
-    Answer(Vec<Output>, bool, bool),
+    Answer(Vec<Say>, bool, bool),
     /// A question, or the outputs of all open calls, and a stream of which only this number of items arrives.
-    Interrupted(Vec<Output>, usize, bool),
+    Interrupted(Vec<Say>, usize, bool),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -48,23 +48,23 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn any_script() -> impl Strategy<Value = Vec<Output>> {
+fn any_script() -> impl Strategy<Value = Vec<Say>> {
     let call = (prop::sample::select(&CallType::ALL[..]), prop::sample::select(vec!["x", "y"]));
     let call =
-        call.prop_map(|(kind, id)| Output::Call { kind, id: id.into(), name: "look".into(), arguments: "{}".into() });
+        call.prop_map(|(kind, id)| Say::Call { kind, id: id.into(), name: "look".into(), arguments: "{}".into() });
     let phase = prop::sample::select(vec![None, Some("commentary")]);
     let output = prop_oneof![
-        6 => prop::collection::vec("[a-z ]{0,40}", 0..2).prop_map(Output::Reasoning),
-        4 => ("[a-z ]{0,40}", phase).prop_map(|(text, phase)| Output::Message { text, phase }),
+        6 => prop::collection::vec("[a-z ]{0,40}", 0..2).prop_map(Say::Reasoning),
+        4 => ("[a-z ]{0,40}", phase).prop_map(|(text, phase)| Say::Message { text, phase }),
         8 => call,
-        1 => Just(Output::Refusal("No.".into())),
-        1 => Just(Output::WebSearch),
-        1 => Just(Output::Compaction),
-        1 => Just(Output::Unknown),
+        1 => Just(Say::Refusal("No.".into())),
+        1 => Just(Say::WebSearch),
+        1 => Just(Say::Compaction),
+        1 => Just(Say::Unknown),
     ];
     // A complete response does not end with reasoning.
     (prop::collection::vec(output, 0..5), any::<bool>()).prop_map(|(mut outputs, calls)| {
-        outputs.push(if calls { Output::call("z", "look", "{}") } else { Output::text("so") });
+        outputs.push(if calls { Say::call("z", "look", "{}") } else { Say::text("so") });
         outputs
     })
 }

@@ -10,7 +10,7 @@ use reqwest::{Method, Request, Response};
 use tower::{ServiceExt as _, service_fn};
 use tower_chat_history::{MemoryStore, engine::InputMode};
 use tower_chat_history_openai::client::{CONVERSATION_ID, OpenAiHistory};
-use tower_chat_history_test::responses::{Output, ResponsesProvider};
+use tower_chat_history_test::responses::{ResponsesProvider, Say};
 use tower_layer::Layer as _;
 
 use super::id;
@@ -27,7 +27,7 @@ async fn a_repeated_call_is_built_from_the_factory() {
                 let request = factory.build().await?;
                 let body = String::from_utf8(request.body().unwrap().as_bytes().unwrap().to_vec()).unwrap();
                 requests.lock().unwrap().push(request);
-                let script = [Output::reasoning(), Output::text("so")];
+                let script = [Say::reasoning(), Say::text("so")];
                 let (status, body) = match provider.lock().unwrap().respond(&body, &script) {
                     Ok(made) => (200, made.body()),
                     Err(refusal) => (refusal.status(), refusal.to_json().to_string()),

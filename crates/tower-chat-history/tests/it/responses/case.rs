@@ -10,7 +10,7 @@ use tower_chat_history::{
     store::{LoadLimit, Origin},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
-use tower_chat_history_test::responses::{CallType, Output};
+use tower_chat_history_test::responses::{CallType, Say};
 
 /// A conversation.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ pub(super) struct Setup {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// A question, and a response. A question while calls are open abandons them.
-    Ask(Vec<Output>),
+    Ask(Vec<Say>),
     /// The outputs of all open calls, with or without a question, and a response.
-    Answer(Vec<Output>, bool),
+    Answer(Vec<Say>, bool),
     /// A question, and a response of which only this number of items arrives.
-    Interrupted(Vec<Output>, usize),
+    Interrupted(Vec<Say>, usize),
     /// Another account, or another route.
     Origin(u8),
     /// Another process summarizes everything before the last turn.
@@ -71,14 +71,14 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn any_script() -> impl Strategy<Value = Vec<Output>> {
+fn any_script() -> impl Strategy<Value = Vec<Say>> {
     // Two kinds of calls in most cases, with the same ids.
     let kind = prop_oneof![
         3 => Just(CallType::Function),
         3 => Just(CallType::Custom),
         2 => prop::sample::select(&CallType::ALL[..]),
     ];
-    let call = (kind, prop::sample::select(vec!["x", "y"])).prop_map(|(kind, id)| Output::Call {
+    let call = (kind, prop::sample::select(vec!["x", "y"])).prop_map(|(kind, id)| Say::Call {
         kind,
         id: id.into(),
         name: "look".into(),
@@ -86,17 +86,17 @@ fn any_script() -> impl Strategy<Value = Vec<Output>> {
     });
     let phase = prop::sample::select(vec![None, Some("commentary"), Some("final_answer")]);
     let output = prop_oneof![
-        6 => prop::collection::vec("[a-z ]{0,40}", 0..2).prop_map(Output::Reasoning),
-        4 => ("[a-z ]{0,40}", phase).prop_map(|(text, phase)| Output::Message { text, phase }),
+        6 => prop::collection::vec("[a-z ]{0,40}", 0..2).prop_map(Say::Reasoning),
+        4 => ("[a-z ]{0,40}", phase).prop_map(|(text, phase)| Say::Message { text, phase }),
         8 => call,
-        1 => Just(Output::Refusal("No.".into())),
-        1 => Just(Output::WebSearch),
-        1 => Just(Output::Compaction),
-        1 => Just(Output::Unknown),
+        1 => Just(Say::Refusal("No.".into())),
+        1 => Just(Say::WebSearch),
+        1 => Just(Say::Compaction),
+        1 => Just(Say::Unknown),
     ];
     // A complete response does not end with reasoning.
     (prop::collection::vec(output, 0..5), any::<bool>()).prop_map(|(mut outputs, asks)| {
-        outputs.push(if asks { Output::call("z", "look", "{}") } else { Output::text("so") });
+        outputs.push(if asks { Say::call("z", "look", "{}") } else { Say::text("so") });
         outputs
     })
 }

@@ -15,7 +15,7 @@ use tower_chat_history::{
     store::Origin,
 };
 use tower_chat_history_core::testing::shorthand::cases;
-use tower_chat_history_test::responses::{CallType, Output};
+use tower_chat_history_test::responses::{CallType, Say};
 
 use self::{
     case::{Case, any_case},
@@ -65,18 +65,18 @@ fn one() -> HistoryOptions {
 #[tokio::test(start_paused = true)]
 async fn every_item_is_sent_again_as_it_was_made() {
     let mut talk = Talk::new(&OpenAiResponses, one());
-    let call = |kind, id: &str| Output::Call { kind, id: id.into(), name: "f".into(), arguments: "a".into() };
+    let call = |kind, id: &str| Say::Call { kind, id: id.into(), name: "f".into(), arguments: "a".into() };
     let script = [
-        Output::reasoning(),
-        Output::Message { text: "I look.".into(), phase: Some("commentary") },
-        Output::Reasoning(vec!["Hm.".into()]),
+        Say::reasoning(),
+        Say::Message { text: "I look.".into(), phase: Some("commentary") },
+        Say::Reasoning(vec!["Hm.".into()]),
         call(CallType::Function, "x"),
         call(CallType::Custom, "x"),
-        Output::WebSearch,
-        Output::Unknown,
+        Say::WebSearch,
+        Say::Unknown,
     ];
     let asked = talk.ask(&script).await.unwrap();
-    let answered = talk.answer(&[Output::reasoning(), Output::text("So.")], None).await.unwrap();
+    let answered = talk.answer(&[Say::reasoning(), Say::text("So.")], None).await.unwrap();
     let sent = talk.next_prompt().await;
     let results = asked.answers(talk::RESULT);
     let expected = [&[talk::QUESTION.to_owned()], &asked.output[..], &results, &answered.output, &sent[12..]].concat();
@@ -87,10 +87,8 @@ async fn every_item_is_sent_again_as_it_was_made() {
 #[tokio::test(start_paused = true)]
 async fn another_account_gets_neither_reasoning_nor_the_ids_that_require_it() {
     let mut talk = Talk::new(&OpenAiResponses, one());
-    talk.ask(&[Output::reasoning(), Output::WebSearch, Output::reasoning(), Output::call("x", "f", "{}")])
-        .await
-        .unwrap();
-    talk.answer(&[Output::reasoning(), Output::text("So.")], None).await.unwrap();
+    talk.ask(&[Say::reasoning(), Say::WebSearch, Say::reasoning(), Say::call("x", "f", "{}")]).await.unwrap();
+    talk.answer(&[Say::reasoning(), Say::text("So.")], None).await.unwrap();
     let all = talk.next_prompt().await;
     talk.call_as(Origin::unknown().provider("two"));
     let sent = talk.next_prompt().await;
@@ -108,10 +106,10 @@ async fn another_account_gets_neither_reasoning_nor_the_ids_that_require_it() {
 async fn a_prompt_begins_with_the_newest_compaction_item() {
     let mut talk = Talk::new(&OpenAiResponses, one());
     for _ in 0..3 {
-        talk.ask(&[Output::reasoning(), Output::text("So.")]).await.unwrap();
+        talk.ask(&[Say::reasoning(), Say::text("So.")]).await.unwrap();
     }
-    talk.ask(&[Output::Compaction, Output::reasoning(), Output::call("x", "f", "{}")]).await.unwrap();
-    talk.answer(&[Output::text("So.")], None).await.unwrap();
+    talk.ask(&[Say::Compaction, Say::reasoning(), Say::call("x", "f", "{}")]).await.unwrap();
+    talk.answer(&[Say::text("So.")], None).await.unwrap();
     let kinds: Vec<String> = talk.next_prompt().await.iter().map(|item| talk::kind(item)).collect();
     let expected = ["compaction", "reasoning", "function_call", "function_call_output", "message", "message"];
     assert_eq!(kinds, expected);
@@ -122,7 +120,7 @@ async fn a_prompt_begins_with_the_newest_compaction_item() {
 #[tokio::test(start_paused = true)]
 async fn a_response_that_was_interrupted_within_its_reasoning_is_not_sent() {
     let mut talk = Talk::new(&OpenAiResponses, one());
-    let script = [Output::text("I think."), Output::reasoning(), Output::text("So.")];
+    let script = [Say::text("I think."), Say::reasoning(), Say::text("So.")];
     talk.interrupted(&script, 2).await.unwrap();
     let sent = talk.next_prompt().await;
     assert_eq!(sent.len(), 3, "{sent:?}");

@@ -15,7 +15,7 @@ use tower_chat_history::{
     dialect::Dialect,
     store::{Compact, Cut, Load, Loaded, Origin, Profile, Seq, Summary},
 };
-use tower_chat_history_test::responses::{MadeResponse, Output, ResponsesProvider};
+use tower_chat_history_test::responses::{MadeResponse, ResponsesProvider, Say};
 
 use super::case::{Case, Step, origin};
 
@@ -101,17 +101,17 @@ impl Talk {
         self.origin = origin;
     }
 
-    pub(super) async fn ask(&mut self, script: &[Output]) -> Result<MadeResponse, Failure> {
+    pub(super) async fn ask(&mut self, script: &[Say]) -> Result<MadeResponse, Failure> {
         self.interrupted(script, usize::MAX).await
     }
 
     /// Asks a question. Only this number of items of the response arrives.
-    pub(super) async fn interrupted(&mut self, script: &[Output], items: usize) -> Result<MadeResponse, Failure> {
+    pub(super) async fn interrupted(&mut self, script: &[Say], items: usize) -> Result<MadeResponse, Failure> {
         self.call(vec![QUESTION.to_owned()], script, items, &Figures::default()).await
     }
 
     /// Answers all calls of the last response, and says a text.
-    pub(super) async fn answer(&mut self, script: &[Output], text: Option<&str>) -> Result<MadeResponse, Failure> {
+    pub(super) async fn answer(&mut self, script: &[Say], text: Option<&str>) -> Result<MadeResponse, Failure> {
         let input = self.results.iter().cloned().chain(text.map(str::to_owned)).collect();
         self.call(input, script, usize::MAX, &Figures::default()).await
     }
@@ -159,7 +159,7 @@ impl Talk {
     async fn call(
         &mut self,
         items: Vec<String>,
-        script: &[Output],
+        script: &[Say],
         arrive: usize,
         figures: &Figures,
     ) -> Result<MadeResponse, Failure> {
@@ -170,7 +170,7 @@ impl Talk {
         };
         let prompt: Vec<String> = turn.context().iter().map(|message| message.json().to_owned()).collect();
         let body = body(&prompt);
-        let made = self.provider().respond(&body, script);
+        let made = self.provider().reply(&body, script);
         let mut made = made.map_err(|refusal| Failure::Other(format!("refused: {refusal}\n{body}")))?;
         made.output.truncate(arrive);
         let reply: Result<Vec<Message>, _> =

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 use tower_chat_history_core::{Digest, Message};
 
 /// Returns the JSON of a message, or a text that has the whole message if it is nested too deeply.
-pub(super) fn value(message: &Message) -> Value {
+pub(crate) fn value(message: &Message) -> Value {
     serde_json::from_str(message.json()).unwrap_or_else(|_| json!({ "content": message.json() }))
 }
 
 /// Returns the digest of a message, without its reasoning.
-pub(super) fn digest(message: &Value) -> Digest {
+pub(crate) fn digest(message: &Value) -> Digest {
     let role = match message["role"].as_str() {
         Some("developer") => "system",
         Some(role) => role,
@@ -22,12 +22,12 @@ pub(super) fn digest(message: &Value) -> Digest {
 }
 
 /// Returns the digest of a call: its id, its name and its arguments.
-pub(super) fn call_digest(json: &Value) -> Digest {
+pub(crate) fn call_digest(json: &Value) -> Digest {
     digest_of(&call(json))
 }
 
 /// Returns the digest of a request's tools.
-pub(super) fn tools_digest(tools: Option<&str>) -> Digest {
+pub(crate) fn tools_digest(tools: Option<&str>) -> Digest {
     match tools.map(serde_json::from_str::<Value>) {
         None | Some(Ok(Value::Null)) => Digest::of(b"[]"),
         Some(Ok(tools)) => digest_of(&tools),
@@ -36,7 +36,7 @@ pub(super) fn tools_digest(tools: Option<&str>) -> Digest {
 }
 
 /// Returns the parts of the content. A text is one part.
-pub(super) fn blocks(message: &Value) -> Vec<Value> {
+pub(crate) fn blocks(message: &Value) -> Vec<Value> {
     match &message["content"] {
         Value::Null => Vec::new(),
         Value::String(text) if text.is_empty() => Vec::new(),
@@ -47,7 +47,7 @@ pub(super) fn blocks(message: &Value) -> Vec<Value> {
 }
 
 /// Returns the calls of a message.
-pub(super) fn calls(message: &Value) -> &[Value] {
+pub(crate) fn calls(message: &Value) -> &[Value] {
     message["tool_calls"].as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -59,7 +59,7 @@ fn call(call: &Value) -> Value {
 }
 
 /// Returns the digest of a value, whatever the order of its fields, without `cache_control`.
-pub(super) fn digest_of(value: &Value) -> Digest {
+pub(crate) fn digest_of(value: &Value) -> Digest {
     Digest::of(sorted(value).to_string().as_bytes())
 }
 

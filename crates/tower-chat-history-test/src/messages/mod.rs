@@ -34,8 +34,8 @@
 //! let provider = MessagesProvider::new("acme");
 //! let request = |messages: &Value| json!({"model": "claude", "max_tokens": 9, "messages": messages}).to_string();
 //! let mut messages = json!([{"role": "user", "content": "Hi!"}]);
-//! let says = [Say::Thinking("A greeting.".into()), Say::Text("Hello!".into())];
-//! let response: Value = serde_json::from_str(&provider.reply(&request(&messages), &says)?)?;
+//! let says = [Say::thinking("A greeting."), Say::text("Hello!")];
+//! let response: Value = serde_json::from_str(&provider.reply(&request(&messages), &says)?.body())?;
 //!
 //! let more = [json!({"role": "assistant", "content": response["content"]}), json!({"role": "user", "content": "And?"})];
 //! messages.as_array_mut().unwrap().extend(more);
@@ -50,24 +50,26 @@
 //! ```
 
 mod content;
+mod events;
+mod made;
 mod order;
 mod pairing;
 mod provider;
 mod refusal;
 mod request;
 mod say;
-#[cfg(any(feature = "openai", feature = "server"))]
-mod service;
-mod signature;
 #[cfg(test)]
 mod tests;
 mod thinking;
 mod wording;
 
-#[cfg(any(feature = "openai", feature = "server"))]
-pub use self::service::MockMessages;
 pub use self::{
+    made::MadeMessage,
     provider::{MessagesProvider, ThinkingCounts},
     refusal::{Reason, Refusal},
     say::Say,
 };
+use crate::api::MockApi;
+
+/// A [`MessagesProvider`] with a script, as a tower service. The page of [`MockApi`] has an example.
+pub type MockMessages = MockApi<MessagesProvider>;

@@ -7,7 +7,7 @@ use super::item::CallType;
 /// An item of a scripted response. Calls next to each other are parallel calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Output {
+pub enum Say {
     /// Reasoning with these texts as its summary, and encrypted content. The item after it belongs to it. A script that
     /// ends with it is a response that was interrupted.
     Reasoning(Vec<String>),
@@ -39,7 +39,7 @@ pub enum Output {
     Unknown,
 }
 
-impl Output {
+impl Say {
     /// Returns reasoning with an empty summary.
     #[must_use]
     pub const fn reasoning() -> Self {

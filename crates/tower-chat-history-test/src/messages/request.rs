@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_chat_history_core::Digest;
 
-use super::{super::normal, Reason};
+use super::Reason;
+use crate::normal;
 
 /// A request.
 pub(super) struct Request {

@@ -5,15 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use serde_json::{Value, json};
-use tower_chat_history_core::Digest;
+use serde_json::Value;
+use tower_chat_history_core::{Digest, Usage};
 
 use super::{
-    Refusal, Say, content, order, pairing,
+    MadeMessage, Reason, Refusal, Say, content, order, pairing,
     request::{Request, Speaker},
     thinking::{self, Accepted, Made, Rules, is_thinking},
 };
-use crate::lock::lock;
+use crate::{api::ApiProvider, lock::lock};
 
 /// A provider of Anthropic's Messages API. See the [module docs](super). Clones are the same provider.
 #[derive(Clone, Debug)]
@@ -82,18 +82,34 @@ impl MessagesProvider {
         self.read(body).map(|_| ())
     }
 
-    /// Checks the body of a request, and returns the body of the response with the scripted reply. Thinking is signed.
-    /// The reason to stop is `tool_use` if there is a call, `pause_turn` if the reply pauses, and `end_turn` otherwise.
+    /// Checks the body of a request, and returns the scripted reply. Its thinking is signed. The reason to stop is
+    /// `tool_use` if there is a call, `pause_turn` if the reply pauses, and `end_turn` otherwise.
     ///
     /// # Errors
     ///
     /// Returns the error of [`check`](Self::check). The counts then stay as they are.
-    pub fn reply(&self, body: &str, script: &[Say]) -> Result<String, Refusal> {
+    pub fn reply(&self, body: &str, script: &[Say]) -> Result<MadeMessage, Refusal> {
         let (request, accepted) = self.read(body)?;
+        Ok(self.made(body, request, &accepted, script))
+    }
+
+    /// Returns the scripted reply to a request that may break the rules.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of a body that is not a request.
+    #[cfg(feature = "server")]
+    pub(crate) fn reply_unchecked(&self, body: &str, script: &[Say]) -> Result<MadeMessage, Refusal> {
+        let request = Request::read(body)?;
+        let accepted = Rules { checks_signatures: false, ..self.rules }.check(&request)?;
+        Ok(self.made(body, request, &accepted, script))
+    }
+
+    fn made(&self, body: &str, request: Request, accepted: &Accepted, script: &[Say]) -> MadeMessage {
         let mut before = accepted.before.clone();
         let mut content = Vec::new();
         let mut state = lock(&self.state);
-        state.count(&accepted);
+        state.count(accepted);
         for mut block in script.iter().flat_map(Say::blocks) {
             if is_thinking(&block) {
                 let signature = self.rules.sign(&mut before, &block);
@@ -113,13 +129,13 @@ impl MessagesProvider {
             state.paused.insert(thinking::said(&content));
         }
         let stop_reason = if has_calls { "tool_use" } else { ["end_turn", "pause_turn"][usize::from(pauses)] };
-        let response = json!({
-            "id": format!("msg_{}", state.replies), "type": "message", "role": "assistant", "model": request.model,
-            "content": content, "stop_reason": stop_reason, "stop_sequence": null,
-            "usage": {"input_tokens": body.len() / 4, "output_tokens": 1, "cache_read_input_tokens": 0,
-                "cache_creation_input_tokens": 0},
-        });
-        Ok(response.to_string())
+        MadeMessage {
+            id: format!("msg_{}", state.replies),
+            model: request.model,
+            content: content.iter().map(Value::to_string).collect(),
+            stop_reason: stop_reason.to_owned(),
+            usage: Usage::new(body.len() as u64 / 4, 1),
+        }
     }
 
     fn read(&self, body: &str) -> Result<(Request, Accepted), Refusal> {
@@ -151,5 +167,23 @@ impl State {
         self.counts.sent += accepted.signatures.len() as u64;
         self.counts.missing += missing - accepted.dropped.min(missing);
         self.counts.dropped += accepted.dropped;
+    }
+}
+
+impl ApiProvider for MessagesProvider {
+    type Say = Say;
+    type Made = MadeMessage;
+    type Refusal = Refusal;
+
+    fn check(&self, body: &str) -> Result<(), Refusal> {
+        self.check(body)
+    }
+
+    fn reply(&self, body: &str, script: &[Say]) -> Result<MadeMessage, Refusal> {
+        self.reply(body, script)
+    }
+
+    fn used_up() -> Refusal {
+        Reason::NoReply.into()
     }
 }

@@ -1,11 +1,13 @@
 //! The reasons why the provider refuses a request.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::wording;
 
 /// A request that the API refuses. Its text is the message of the API's error. The text has ids of calls, but no
 /// contents of messages.
+///
+/// With the feature `openai` or `server`, it converts into an [`ApiFailure`](crate::ApiFailure).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -186,22 +188,28 @@ impl Refusal {
         &self.reason
     }
 
-    /// Returns the HTTP status: 400, or 500 if a script has no further reply.
+    /// Returns the HTTP status.
     #[must_use]
     pub const fn status(&self) -> u16 {
-        if matches!(self.reason, Reason::NoReply) { 500 } else { 400 }
+        400
     }
 
-    /// Returns the error's type: `invalid_request_error`, or `api_error` if a script has no further reply.
+    /// Returns the error's type.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
-        if matches!(self.reason, Reason::NoReply) { "api_error" } else { "invalid_request_error" }
+        "invalid_request_error"
     }
 
     /// Returns the body of the response.
     #[must_use]
-    pub fn body(&self) -> String {
+    pub fn to_json(&self) -> Value {
         let error = json!({"type": self.kind(), "message": self.message});
-        json!({"type": "error", "error": error, "request_id": "req_mock"}).to_string()
+        json!({"type": "error", "error": error, "request_id": "req_mock"})
+    }
+
+    /// Returns the body of the response, as text.
+    #[must_use]
+    pub fn body(&self) -> String {
+        self.to_json().to_string()
     }
 }

@@ -6,9 +6,11 @@ use serde_json::Value;
 use tower_chat_history_core::Digest;
 
 use super::{
-    super::normal,
     Reason,
     request::{Placed, Request, Said, Speaker},
+};
+use crate::{
+    normal,
     signature::{self, Before, Fault},
 };
 
@@ -67,7 +69,7 @@ impl Rules {
 
     fn follow(self, before: &mut Before, signature: &str) {
         if self.binds {
-            before.seal = signature.get(64..).map(str::to_owned);
+            before.seal = signature::seal(signature).map(str::to_owned);
         }
     }
 

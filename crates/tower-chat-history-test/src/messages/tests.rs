@@ -16,6 +16,10 @@ fn reply(content: &Value) -> Value {
     json!({"role": "assistant", "content": content})
 }
 
+fn look(id: &str) -> Say {
+    Say::call(id, "look", json!({}))
+}
+
 fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
@@ -185,7 +189,7 @@ struct Talk {
 impl Talk {
     fn new(provider: MessagesProvider, says: &[Say]) -> Self {
         let body = body(&json!([user(&json!("a")), user(&json!([text("b")]))]));
-        let response: Value = serde_json::from_str(&provider.reply(&body.to_string(), says).unwrap()).unwrap();
+        let response: Value = serde_json::from_str(&provider.reply(&body.to_string(), says).unwrap().body()).unwrap();
         let mut talk = Self { provider, body };
         talk.messages().push(reply(&response["content"]));
         talk
@@ -210,7 +214,7 @@ impl Talk {
 }
 
 fn thinks() -> [Say; 4] {
-    [Say::Thinking("hm".into()), Say::Redacted, Say::Text("c".into()), Say::Call("x".into())]
+    [Say::Thinking("hm".into()), Say::Redacted, Say::Text("c".into()), look("x")]
 }
 
 fn talk() -> Talk {
@@ -284,7 +288,7 @@ fn thinking_between_other_thinking_must_stay() {
     let mut talk = Talk::new(MessagesProvider::new("p"), &says).with(user(&json!("d")));
     for say in ["2", "3"] {
         let says = [Say::Thinking(say.into()), Say::Text("c".into())];
-        let response = talk.provider.reply(&talk.body.to_string(), &says).unwrap();
+        let response = talk.provider.reply(&talk.body.to_string(), &says).unwrap().body();
         let response: Value = serde_json::from_str(&response).unwrap();
         talk = talk.with(reply(&response["content"])).with(user(&json!("d")));
     }
@@ -308,7 +312,7 @@ fn a_refusal_has_the_status_the_type_and_the_wording_of_the_api() {
     assert_eq!((&sent["type"], &sent["error"]["type"]), (&json!("error"), &json!("invalid_request_error")));
     assert_eq!(sent["error"]["message"], refusal.to_string());
     assert!(refusal.to_string().starts_with("messages.0: all messages must have non-empty content"));
-    assert_eq!(Refusal::from(Reason::NoReply).status(), 500);
+    assert_eq!(Refusal::from(Reason::NoReply).status(), 400);
 }
 
 #[test]
@@ -316,12 +320,12 @@ fn a_response_has_the_blocks_and_the_reason_to_stop() {
     let provider = MessagesProvider::new("p");
     let body = body(&json!([user(&json!("a"))])).to_string();
     let says = [Say::Search("s".into()), Say::Compaction("c".into()), Say::Block(json!({"type": "later"}))];
-    let response: Value = serde_json::from_str(&provider.reply(&body, &says).unwrap()).unwrap();
+    let response: Value = serde_json::from_str(&provider.reply(&body, &says).unwrap().body()).unwrap();
     let kinds: Vec<&str> =
         response["content"].as_array().unwrap().iter().filter_map(|it| it["type"].as_str()).collect();
     assert_eq!(kinds, ["server_tool_use", "web_search_tool_result", "compaction", "later"]);
     assert_eq!((&response["stop_reason"], &response["model"]), (&json!("end_turn"), &json!("claude")));
-    let response: Value = serde_json::from_str(&provider.reply(&body, &[Say::Call("x".into())]).unwrap()).unwrap();
+    let response: Value = serde_json::from_str(&provider.reply(&body, &[look("x")]).unwrap().body()).unwrap();
     assert_eq!(response["stop_reason"], "tool_use");
 }
 
