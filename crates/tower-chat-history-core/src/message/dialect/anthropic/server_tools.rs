@@ -77,7 +77,7 @@ pub(super) fn settled<'e, 'a>(
     sent.retain(|sent| {
         let is_left_out = without.contains(&ptr::from_ref(sent.block));
         is_changed |= is_left_out;
-        !is_left_out && !(is_changed && sent.block.kind.bound().to_prefix)
+        !(is_left_out || is_changed && sent.block.kind.bound().to_prefix)
     });
     sent
 }
