@@ -24,7 +24,7 @@ pub(crate) struct Settlement {
 pub(crate) struct Change {
     /// The index of the message.
     pub(crate) at: usize,
-    /// What is left of it.
+    /// The rest of the message, if there is any.
     pub(crate) left: Option<Message>,
 }
 

@@ -48,10 +48,10 @@
 //!
 //! # Calls of the provider
 //!
-//! The result of a call that the provider executes itself can be in the reply after that of the call. Such a call is sent
-//! as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out, and so it does
-//! with a result without its call. A message that was sent in one request can therefore change in the next one: if the
-//! provider paused twice, and a question follows instead of the rest of the reply.
+//! The result of a call that the provider executes itself can be in the reply after that of the call. Such a call is
+//! sent as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out. A result
+//! without its call is left out, too. A message that was sent in one request can therefore change in the next one: if
+//! the provider paused twice, and a question follows instead of the rest of the reply.
 
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Message, Placed, Recalled, Recorded, Rounds};

@@ -25,8 +25,8 @@ pub struct Provenance {
     /// The provider that made the reply.
     #[serde(default, skip_serializing_if = "Origin::is_unknown")]
     pub origin: Origin,
-    /// The position of the log's next exchange when the prompt was made. The exchanges from there to the reply's own were
-    /// stored in the meantime, so the prompt did not contain them. `None` if it is not known.
+    /// The position of the log's next exchange when the prompt was made. The exchanges from there to the reply's own
+    /// were stored in the meantime, so the prompt did not contain them. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_at: Option<Seq>,
 }

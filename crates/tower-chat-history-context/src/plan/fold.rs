@@ -86,23 +86,23 @@ impl Item {
 #[derive(Debug)]
 pub(super) struct Folded {
     view: View,
-    origins: Origins,
+    places: Places,
     /// The newest exchange whose reply the model [paused](tower_chat_history_core::Exchange::is_paused).
     paused: Option<Seq>,
     /// The position after the last exchange.
     next: Seq,
 }
 
-/// The origins of the view's messages.
+/// The places of the view's messages in the log.
 #[derive(Debug, Default)]
-struct Origins {
-    of_messages: Vec<Origin>,
+struct Places {
+    of_messages: Vec<Place>,
     rounds: Vec<Round>,
 }
 
 /// The exchange of a message, the index of its round, and whether it is the recalled messages of its exchange.
 #[derive(Clone, Copy, Debug)]
-struct Origin {
+struct Place {
     seq: Seq,
     round: Option<usize>,
     is_recalled: bool,
@@ -124,7 +124,7 @@ impl Folded {
     /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
     /// is the position of the log's next exchange.
     pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
-        let mut folded = Self { view: View::default(), origins: Origins::default(), paused: None, next };
+        let mut folded = Self { view: View::default(), places: Places::default(), paused: None, next };
         for recorded in exchanges {
             folded.push(recorded, recalled_from);
         }
@@ -133,18 +133,18 @@ impl Folded {
 
     fn push(&mut self, recorded: &Recorded, recalled_from: Seq) {
         let Recorded { seq, exchange, .. } = recorded;
-        let Self { view, origins, .. } = self;
+        let Self { view, places, .. } = self;
         let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
         let reply_start = exchange.messages.len() - exchange.reply().len();
         view.push_exchange_with(recorded, recalled, |view, before, source| {
             let is_reply = matches!(source, Source::Log(index) if index >= reply_start);
             let added = Added { seq: *seq, source, is_reply, is_of_round: asks && is_reply };
-            origins.truncate(before);
-            origins.add(view, before, added);
+            places.truncate(before);
+            places.add(view, before, added);
         });
         // Even if no message was pushed, an earlier exchange may have given way.
-        origins.truncate(view.messages().len());
+        places.truncate(view.messages().len());
         if exchange.is_paused() {
             self.paused = Some(*seq);
         }
@@ -154,7 +154,7 @@ impl Folded {
     /// Removes the exchange that the input of a call repeats, if the log ends with one.
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         self.view.make_way_for(input);
-        self.origins.truncate(self.view.messages().len());
+        self.places.truncate(self.view.messages().len());
     }
 
     pub(super) const fn view(&self) -> &View {
@@ -167,7 +167,7 @@ impl Folded {
     }
 
     fn newest_calls(&self) -> Option<Seq> {
-        self.origins.rounds.last().map(|round| round.asked)
+        self.places.rounds.last().map(|round| round.asked)
     }
 
     /// Returns the index of the input message that repeats the open calls, if there is one.
@@ -180,17 +180,17 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let (seq, round) = (self.newest_calls().unwrap_or_default(), self.origins.newest_round());
-        let origin = Origin { seq, round, is_recalled: false, is_reply: false };
-        self.origins.of_messages.resize(self.view.messages().len(), origin);
+        let (seq, round) = (self.newest_calls().unwrap_or_default(), self.places.newest_round());
+        let place = Place { seq, round, is_recalled: false, is_reply: false };
+        self.places.of_messages.resize(self.view.messages().len(), place);
     }
 
     /// Returns the items. If `continues`, the input has nothing but results, so that the model continues its turn.
     pub(super) fn into_items(self, continues: bool) -> Vec<Item> {
-        let Self { view, origins: Origins { of_messages, rounds }, next, .. } = self;
+        let Self { view, places: Places { of_messages, rounds }, next, .. } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_unsettled().into_iter().zip(of_messages);
-        let item = |(message, Origin { seq, round: at, is_recalled, is_reply }): (Message, Origin)| {
+        let item = |(message, Place { seq, round: at, is_recalled, is_reply }): (Message, Place)| {
             // A message that stands for everything before it stays if its round is left out.
             let stays = message.index().restarts && message.tool_calls().is_empty();
             let round = at.and_then(round).filter(|_| !stays);
@@ -222,14 +222,14 @@ fn rest_of(message: &Message) -> Option<Message> {
     if message.answers().is_empty() { None } else { message.answering(&[]) }
 }
 
-impl Origins {
-    /// Removes the origins of the messages from index `len` on, if there are any.
+impl Places {
+    /// Removes the places of the messages from index `len` on, if there are any.
     fn truncate(&mut self, len: usize) {
         if self.of_messages.len() <= len {
             return;
         }
         self.of_messages.truncate(len);
-        let newest = self.of_messages.last().and_then(|origin| origin.round);
+        let newest = self.of_messages.last().and_then(|place| place.round);
         self.rounds.truncate(newest.map_or(0, |newest| newest + 1));
         if let Some(round) = self.rounds.last_mut() {
             round.followed = NOT_FOLLOWED;
@@ -241,13 +241,13 @@ impl Origins {
         self.rounds.len().checked_sub(1)
     }
 
-    /// Adds the origins of the messages from index `before` on: a message, and before it the substitutes for the
+    /// Adds the places of the messages from index `before` on: a message, and before it the substitutes for the
     /// results of the calls that it closes.
     fn add(&mut self, view: &View, before: usize, added: Added) {
         let Added { seq, source, is_reply, is_of_round } = added;
         let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
         if !substitutes.is_empty() {
-            let of_newest = Origin { seq, round: self.newest_round(), is_recalled: false, is_reply: false };
+            let of_newest = Place { seq, round: self.newest_round(), is_recalled: false, is_reply: false };
             self.of_messages.extend(substitutes.iter().map(|_| of_newest));
         }
         let (calls, results) = (message.tool_calls().len(), message.answers().len());
@@ -268,7 +268,7 @@ impl Origins {
             self.rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
         }
         let round = answered.or(self.newest_round().filter(|_| asks));
-        self.of_messages.push(Origin { seq, round, is_recalled: source == Source::Recalled, is_reply });
+        self.of_messages.push(Place { seq, round, is_recalled: source == Source::Recalled, is_reply });
     }
 
     /// Returns `true` if the message at index `at` is one more element of the reply that has the newest calls.

@@ -175,8 +175,8 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
 }
 
 /// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
-/// advance. `origin` is that of the next call: what it cannot read is not in its prompt. Returns `None` if the window can
-/// stay as it is, or if its last turn is still open.
+/// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
+/// `None` if the window can stay as it is, or if its last turn is still open.
 #[must_use]
 pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);

@@ -12,8 +12,8 @@
 //! If a message stands for everything before it, and can be sent, the prompt begins with it. The digest then begins
 //! anew, as it did when the replies after it were made. Two such messages do not begin the prompt:
 //!
-//! - One that was made without an exchange before it, which another call stored in the meantime. It is left out, because
-//!   it would hide that exchange.
+//! - One that was made without an exchange before it, which another call stored in the meantime. It is left out, as it
+//!   would hide that exchange.
 //! - One of an open turn that already has reasoning which is bound to its prompts. The prompt begins with it after the
 //!   turn has ended.
 //!
@@ -299,8 +299,8 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
     left_out
 }
 
-/// Returns `true` if the message has reasoning, readable or sealed. A message that stands for everything before it is no
-/// reasoning, and neither are ids.
+/// Returns `true` if the message has reasoning, readable or sealed. A message that stands for everything before it is
+/// no reasoning, and neither are ids.
 fn has_reasoning(message: &Message) -> bool {
     let index = message.index();
     if index.bound.to_prefix || index.bound.to_next && message.is_reply() {

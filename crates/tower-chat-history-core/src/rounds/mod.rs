@@ -90,7 +90,7 @@ enum Answer {
     Calls,
     /// Some of its results answer no open call.
     Part {
-        /// What is left without these results.
+        /// The rest of the message.
         message: Message,
         /// `true` if others answer open calls.
         answers_calls: bool,

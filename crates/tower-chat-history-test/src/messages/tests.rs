@@ -335,7 +335,7 @@ fn a_paused_reply_is_continued_and_its_calls_wait_for_their_results() {
     let say = |messages: &Value, says: &[Say]| -> Result<Value, Reason> {
         let response = provider.reply(&body(messages).to_string(), says);
         let response = response.map_err(|refusal| refusal.reason().clone())?;
-        Ok(serde_json::from_str(&response).unwrap())
+        Ok(serde_json::from_str(&response.body()).unwrap())
     };
     let asked = [user(&json!("a"))];
     let paused = say(&json!(asked), &[Say::Text("b".into()), Say::OpenSearch("s".into()), Say::Pause]).unwrap();

@@ -38,7 +38,7 @@ impl Talk {
         let sent: Vec<Value> =
             turn.context().iter().map(|message| serde_json::from_str(message.json()).unwrap()).collect();
         let body = json!({"model": "m", "max_tokens": 9, "messages": sent}).to_string();
-        let mut response: Value = serde_json::from_str(&self.provider.reply(&body, says).unwrap()).unwrap();
+        let mut response: Value = serde_json::from_str(&self.provider.reply(&body, says).unwrap().body()).unwrap();
         let arrived = response["content"].as_array_mut().unwrap();
         let incomplete = blocks < arrived.len();
         arrived.truncate(blocks);
@@ -105,7 +105,7 @@ async fn a_reply_can_pause_several_times_and_break_off() {
 #[tokio::test]
 async fn a_tool_of_the_provider_waits_for_the_result_of_the_program() {
     let talk = Talk::new();
-    let asks = [Say::OpenSearch("s".into()), Say::Call("x".into())];
+    let asks = [Say::OpenSearch("s".into()), Say::call("x", "look", serde_json::json!({}))];
     talk.call(vec![user(&json!("What is new?"))], &asks).await.unwrap();
     let result = user(&json!([{"type": "tool_result", "tool_use_id": "x", "content": "1"}]));
     let sent = talk.call(vec![result], &[Say::Found("s".into()), Say::Text("So.".into())]).await.unwrap();

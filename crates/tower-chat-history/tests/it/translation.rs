@@ -100,7 +100,7 @@ async fn reasoning_is_left_out_and_reported_and_comes_back_with_its_dialect() {
     let question = said(&AnthropicMessages, &Role::User, "u");
     let says = [Say::Thinking("Hm.".into()), Say::Search("srvtoolu_1".into()), Say::Text("So.".into())];
     let made = provider.reply(&body(&[question.json().to_owned()]), &says).unwrap();
-    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let made: serde_json::Value = serde_json::from_str(&made.body()).unwrap();
     let reply = serde_json::json!({"role": "assistant", "content": made["content"]}).to_string();
     talk(&engine, question, Message::in_dialect(&AnthropicMessages, reply.as_str()).unwrap()).await;
 

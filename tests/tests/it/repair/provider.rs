@@ -58,7 +58,7 @@ impl Provider {
         let streams = serde_json::from_str::<Value>(&body)?["stream"] == true;
         let mut state = self.0.lock().unwrap();
         let State { provider, script, requests, refused, made } = &mut *state;
-        let outcome = provider.respond(&body, script);
+        let outcome = provider.reply(&body, script);
         requests.push(body);
         let (status, kind, body) = match outcome {
             Ok(response) => {

@@ -8,7 +8,7 @@ use tower_chat_history::{
 use tower_chat_history_test::{
     ChatProvider,
     messages::{MessagesProvider, Say},
-    responses::{CallType, ResponsesProvider, Say},
+    responses::{self, CallType, ResponsesProvider},
 };
 
 use super::case::{Api, Question, Results, Said, Setup};
@@ -145,12 +145,12 @@ impl Providers {
                 let body = format!(r#"{{"model":"claude","max_tokens":9,"messages":[{prompt}]{thinking}}}"#);
                 let says = self.says(script, text);
                 let made = self.messages.reply(&body, &says).map_err(|refusal| format!("{refusal}\n{body}"))?;
-                let made: Value = serde_json::from_str(&made).unwrap();
+                let made: Value = serde_json::from_str(&made.body()).unwrap();
                 vec![json!({"role": "assistant", "content": made["content"]}).to_string()]
             }
             Api::Responses => {
                 let body = format!(r#"{{"model":"gpt-5.5","store":false,"input":[{prompt}]}}"#);
-                let made = self.responses.respond(&body, &outputs(script, text));
+                let made = self.responses.reply(&body, &outputs(script, text));
                 made.map_err(|refusal| format!("{refusal}\n{body}"))?.output
             }
         };
@@ -192,8 +192,8 @@ impl Providers {
                 Said::Thinking => Say::Thinking(String::new()),
                 Said::Text => Say::Text(text.to_owned()),
                 // Ids are unique.
-                Said::Call(kind, _) if kind % 2 == 0 => Say::Call(format!("toolu_{:020}", self.calls)),
-                Said::Call(..) => Say::Call(format!("t{}", self.calls)),
+                Said::Call(kind, _) if kind % 2 == 0 => Say::call(format!("toolu_{:020}", self.calls), "look", json!({})),
+                Said::Call(..) => Say::call(format!("t{}", self.calls), "look", json!({})),
                 Said::Search => Say::Search(format!("srvtoolu_{}", self.calls)),
                 Said::Compaction => Say::Compaction("so far".into()),
                 Said::Refusal => Say::Block(json!({"type": "later", "level": 1.5})),
@@ -203,20 +203,20 @@ impl Providers {
     }
 }
 
-fn outputs(script: &[Said], text: &str) -> Vec<Say> {
+fn outputs(script: &[Said], text: &str) -> Vec<responses::Say> {
     let output = |said: &Said| match said {
-        Said::Thinking => Say::reasoning(),
-        Said::Text => Say::Message { text: text.to_owned(), phase: Some("commentary") },
-        Said::Call(kind, id) => Say::Call {
+        Said::Thinking => responses::Say::reasoning(),
+        Said::Text => responses::Say::Message { text: text.to_owned(), phase: Some("commentary") },
+        Said::Call(kind, id) => responses::Say::Call {
             // Functions and custom tools in most cases, with the same ids.
             kind: CallType::ALL[if *kind < 8 { kind % 2 } else { kind % 8 }],
             id: (*id).to_owned(),
             name: "look".into(),
             arguments: "{}".into(),
         },
-        Said::Search => Say::WebSearch,
-        Said::Compaction => Say::Compaction,
-        Said::Refusal => Say::Refusal("No.".into()),
+        Said::Search => responses::Say::WebSearch,
+        Said::Compaction => responses::Say::Compaction,
+        Said::Refusal => responses::Say::Refusal("No.".into()),
     };
     script.iter().map(output).collect()
 }

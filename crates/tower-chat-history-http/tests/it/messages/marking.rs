@@ -62,7 +62,7 @@ async fn the_last_message_before_the_input_is_marked_and_thinking_stays_valid() 
 #[tokio::test]
 async fn calls_and_results_are_marked_in_a_loop_of_tools() {
     let chat = Chat::marking(HistoryOptions::new());
-    chat.say(&question(0), vec![Say::Thinking("hm".into()), Say::Call("x".into())]).await;
+    chat.say(&question(0), vec![Say::Thinking("hm".into()), Say::call("x", "look", json!({}))]).await;
     let result = json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "r"}]}]);
     chat.say(&result, vec![Say::Text("a0".into())]).await;
     let sent = chat.sent();

@@ -15,7 +15,7 @@ const ASK: &str = r#"{"model":"claude","max_tokens":99,"messages":[{"role":"user
 async fn respond(mock: MockMessages, request: Request<HistoryBody>) -> Result<Response<Full<Bytes>>, BoxError> {
     let body = String::from_utf8(request.into_body().collect().await?.to_bytes().to_vec())?;
     let (status, body) = match mock.oneshot(body).await {
-        Ok(reply) => (200, reply),
+        Ok(made) => (200, made.body()),
         Err(refusal) => (refusal.status(), refusal.body()),
     };
     Ok(Response::builder().status(status).header("content-type", JSON).body(Full::from(body))?)

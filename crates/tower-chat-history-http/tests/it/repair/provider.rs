@@ -67,7 +67,7 @@ impl Provider {
         }
         let mut state = self.0.lock().unwrap();
         let State { provider, script, requests, refused, .. } = &mut *state;
-        let made = provider.respond(&body, script);
+        let made = provider.reply(&body, script);
         requests.push(body);
         let (status, kind, body) = match made {
             Ok(made) if streams => {

@@ -28,7 +28,7 @@ async fn a_repeated_call_is_built_from_the_factory() {
                 let body = String::from_utf8(request.body().unwrap().as_bytes().unwrap().to_vec()).unwrap();
                 requests.lock().unwrap().push(request);
                 let script = [Say::reasoning(), Say::text("so")];
-                let (status, body) = match provider.lock().unwrap().respond(&body, &script) {
+                let (status, body) = match provider.lock().unwrap().reply(&body, &script) {
                     Ok(made) => (200, made.body()),
                     Err(refusal) => (refusal.status(), refusal.to_json().to_string()),
                 };

@@ -198,8 +198,8 @@ impl TurnState {
     }
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
-    /// continues, if the provider compacted the conversation, or if there is no budget. A turn whose reply is paused continues,
-    /// too.
+    /// continues, if the provider compacted the conversation, or if there is no budget. A turn whose reply is paused
+    /// continues, too.
     fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
         let budget = planned.plan.budget?;

@@ -125,7 +125,7 @@ impl Talk {
     }
 
     /// Sends these items and a question.
-    pub(super) async fn send(&mut self, items: &[String], script: &[Output]) -> Result<MadeResponse, Failure> {
+    pub(super) async fn send(&mut self, items: &[String], script: &[Say]) -> Result<MadeResponse, Failure> {
         let items = items.iter().cloned().chain([QUESTION.to_owned()]).collect();
         self.call(items, script, usize::MAX, &Figures::default()).await
     }

@@ -56,8 +56,8 @@ pub(super) fn without(json: &str, is_removed: impl Fn(Bound) -> bool) -> Option<
     with(&element, blocks)
 }
 
-/// Returns the message with only these of the calls that the provider executes itself, and of their results, in the form
-/// that the API accepts, or `None` if nothing is left.
+/// Returns the message with only these of the calls that the provider executes itself, and of their results, in the
+/// form that the API accepts, or `None` if nothing is left.
 pub(super) fn settled(json: &str, calls: &[CallId], results: &[CallId]) -> Option<String> {
     let element = Element::read(json).ok()?;
     with(&element, server_tools::settled(&element, calls, results))

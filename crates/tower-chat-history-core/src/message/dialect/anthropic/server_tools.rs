@@ -72,12 +72,16 @@ pub(super) fn settled<'e, 'a>(
     let mut without = left_out(&found.calls, calls);
     without.extend(left_out(&found.results, results));
     let without: HashSet<*const Block<'_>> = without.into_iter().map(|at| ptr::from_ref(&element.blocks[at])).collect();
-    let mut is_changed = false;
+    let (mut is_changed, mut next) = (false, 0);
     let mut sent = element.sent().blocks;
     sent.retain(|sent| {
+        // Blocks that are never sent count, too.
+        let skipped = element.blocks[next..].iter().position(|block| ptr::eq(block, sent.block)).unwrap_or_default();
+        next += skipped + 1;
+        is_changed |= skipped > 0;
         let is_left_out = without.contains(&ptr::from_ref(sent.block));
         is_changed |= is_left_out;
-        !is_left_out && !(is_changed && sent.block.kind.bound().to_prefix)
+        !(is_left_out || is_changed && sent.block.kind.bound().to_prefix)
     });
     sent
 }
