@@ -20,7 +20,7 @@ fn push(fold: &mut SseFold, text: &str) -> Flow {
     fold.push(&Frame::data(Bytes::copy_from_slice(text.as_bytes())))
 }
 
-fn event(data: &str) -> String {
+pub(super) fn event(data: &str) -> String {
     let kind = Object::read(data).unwrap().text("type").unwrap();
     format!("event: {kind}\ndata: {data}\n\n")
 }
@@ -145,6 +145,14 @@ fn every_kind() -> (String, String) {
             r#"{"type":"tool_use","id":"toolu_2","name":"time","input":{}}"#.to_owned(),
         ),
     ];
+    joined(&parts)
+}
+
+/// The beginning of a block, its deltas, and the block of the whole response.
+pub(super) type Streamed<'a> = (&'a str, Vec<&'a str>, String);
+
+/// Returns the stream of blocks, and the content of the whole response.
+pub(super) fn joined(parts: &[Streamed<'_>]) -> (String, String) {
     let stream = parts.iter().enumerate().map(|(index, (begin, deltas, _))| block(index, begin, deltas));
     let stream: String = stream.collect();
     let whole: Vec<&str> = parts.iter().map(|(.., whole)| whole.as_str()).collect();
@@ -162,9 +170,14 @@ fn unary(content: &str) -> Reply {
 #[test]
 fn a_stream_of_every_kind_of_block_cut_at_every_byte_equals_the_whole_response() {
     let (stream, whole) = every_kind();
-    let expected = unary(&whole);
+    assert_cut_anywhere(&stream, &whole);
+}
+
+/// Checks that a stream of these blocks has the reply of the whole response, however its bytes are cut.
+pub(super) fn assert_cut_anywhere(stream: &str, whole: &str) {
+    let expected = unary(whole);
     assert_eq!(expected.usage.map(|usage| (usage.input_tokens, usage.output_tokens)), Some((325, 15)));
-    let text = begin() + &stream + &end("end_turn");
+    let text = begin() + stream + &end("end_turn");
     for cut in 0..=text.len() {
         let mut fold = fold();
         let parts = text.as_bytes().split_at(cut);

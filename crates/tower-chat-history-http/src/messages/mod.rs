@@ -5,6 +5,8 @@ mod body;
 mod fold;
 #[cfg(test)]
 mod fold_tests;
+#[cfg(test)]
+mod fold_tools_tests;
 mod marks;
 mod object;
 mod partial;

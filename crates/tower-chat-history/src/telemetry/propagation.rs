@@ -19,8 +19,8 @@ pub fn inject_context(headers: &mut dyn Injector) {
 }
 
 /// Writes the trace context of the current span into the headers of an HTTP request, as [`inject_context`] does
-/// (feature `http`). Names and values that are invalid in headers are left out, so that the call does not fail. Empty values are
-/// left out, too, because `tracestate` is mostly empty.
+/// (feature `http`). Names and values that are invalid in headers are left out, so that the call does not fail. Empty
+/// values are left out, too, because `tracestate` is mostly empty.
 #[cfg(feature = "http")]
 pub fn inject_headers(headers: &mut http::HeaderMap) {
     inject_context(&mut Headers(headers));

@@ -3,6 +3,7 @@
 mod cases;
 mod hostile;
 mod marking;
+mod mutant;
 mod refused;
 mod streamed;
 mod streams;
@@ -120,7 +121,7 @@ async fn respond(
             let mut text = events(&reply.body());
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
             let kept = (text.len() as f64 * share) as usize;
-            text.truncate(kept);
+            text.truncate((0..=kept).rfind(|at| text.is_char_boundary(*at)).unwrap());
             (200, "text/event-stream", text)
         }
         Ok(reply) => (200, "application/json", reply.body()),

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use proptest::{
     prelude::*,
-    test_runner::{Config, TestCaseError, TestRunner},
+    test_runner::{Config, TestCaseError, TestError, TestRunner},
 };
 use serde_json::{Value, json};
 use tower_chat_history::{
@@ -17,7 +17,7 @@ use tower_chat_history::{
 use tower_chat_history_core::{Rounds, testing::shorthand::cases};
 use tower_chat_history_test::messages::Say;
 
-use super::Chat;
+use super::{Chat, mutant::Mutant};
 
 /// A call.
 #[derive(Clone, Debug)]
@@ -137,12 +137,16 @@ fn body(step: &Step, log: &[Message], input: &[Value]) -> String {
 }
 
 /// Makes the calls of a case.
-async fn run(steps: &[Step], window: Option<u32>, marks: bool) -> Result<Figures, TestCaseError> {
+async fn run(
+    steps: &[Step],
+    window: Option<u32>,
+    chat: impl FnOnce(HistoryOptions) -> Chat,
+) -> Result<Figures, TestCaseError> {
     let mut options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText));
     if let Some(window) = window {
         options = options.context(ContextBudget::tokens(window));
     }
-    let chat = if marks { Chat::marking(options) } else { Chat::of(options) };
+    let chat = chat(options);
     let (mut figures, mut number) = (Figures::default(), 0);
     for step in steps {
         let mut rounds = Rounds::default();
@@ -197,7 +201,7 @@ fn the_provider_refuses_nothing() {
     let window = prop_oneof![1 => Just(None), 1 => (60..400u32).prop_map(Some)];
     let any = (prop::collection::vec(any_step(), 1..16), window, any::<bool>());
     let outcome = TestRunner::new(config).run(&any, |(steps, window, marks)| {
-        let figures = runtime.block_on(run(&steps, window, marks))?;
+        let figures = runtime.block_on(run(&steps, window, if marks { Chat::marking } else { Chat::of }))?;
         let mut total = total.lock().unwrap();
         total.requests += figures.requests;
         total.streams += figures.streams;
@@ -216,5 +220,22 @@ fn the_provider_refuses_nothing() {
         let Figures { requests, streams, interrupted, with_results, resent, too_large, thinking, marks } = total;
         let happened = [requests, streams, interrupted, with_results, resent, too_large, thinking, marks];
         assert!(happened.iter().all(|count| *count > 10), "{total:?}");
+    }
+}
+
+#[test]
+fn a_wire_with_a_fault_is_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for mutant in Mutant::ALL {
+        let config = Config { cases: 1_000, failure_persistence: None, ..Config::default() };
+        let steps = prop::collection::vec(any_step(), 1..16);
+        let outcome = TestRunner::new(config)
+            .run(&steps, |steps| runtime.block_on(run(&steps, None, |options| mutant.chat(options))).map(|_| ()));
+        let Err(TestError::Fail(reason, _)) = outcome else { panic!("{mutant:?}: nothing was refused") };
+        let refused = match mutant {
+            Mutant::EditsTheFirst => "Invalid `signature` in `thinking` block",
+            Mutant::LosesTheFirst | Mutant::LosesTheLast => "invalid_request_error",
+        };
+        assert!(reason.message().contains(refused), "{mutant:?}: {reason}");
     }
 }

@@ -105,7 +105,7 @@ fn dialect(api: Api) -> &'static dyn Dialect {
 /// Returns the id space of the call.
 fn space(api: Api) -> tower_chat_history::dialect::Space {
     let call = tower_chat_history::Message::in_dialect(dialect(api), api.call("x")).unwrap();
-    call.tool_calls()[0].call_id().space().clone()
+    call.tool_calls()[0].call_id().space()
 }
 
 async fn results_for_no_call(storage: Storage) {
