@@ -127,9 +127,8 @@ where
                         return Err(error);
                     }
                 };
-                let (repeated, error_type) = match (again.take(), read.repairable_error()) {
-                    (Some(repeated), Some(error_type)) => (repeated, error_type),
-                    (Some(_) | None, _) => return read.finish(turn).await,
+                let (Some(repeated), Some(error_type)) = (again.take(), read.repairable_error()) else {
+                    return read.finish(turn).await;
                 };
                 if !turn.repair(&error_type).await {
                     return read.finish(turn).await;
