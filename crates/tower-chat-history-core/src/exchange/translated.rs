@@ -151,10 +151,10 @@ struct Kept {
 impl TranslationCell {
     fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin) -> Option<Translated> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |kept: &&Box<Kept>| {
+        let is_same = |kept: &&Kept| {
             kept.to == to.name() && kept.reader == *reader && kept.seq == recorded.seq && kept.of == *recorded.exchange
         };
-        kept.as_ref().filter(is_same).map(|kept| kept.translated.clone())
+        kept.as_deref().filter(is_same).map(|kept| kept.translated.clone())
     }
 
     fn set(&self, recorded: &Recorded, to: &'static dyn Dialect, reader: &Origin, translated: &Translated) {

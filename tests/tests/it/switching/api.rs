@@ -35,9 +35,10 @@ impl Api {
             Self::Responses => json!({"type": "message", "role": role, "content": text}),
         };
         let media = match (self, form) {
-            (_, Question::Text) => return vec![self.message(&said("user"))],
             // The format of Anthropic has system messages only at other places.
-            (Self::Messages, Question::WithInstruction) => return vec![self.message(&said("user"))],
+            (_, Question::Text) | (Self::Messages, Question::WithInstruction) => {
+                return vec![self.message(&said("user"))];
+            }
             (_, Question::WithInstruction) => {
                 let instruction = json!({"type": "message", "role": "developer", "content": "Be brief."});
                 let chat = json!({"role": "system", "content": "Be brief."});
