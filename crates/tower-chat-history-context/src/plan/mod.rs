@@ -18,6 +18,7 @@ mod pinned;
 mod reasoning;
 mod restart;
 mod same_call;
+mod same_message;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;

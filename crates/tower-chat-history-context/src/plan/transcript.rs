@@ -1,10 +1,11 @@
 //! The check of transcripts, which callers resend.
 
-use std::borrow::Cow;
+use tower_chat_history_core::{Exchange, Message, Recorded, Seq, Window};
 
-use tower_chat_history_core::{CallId, Exchange, Message, Part, Recorded, Seq, ToolCall, Window};
-
-use super::{TranscriptError, same_call::is_same_call};
+use super::{
+    TranscriptError,
+    same_message::{is_blank, is_same, is_silent},
+};
 
 /// The largest number of alternatives that are followed at the same time when a list is matched with a log. With this
 /// limit, the work grows linearly with the log and not with its square.
@@ -13,15 +14,17 @@ const MAX_ALTERNATIVES: usize = 32;
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
 /// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their
-/// types do not know, trim texts, and write arguments of calls in their own spelling. Other parts are not compared. A
-/// reply element that has nothing else is skipped, in the transcript and in the log. A transcript may be longer than
-/// the loaded part if the log has earlier exchanges. An empty transcript always agrees.
+/// types do not know, trim texts, and write arguments of calls in their own spelling. Of other parts, such as reasoning,
+/// only the kinds are compared, and only in elements that have nothing else. The transcript may lack such an element of
+/// a reply, because clients drop what they do not know. The log may not lack it, because the prompt would lack it, too.
+/// Blank elements are skipped on both sides. A transcript may be longer than the loaded part if the log has earlier
+/// exchanges. An empty transcript always agrees.
 ///
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.
 pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
-    let Some(first) = transcript.iter().position(|message| !is_silent(message)) else { return Ok(()) };
-    // As long as a message is left, one is left that is not silent: the first.
+    let Some(first) = transcript.iter().position(|message| !is_blank(message)) else { return Ok(()) };
+    // As long as a message is left, one is left that is not blank: the first.
     let messages = &transcript[first..];
     // The alternatives. Each is the number of the caller's messages that are not matched yet. Each exchange that the
     // caller may lack adds one alternative.
@@ -45,8 +48,8 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
             }
         }
         if next.len() > 1 {
-            // Alternatives that differ only in silent messages are the same.
-            next.iter_mut().for_each(|end| *end = without_silent_end(&messages[..*end]));
+            // Alternatives that differ only in blank messages are the same.
+            next.iter_mut().for_each(|end| *end = without_blank_end(&messages[..*end]));
         }
         next.sort_unstable();
         next.dedup();
@@ -60,7 +63,7 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
     if loaded.is_some_and(has_earlier_exchanges) {
         return Ok(());
     }
-    let position = first + without_silent_end(&messages[..*rest]).saturating_sub(1);
+    let position = first + without_blank_end(&messages[..*rest]).saturating_sub(1);
     let before = TranscriptError { position, seq: None };
     Err(mismatch.filter(|mismatch| mismatch.position < before.position).unwrap_or(before))
 }
@@ -74,12 +77,12 @@ fn match_exchange(mut messages: &[Message], mut logged: &[Message]) -> Result<us
     while let ([earlier @ .., message], [earlier_logged @ .., last]) = (messages, logged) {
         if message == last {
             (messages, logged) = (earlier, earlier_logged);
-        } else if is_silent(message) {
+        } else if is_blank(message) {
             messages = earlier;
-        } else if is_silent(last) {
-            logged = earlier_logged;
         } else if is_same(message, last) {
             (messages, logged) = (earlier, earlier_logged);
+        } else if is_silent(last) {
+            logged = earlier_logged;
         } else {
             return Err(earlier.len());
         }
@@ -87,14 +90,9 @@ fn match_exchange(mut messages: &[Message], mut logged: &[Message]) -> Result<us
     Ok(messages.len())
 }
 
-/// Returns the number of messages without the silent ones at the end.
-fn without_silent_end(messages: &[Message]) -> usize {
-    messages.iter().rposition(|message| !is_silent(message)).map_or(0, |last| last + 1)
-}
-
-/// Returns `true` for a reply element that has nothing to compare: no calls, and no text but white space.
-fn is_silent(message: &Message) -> bool {
-    message.is_reply() && message.tool_calls().is_empty() && texts(message).is_empty()
+/// Returns the number of messages without the blank ones at the end.
+fn without_blank_end(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| !is_blank(message)).map_or(0, |last| last + 1)
 }
 
 /// Returns `true` if the caller may not know the exchange.
@@ -107,62 +105,10 @@ fn has_earlier_exchanges(window: &Window) -> bool {
     window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
 }
 
-/// Returns `true` if two messages have the same role, texts, calls and results.
-fn is_same(one: &Message, other: &Message) -> bool {
-    one.role() == other.role()
-        && one.answers() == other.answers()
-        && has_same_calls(one.tool_calls(), other.tool_calls())
-        && has_same_texts(one, other)
-}
-
-fn has_same_calls(ones: &[ToolCall], others: &[ToolCall]) -> bool {
-    ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_same_call(one, other))
-}
-
-/// Returns `true` if two messages have the same text, and the same text of each result.
-fn has_same_texts(one: &Message, other: &Message) -> bool {
-    let (ones, others) = (texts(one), texts(other));
-    let same = |((call, texts), (other, others)): (&(Option<&CallId>, Vec<_>), &(Option<&CallId>, Vec<_>))| {
-        call == other && is_same_text(texts, others)
-    };
-    ones.len() == others.len() && ones.iter().zip(&others).all(same)
-}
-
-/// Returns the texts of a message, apart from those that are blank. The texts of each result stand together.
-fn texts(message: &Message) -> Vec<(Option<&CallId>, Vec<Cow<'_, str>>)> {
-    let mut texts: Vec<(Option<&CallId>, Vec<Cow<'_, str>>)> = Vec::new();
-    message.parts(&mut |part| {
-        let (call, text) = match part {
-            Part::Text(text) => (None, text),
-            Part::Result { call, text } => (Some(call), text),
-            _ => return,
-        };
-        match texts.last_mut() {
-            Some((last, parts)) if *last == call => parts.push(text),
-            _ => texts.push((call, vec![text])),
-        }
-    });
-    texts.retain(|(_, parts)| parts.iter().any(|part| !trim(part).is_empty()));
-    texts
-}
-
-/// Returns `true` if two lists of texts are the same, apart from white space around the texts, or around the whole.
-fn is_same_text(ones: &[Cow<'_, str>], others: &[Cow<'_, str>]) -> bool {
-    fn trimmed<'t>(texts: &'t [Cow<'_, str>]) -> impl Iterator<Item = &'t str> {
-        texts.iter().map(|text| trim(text)).filter(|text| !text.is_empty())
-    }
-    trimmed(ones).eq(trimmed(others)) || trim(&ones.concat()) == trim(&others.concat())
-}
-
-/// Returns the text without the characters that the `trim` function of any language removes.
-fn trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{1c}'..='\u{1f}'))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{AnthropicMessages, ExchangeId, Incarnation, Revision};
+    use tower_chat_history_core::{AnthropicMessages, ExchangeId, Incarnation, OpenAiResponses, Revision};
     use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
@@ -312,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_elements_may_be_lacking_on_both_sides() {
+    fn a_transcript_may_lack_silent_elements_and_have_blank_ones() {
         let silent = |data: &str| element(&format!(r#"{{"from":"model","sealed":"{data}","by":"one"}}"#));
         let said = |text: &str| element(&format!(r#"{{"from":"model","text":"{text}"}}"#));
         let asked = |text: &str| element(&format!(r#"{{"from":"user","text":"{text}"}}"#));
@@ -320,15 +266,37 @@ mod tests {
         let second = [asked("2"), silent("22"), silent("00"), said("b")];
         let log = log(0, &[&first, &second]);
         for transcript in [
-            vec![silent("33"), asked("1"), said("a"), asked("2"), said("b"), silent("33")],
-            vec![asked("1"), silent("11"), silent("00"), said("a"), asked("2"), silent("00"), said("b")],
+            vec![said(" "), asked("1"), said("a"), said(""), asked("2"), said("b"), said(" ")],
+            vec![asked("1"), silent("11"), said("a"), asked("2"), silent("00"), said("b")],
             vec![silent("11"), asked("2"), silent("22"), said("b")],
-            vec![silent("00")],
+            vec![said(" ")],
         ] {
             assert_eq!(check(&transcript, Some(&log)), Ok(()), "{transcript:?}");
         }
-        let edited = [asked("1"), said("c"), silent("11"), silent("00"), asked("2"), said("b")];
-        assert_eq!(check(&edited, Some(&log)), Err(TranscriptError { position: 1, seq: Some(Seq::FIRST) }));
+        for (at, seq, transcript) in [
+            (1, 0, vec![asked("1"), said("c"), silent("11"), silent("00"), asked("2"), said("b")]),
+            (3, 1, vec![asked("1"), said("a"), said("b"), silent("33")]),
+            (0, 1, vec![silent("33"), silent("22"), silent("00"), said("b")]),
+        ] {
+            let error = TranscriptError { position: at, seq: Some(Seq::new(seq)) };
+            assert_eq!(check(&transcript, Some(&log)), Err(error), "{transcript:?}");
+        }
+        let absent = TranscriptError { position: 0, seq: None };
+        assert_eq!(check(&[silent("33")], None), Err(absent), "the model would not get it");
+    }
+
+    #[test]
+    fn a_compaction_that_the_log_lacks_is_an_error() {
+        let item = |json: &str| Message::in_dialect(&OpenAiResponses, json).unwrap();
+        let compaction = || item(r#"{"type":"compaction","encrypted_content":"c"}"#);
+        let reasoning = || item(r#"{"type":"reasoning","id":"r","summary":[],"encrypted_content":"e"}"#);
+        let [user, said] = [r#"{"role":"user","content":"u"}"#, r#"{"role":"assistant","content":"a"}"#].map(item);
+        let log = log(0, &[&[user.clone(), reasoning(), said.clone()]]);
+        let error = |position, seq| Err(TranscriptError { position, seq });
+        assert_eq!(check(&[compaction()], None), error(0, None));
+        assert_eq!(check(&[compaction()], Some(&log)), error(0, Some(Seq::FIRST)));
+        assert_eq!(check(&[user.clone(), compaction(), said.clone()], Some(&log)), error(1, Some(Seq::FIRST)));
+        assert_eq!(check(&[user, said], Some(&log)), Ok(()));
     }
 
     #[test]
@@ -342,7 +310,7 @@ mod tests {
             [element(r#"{"from":"user","text":"Hi"}"#), element(r#"{"from":"model","sealed":"00","by":"one"}"#)];
         let [asked, answered] = signed_turn();
         let longer = [longer.to_vec(), asked, answered].concat();
-        assert_eq!(check(&longer, Some(&log)), Err(TranscriptError { position: 0, seq: None }));
+        assert_eq!(check(&longer, Some(&log)), Err(TranscriptError { position: 1, seq: None }));
     }
 
     proptest! {

@@ -34,6 +34,28 @@ async fn only_the_window_is_inserted() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_not_complete_yet_holds_no_permit_of_the_inner_service() {
+    let history = History::new();
+    let service = service_fn(async |_: Request<HistoryBody>| Ok::<_, BoxError>(answer(JSON, WHOLE)));
+    let service = history.layer().layer(ConcurrencyLimit::new(service, 1));
+    for path in [PATH, "/v1/other"] {
+        let (send, frames) = mpsc::unbounded::<Result<Frame<Bytes>, BoxError>>();
+        let slow = service.clone().oneshot(with_body(StreamBody::new(frames)));
+        let mut slow = pin!(slow);
+        assert!(poll!(slow.as_mut()).is_pending());
+        let mut other = ask(ASK);
+        *other.uri_mut() = path.parse().unwrap();
+        let other = service.clone().oneshot(other.map(|body| StreamBody::new(body.into_data_stream().map_ok(Frame::data))));
+        let other = other.await.unwrap();
+        assert_eq!(other.status(), 200);
+        drop(other);
+        send.unbounded_send(Ok(Frame::data(ASK.into()))).unwrap();
+        drop(send);
+        assert_eq!(slow.await.unwrap().status(), 200);
+    }
+}
+
+#[tokio::test]
 async fn the_resent_list_is_replaced_by_the_log() {
     let history = History::new();
     history.ok(ASK, answer(JSON, WHOLE)).await;

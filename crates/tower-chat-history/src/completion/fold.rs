@@ -166,7 +166,9 @@ impl ChunkFold {
             self.fail();
         }
         let is_kept = self.keeps(index);
-        if let Some(delta) = choice.some("delta").filter(|_| is_kept) {
+        // Some gateways answer with one chunk that has the whole message.
+        let whole = || choice.some("message").filter(|_| self.bytes == 0);
+        if let Some(delta) = choice.some("delta").or_else(whole).filter(|_| is_kept) {
             self.take_delta(delta)?;
         }
         if let Some(reason) = choice.text("finish_reason") {

@@ -51,6 +51,15 @@ fn text_is_complete_at_its_finish_reason_and_usage_still_comes() {
 }
 
 #[test]
+fn a_chunk_with_a_whole_message_is_the_reply_unless_deltas_came_before() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let said = json!({"role": "assistant", "content": "Hello", "tool_calls": [call("x"), call("y")]});
+    let whole = json!({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]});
+    assert_eq!(message(&folded(1, std::slice::from_ref(&whole))), said);
+    assert_eq!(message(&folded(1, &[text(0, "Hello"), whole]))["content"], "Hello");
+}
+
+#[test]
 fn the_end_of_another_choice_does_not_end_the_reply() {
     let cut = folded(1, &[text(0, "Hel"), stop(1)]);
     assert!(!cut.is_complete() && !cut.is_whole());

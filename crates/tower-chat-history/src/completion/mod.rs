@@ -37,6 +37,7 @@
 //!   and those of the call are already complete JSON.
 //! - If a call has no `type` or no arguments, they are added. A call without an id is stored without one. A call that
 //!   is null, or has no fields except `type` and `index`, is left out.
+//! - A chunk with a `message` in place of the `delta` has the whole message. It counts if no delta came before it.
 //! - An index or a token count may be written as `0`, `0.0` or `"0"`. If a key is repeated, its last value applies. A
 //!   byte order mark is skipped.
 //!

@@ -1,6 +1,7 @@
 use std::{
     future::{pending, poll_fn},
     mem,
+    pin::{Pin, pin},
     task::{Context, Poll},
 };
 
@@ -80,13 +81,29 @@ where
         ResponseFuture::new(async move {
             // The request is always there, because only this line takes it.
             let Some(request) = request.take() else { return pending().await };
-            let (input, mut draft) = match adapter.open(request).await? {
+            let mut must_be_ready = false;
+            let opened = {
+                let mut opening = pin!(adapter.open(request));
+                match at_once(opening.as_mut()).await {
+                    Some(opened) => opened?,
+                    None => {
+                        // Release the permit of this instance: a slow body of this request must not block other calls.
+                        let unready = inner.clone();
+                        (inner, must_be_ready) = (unready, true);
+                        opening.await?
+                    }
+                }
+            };
+            let (input, mut draft) = match opened {
                 Opened::Turn(input, draft) => (input, draft),
                 Opened::PassThrough(request) => {
+                    if must_be_ready {
+                        poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+                    }
                     return inner.call(request).await.map(|response| adapter.pass(response)).map_err(Into::into);
                 }
             };
-            let (mut beginning, mut must_be_ready) = (engine.start(input), false);
+            let mut beginning = engine.start(input);
             let mut turn = loop {
                 match beginning.step().await? {
                     Step::Begun(turn) => break turn,
@@ -139,4 +156,15 @@ where
             }
         })
     }
+}
+
+/// Returns the result of a future that is ready at once, and `None` if it has to wait.
+async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }

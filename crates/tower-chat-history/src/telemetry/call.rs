@@ -10,6 +10,7 @@ use super::{
     CaptureContent, content,
     names::{attributes, events, spans},
     recorder::{Recorder, int},
+    short::short,
     turn::fail,
 };
 use crate::call::Reply;
@@ -53,7 +54,7 @@ impl Recorder {
             return ModelCall { span: Span::none(), called_in, begun: None, has_chunk: false, content, ended: true };
         }
         let request = call.request;
-        let model = request.model.as_deref();
+        let model = request.model.as_deref().map(short);
         let max_tokens = request.max_output.map(|own| call.reply_limit.map_or(own, |limit| own.min(limit)));
         let choices = Some(call.choices).filter(|choices| *choices != 1);
         let captured = |capture: bool| capture.then(|| content::input(request.head.iter().chain(call.context)));
@@ -169,14 +170,14 @@ impl ModelCall {
         record_all!(
             self.span,
             { attributes::CALL_OUTCOME } = outcome,
-            { attributes::RESPONSE_MODEL } = reply.model.as_deref(),
+            { attributes::RESPONSE_MODEL } = reply.model.as_deref().map(short),
             { attributes::USAGE_INPUT_TOKENS } = usage.map(|usage| int(usage.input_tokens)),
             { attributes::USAGE_OUTPUT_TOKENS } = usage.map(|usage| int(usage.output_tokens)),
             { attributes::USAGE_CACHE_READ_INPUT_TOKENS } = usage.and_then(|usage| usage.cached_input_tokens).map(int),
             { attributes::OUTPUT_MESSAGES } = captured(self.content.on_span()),
         );
         if let Some(reason) = &reply.finish_reason {
-            finish_reasons(&self.span, reason);
+            finish_reasons(&self.span, short(reason));
         }
         if let Some(messages) = captured(self.content.as_event()) {
             tracing::event!(

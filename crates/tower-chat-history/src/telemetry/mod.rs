@@ -13,6 +13,7 @@ mod propagation;
 mod recall;
 mod recorder;
 mod save;
+mod short;
 mod summarize;
 mod trim;
 mod turn;

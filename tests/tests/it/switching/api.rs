@@ -193,7 +193,9 @@ impl Providers {
                 Said::Thinking => Say::Thinking(String::new()),
                 Said::Text => Say::Text(text.to_owned()),
                 // Ids are unique.
-                Said::Call(kind, _) if kind % 2 == 0 => Say::call(format!("toolu_{:020}", self.calls), "look", json!({})),
+                Said::Call(kind, _) if kind % 2 == 0 => {
+                    Say::call(format!("toolu_{:020}", self.calls), "look", json!({}))
+                }
                 Said::Call(..) => Say::call(format!("t{}", self.calls), "look", json!({})),
                 Said::Search => Say::Search(format!("srvtoolu_{}", self.calls)),
                 Said::Compaction => Say::Compaction("so far".into()),
