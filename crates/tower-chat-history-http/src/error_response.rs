@@ -31,7 +31,8 @@ use super::{refusal::Refusal, wire::Wire};
 /// has no text of the inner service's error either. Two of the errors contain a reply, which this function drops. To
 /// send it nevertheless, look for these errors first:
 ///
-/// - `AlreadyRecorded` has the stored exchange ([`to_json_body`](tower_chat_history::adapt::to_json_body)).
+/// - `AlreadyRecorded` has the stored exchange. For chat completions,
+///   [`to_json_body`](tower_chat_history::adapt::to_json_body) makes a response of it.
 /// - `Unsaved<Response<HistoryBody>>` has the response. With
 ///   [`OnSaveFailure::Report`](tower_chat_history::policy::OnSaveFailure::Report), the service returns the response
 ///   itself.

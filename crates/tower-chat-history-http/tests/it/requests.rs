@@ -1,10 +1,13 @@
 //! The requests that the inner service receives.
 
+use std::pin::pin;
+
 use bytes::Bytes;
+use futures_util::{poll, stream::poll_fn};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Frame;
-use http_body_util::{BodyExt as _, Full};
-use tower::{Layer as _, ServiceExt as _, service_fn};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use tower::{Layer as _, ServiceExt as _, limit::ConcurrencyLimit, service_fn};
 use tower_chat_history::{
     BoxError, CallOptions, ExchangeId, HistoryOptions, HistoryStoreExt as _, MissingConversation,
     adapt::extract::FromExtensions, error::HeaderError, in_conversation,
@@ -36,23 +39,17 @@ async fn only_the_window_is_inserted() {
 #[tokio::test]
 async fn a_body_that_is_not_complete_yet_holds_no_permit_of_the_inner_service() {
     let history = History::new();
-    let service = service_fn(async |_: Request<HistoryBody>| Ok::<_, BoxError>(answer(JSON, WHOLE)));
-    let service = history.layer().layer(ConcurrencyLimit::new(service, 1));
-    for path in [PATH, "/v1/other"] {
-        let (send, frames) = mpsc::unbounded::<Result<Frame<Bytes>, BoxError>>();
-        let slow = service.clone().oneshot(with_body(StreamBody::new(frames)));
-        let mut slow = pin!(slow);
-        assert!(poll!(slow.as_mut()).is_pending());
-        let mut other = ask(ASK);
-        *other.uri_mut() = path.parse().unwrap();
-        let other = service.clone().oneshot(other.map(|body| StreamBody::new(body.into_data_stream().map_ok(Frame::data))));
-        let other = other.await.unwrap();
-        assert_eq!(other.status(), 200);
-        drop(other);
-        send.unbounded_send(Ok(Frame::data(ASK.into()))).unwrap();
-        drop(send);
-        assert_eq!(slow.await.unwrap().status(), 200);
-    }
+    let inner = service_fn(async |_: Request<HistoryBody>| Ok::<_, BoxError>(answer(JSON, WHOLE)));
+    let service = history.layer().layer(ConcurrencyLimit::new(inner, 1));
+    let (send, mut receive) = tokio::sync::mpsc::unbounded_channel::<Result<Frame<Bytes>, BoxError>>();
+    let body = StreamBody::new(poll_fn(move |context| receive.poll_recv(context)));
+    let mut slow = pin!(service.clone().oneshot(with_body(body)));
+    assert!(poll!(slow.as_mut()).is_pending());
+    assert_eq!(service.clone().oneshot(ask(ASK)).await.unwrap().status(), 200);
+    send.send(Ok(Frame::data(ASK.into()))).unwrap();
+    drop(send);
+    assert_eq!(slow.await.unwrap().status(), 200);
+    assert_eq!(history.log().await.len(), 4);
 }
 
 #[tokio::test]

@@ -134,7 +134,7 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
     for start in [6, 7, 99] {
         let change = format!(
             "delete from chat_history.compaction; insert into chat_history.compaction \
-             select id, 'default', 1, {start}, 0, 0, 0, 0, 0, gen_random_uuid(), \
+             select id, 'default', 1, {start}, 0, 0, 0, 0, 0, 0, gen_random_uuid(), \
                 '{{\"v\":1,\"window_start\":{start},\"rounds_start\":0,\"cleared_before\":0}}' \
              from chat_history.conversation where key = 'test/damaged'"
         );

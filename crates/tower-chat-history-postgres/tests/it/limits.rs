@@ -58,9 +58,9 @@ async fn the_wait_for_a_lock_is_limited() {
         (
             "append_1",
             "int, text, int, uuid, bigint, uuid, text, bigint, bigint, bigint, text, bigint, text, text, text, bigint, \
-             bigint, bigint, bigint, bigint, bigint, bigint, text",
+             bigint, bigint, bigint, bigint, bigint, bigint, bigint, text",
         ),
-        ("compact_1", "text, uuid, uuid, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text"),
+        ("compact_1", "text, uuid, uuid, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text"),
         ("attach_1", "text, uuid, text[], bigint[], text[], bigint[], bigint[], bytea[]"),
         ("delete_1", "text, uuid"),
     ] {

@@ -143,13 +143,13 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let append = |number: usize| {
         format!(
             "select * from chat_history.append_1(null, 'test/long', 3, null, null, gen_random_uuid(), 'n{number}', null, 2, 10, \
-             'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, '')"
+             'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
         )
     };
     // The store's own connection, whose session caches the plans.
     let client = store.pool().get().await.unwrap();
     let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
-                   gen_random_uuid(), 'default', 0, 0, 0, 0, 0, 0, 0, '')";
+                   gen_random_uuid(), 'default', 0, 0, 0, 0, 0, 0, 0, 0, '')";
     for _ in 0..3 {
         client
             .batch_execute(&format!(
@@ -168,7 +168,7 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     other.batch_execute(attached).await.unwrap();
     assert_eq!(rows(&client, attachments).await, 2 + 2, "their sizes, and the attachments themselves");
     assert_eq!(rows(&client, attach).await, 1 + 2, "one is removed, and one is found to be stored already");
-    assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, 0, 0, ''", "50000, 0, 0, 0, 0, 0, ''")).await, 1);
+    assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, 0, 0, 0, ''", "50000, 0, 0, 0, 0, 0, 0, ''")).await, 1);
     assert_eq!(rows(&client, &append(1)).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 3, "a repeated append is rolled back, and its exchange is read");
 }

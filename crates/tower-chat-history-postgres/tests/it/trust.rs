@@ -71,11 +71,14 @@ const FUNCTIONS: [(&str, &str); 9] = [
     (
         "append_1",
         "int text int uuid bigint uuid text bigint bigint bigint text bigint text \
-         text text bigint bigint bigint bigint bigint bigint bigint text",
+         text text bigint bigint bigint bigint bigint bigint bigint bigint text",
     ),
-    ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint bigint bigint text"),
+    ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint bigint bigint bigint text"),
     ("delete_1", "text uuid"),
-    ("put_compaction_1", "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint bigint bigint text"),
+    (
+        "put_compaction_1",
+        "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint bigint bigint bigint text",
+    ),
 ];
 
 /// Returns the SQL of a function with this name. Its call raises an error that nothing else raises.

@@ -26,8 +26,8 @@
 //! - The instance of the inner service that was polled ready is the one that is called. A permit that its
 //!   `poll_ready` reserved (for example of a concurrency limit) is held during the load. If the call must wait for a
 //!   save, a summary or another call of its conversation ([`Serialize`](crate::policy::OnConflict::Serialize)), it
-//!   releases the permit first, and polls for readiness again after the wait. Calls that wait in one conversation
-//!   therefore never block other conversations.
+//!   releases the permit first, and polls for readiness again after the wait. So does a call whose request is not
+//!   complete yet, such as one with a slow body. Calls that wait therefore never block other conversations.
 //! - If the provider refuses the call because it cannot read encrypted parts of the history any more, and the adapter
 //!   reports that as a [`Repair`](crate::adapt::Repair), the layer polls for readiness again and calls the inner service
 //!   once more, without these parts. It returns the response of that call, whatever it is.
