@@ -14,11 +14,11 @@ const MAX_ALTERNATIVES: usize = 32;
 /// Checks that a transcript is the end of the log, as far as the log is loaded.
 ///
 /// Messages are compared by speaker, text, calls and results, not by bytes, because clients drop fields that their
-/// types do not know, trim texts, and write arguments of calls in their own spelling. Of other parts, such as reasoning,
-/// only the kinds are compared, and only in elements that have nothing else. The transcript may lack such an element of
-/// a reply, because clients drop what they do not know. The log may not lack it, because the prompt would lack it, too.
-/// Blank elements are skipped on both sides. A transcript may be longer than the loaded part if the log has earlier
-/// exchanges. An empty transcript always agrees.
+/// types do not know, trim texts, and write arguments of calls in their own spelling. Of other parts, such as
+/// reasoning, only the kinds are compared, and only in elements that have nothing else. The transcript may lack such an
+/// element of a reply, because clients drop what they do not know. The log may not lack it, because the prompt would
+/// lack it, too. Blank elements are skipped on both sides. A transcript may be longer than the loaded part if the log
+/// has earlier exchanges. An empty transcript always agrees.
 ///
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.
