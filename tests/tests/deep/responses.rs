@@ -83,7 +83,7 @@ fn items_of_the_responses_api_are_read_and_changed() {
         let recorded = Recorded::new(Seq::FIRST, exchange);
         for to in [&ChatCompletions as &'static dyn Dialect, &AnthropicMessages, &OpenAiResponses] {
             let translated = recorded.translated(to, &Origin::UNKNOWN).unwrap();
-            assert!(translated.exchange.messages.len() > 10, "{}", to.name());
+            assert!(!translated.exchange.messages.is_empty(), "{}", to.name());
         }
     }
 }

@@ -263,17 +263,19 @@ fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option
 }
 
 /// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
-/// after the first difference was made under another prompt. An item that was settled has no such reasoning.
+/// after the first difference was made under another prompt. An item that was settled has no such reasoning, unless it
+/// already differed before that.
 fn as_made(items: &[Item], reply: &[Message]) -> usize {
     let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
     let equal = items.iter().zip(reply).take_while(equals).count();
-    equal + usize::from(items.get(equal).is_some_and(|item| item.is_settled))
+    let is_as_made = |(item, made): (&Item, &Message)| item.is_settled && made.sendable().digest() == made.digest();
+    equal + usize::from(items.get(equal).zip(reply.get(equal)).is_some_and(is_as_made))
 }
 
 /// Leaves out the reasoning that is not valid in the last group, and the elements that must be followed by one that is
 /// left out. Items that are not `kept` are not changed. Returns the number of messages whose reasoning was left out.
 fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
-    let (mut left_out, mut is_followed) = (0, false);
+    let (mut left_out, mut is_followed, mut has_reply) = (0, false, false);
     for at in (group.start..items.len()).rev() {
         let item = &mut items[at];
         if !kept(item) {
@@ -284,16 +286,16 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         let is_readable = valid.origin && (valid.restarts || !whole.index().restarts);
         let is_in_prefix = at < group.reply + valid.prefix;
         let left = item.left_with(is_in_prefix, is_readable);
-        let must_be_followed = item.is_reply || at < group.reply;
-        let is_unfollowed = must_be_followed && whole.bound().to_next && !is_followed;
+        // An element needs the very next one of its reply, and an instruction needs any part of the reply.
+        let is_unfollowed =
+            whole.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
         let is_removed = left == Left::Nothing || is_unfollowed;
         if is_removed || left == Left::Rest {
             left_out += usize::from(has_reasoning(&whole) && (is_removed || !has_reasoning(&item.message)));
         }
+        (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
         if is_removed {
             items.remove(at);
-        } else {
-            is_followed = true;
         }
     }
     left_out

@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(check(&transcript, Some(&log)), Ok(()), "{transcript:?}");
         }
         for (at, seq, transcript) in [
-            (1, 0, vec![asked("1"), said("c"), silent("11"), silent("00"), asked("2"), said("b")]),
+            (2, 0, vec![asked("1"), said("c"), silent("11"), silent("00"), asked("2"), said("b")]),
             (3, 1, vec![asked("1"), said("a"), said("b"), silent("33")]),
             (0, 1, vec![silent("33"), silent("22"), silent("00"), said("b")]),
         ] {

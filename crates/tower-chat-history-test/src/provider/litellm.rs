@@ -10,6 +10,7 @@ use super::{
     claude::{Entry, Field},
     thought::Thought,
 };
+#[cfg(any(feature = "openai", feature = "server"))]
 use crate::pieces::pieces;
 
 pub(super) const FIELD: Field = Field { name: "thinking_blocks", read };
