@@ -4,12 +4,8 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use tower_chat_history::{
-    HistoryOptions, Policies,
-    policy::OnInterruption,
-    report::{NotStored, Outcome, ResponseShape},
-};
-use tower_chat_history_http::{CONVERSATION_ID, CallError, HttpHistory};
+use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
+use tower_chat_history_http::{CONVERSATION_ID, CallError};
 
 use super::{
     api::Api,
@@ -156,8 +152,7 @@ async fn a_response_of_100_mb_is_passed_on_and_not_stored() {
 #[tokio::test]
 async fn an_event_of_100_mb_is_passed_on_and_not_stored() {
     for api in Api::ALL {
-        let policies = Policies::new().on_interruption(OnInterruption::KeepText);
-        let history = History::of(HttpHistory::new(), HistoryOptions::new().policies(policies));
+        let history = History::new();
         let events = api.events(&["a", "b"]);
         let begin = format!("{}data: ", events[0]);
         let end = format!("\n\n{}", events[1..].concat());

@@ -150,13 +150,14 @@ pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(sam
         let changed = samples.dialect.unbound_from_prompt(message);
         same(&samples.dialect.unbound_from_prompt(message), &changed, &clause::PURE, json, "the same element");
         let without_all = samples.dialect.unbound(message);
+        let restarts = |message: &Message| message.index().restarts;
         let Some(changed) = changed else {
+            require(!restarts(message), &clause::UNBOUND_FROM_PROMPT, json, "what stands for everything before it");
             same(&without_all, &None, &clause::UNBOUND_FROM_PROMPT, json, "what is left without all that is bound");
             continue;
         };
         let unbound = samples.read(&changed);
         require(!unbound.bound().to_prefix, &clause::UNBOUND_FROM_PROMPT, json, "nothing that is bound to a prompt");
-        let restarts = |message: &Message| message.index().restarts;
         same(&restarts(&unbound), &restarts(message), &clause::UNBOUND_FROM_PROMPT, json, "what it stands for");
         require(!unbound.is_blank_reply(), &clause::UNBOUND_FROM_PROMPT, json, "`None`, because nothing is left");
         same_sayings(&unbound, message, &clause::UNBOUND_FROM_PROMPT);

@@ -4,7 +4,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::{Method, Uri};
-use tower_chat_history::{HistoryOptions, Message, Reply, adapt::FoldReply, dialect::Dialect, engine::InputMode};
+use tower_chat_history::{
+    HistoryOptions, Message, Reply,
+    adapt::FoldReply,
+    dialect::{AnthropicMessages, Dialect},
+    engine::InputMode,
+};
 use tower_chat_history_http::{CallError, Event, HttpHistory, MessagesWire, OpenedBody, Refusal, Routes, Wire};
 
 use super::Chat;
@@ -33,7 +38,12 @@ impl Mutant {
     }
 
     fn write(self, window: &[Message]) -> Vec<Cow<'_, str>> {
-        let mut written: Vec<Cow<'_, str>> = window.iter().map(|message| Cow::Borrowed(message.json())).collect();
+        // Of the marks for the cache, too many would be a fault of their own.
+        let mut written: Vec<Cow<'_, str>> = Vec::new();
+        for message in window {
+            let unmarked = AnthropicMessages::without_cache_marks(message);
+            written.push(unmarked.map_or(Cow::Borrowed(message.json()), Cow::Owned));
+        }
         match self {
             // A message of one role is always left.
             Self::LosesTheFirst if written.len() > 2 => drop(written.remove(0)),

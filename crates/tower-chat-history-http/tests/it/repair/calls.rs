@@ -23,7 +23,7 @@ async fn a_call_is_repeated_without_encrypted_items_and_later_calls_leave_them_o
     assert_eq!(items(&repaired).len(), 5, "the questions and the answers stay");
     let report = talk.report();
     assert!(report.repaired && matches!(report.outcome, Outcome::Stored { .. }), "{report:?}");
-    assert_eq!((report.fallback(), report.reasoning_left_out), (Some(Fallback::WithoutEncrypted), 4));
+    assert_eq!((report.fallback(), report.reasoning_left_out), (Some(Fallback::WithoutEncrypted), 2));
     assert_eq!(talk.encrypted_from().await, Seq::new(2));
     let log = talk.log().await;
     assert_eq!(log.len(), 3);

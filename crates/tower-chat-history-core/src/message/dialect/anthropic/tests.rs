@@ -401,8 +401,10 @@ fn a_mark_of_the_whole_message_stays_and_is_not_compared() {
     let without = AnthropicMessages::without_cache_marks(&marked).unwrap();
     let expected = r#"{"role":"user","content":[{"type":"text","text":"a"}],"cache_control":{"type":"ephemeral"}}"#;
     assert_eq!(without, expected);
-    let without = Message::in_dialect(&AnthropicMessages, without).unwrap();
-    assert_eq!((without.digest(), user(&json!([text("a")])).digest()), (marked.digest(), marked.digest()));
+    let unmarked = expected.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    for same in [without, unmarked] {
+        assert_eq!(Message::in_dialect(&AnthropicMessages, same).unwrap().digest(), marked.digest());
+    }
 }
 
 #[test]
