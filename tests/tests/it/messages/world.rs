@@ -159,7 +159,7 @@ fn says(script: &Script, open: Vec<CallId>) -> Vec<Say> {
             Block::Text("so") => says.push(Say::Text(format!("so {}", number()))),
             Block::Text(text) => says.push(Say::Text((*text).to_owned())),
             Block::Calls(many) => {
-                says.extend((0..*many).map(|_| Say::call(format!("toolu_{}", number()), "look", json!({}))))
+                says.extend((0..*many).map(|_| Say::call(format!("toolu_{}", number()), "look", json!({}))));
             }
             Block::Search => says.push(Say::Search(format!("srvtoolu_{}", number()))),
             Block::OpenSearch => says.push(Say::OpenSearch(format!("srvtoolu_{}", number()))),
