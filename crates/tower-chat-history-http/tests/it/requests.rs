@@ -45,10 +45,10 @@ async fn a_body_that_is_not_complete_yet_holds_no_permit_of_the_inner_service() 
     let body = StreamBody::new(poll_fn(move |context| receive.poll_recv(context)));
     let mut slow = pin!(service.clone().oneshot(with_body(body)));
     assert!(poll!(slow.as_mut()).is_pending());
-    assert_eq!(service.clone().oneshot(ask(ASK)).await.unwrap().status(), 200);
+    assert_eq!(service.clone().oneshot(ask(ASK)).await.unwrap().status(), 201);
     send.send(Ok(Frame::data(ASK.into()))).unwrap();
     drop(send);
-    assert_eq!(slow.await.unwrap().status(), 200);
+    assert_eq!(slow.await.unwrap().status(), 201);
     assert_eq!(history.log().await.len(), 4);
 }
 
