@@ -273,23 +273,26 @@ fn as_made(items: &[Item], reply: &[Message]) -> usize {
 /// Leaves out the reasoning that is not valid in the last group, and the elements that must be followed by one that is
 /// left out. Items that are not `kept` are not changed. Returns the number of messages whose reasoning was left out.
 fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
-    let (mut left_out, mut is_followed) = (0, false);
+    // An element that hides another exchange is left out together with the elements of its reply that need it.
+    let (mut left_out, mut is_followed, mut is_hiding_next) = (0, false, false);
     for at in (group.start..items.len()).rev() {
         let item = &mut items[at];
         if !kept(item) {
             continue;
         }
         let whole = item.message.clone();
-        // A message that hides another exchange is left out.
-        let is_readable = valid.origin && (valid.restarts || !whole.index().restarts);
+        let is_hiding = whole.index().restarts && !valid.restarts;
+        let is_readable = valid.origin && !is_hiding;
         let is_in_prefix = at < group.reply + valid.prefix;
         let left = item.left_with(is_in_prefix, is_readable);
         let must_be_followed = item.is_reply || at < group.reply;
-        let is_unfollowed = must_be_followed && whole.bound().to_next && !is_followed;
+        let is_next_left_out = !is_followed || is_hiding_next && item.is_reply;
+        let is_unfollowed = must_be_followed && whole.bound().to_next && is_next_left_out;
         let is_removed = left == Left::Nothing || is_unfollowed;
         if is_removed || left == Left::Rest {
             left_out += usize::from(has_reasoning(&whole) && (is_removed || !has_reasoning(&item.message)));
         }
+        is_hiding_next = is_removed && (is_hiding || is_hiding_next);
         if is_removed {
             items.remove(at);
         } else {

@@ -7,7 +7,7 @@ use tower_chat_history_test::responses::Say;
 
 use super::{
     one,
-    talk::{Failure, Figures, RESULT, Talk},
+    talk::{Failure, Figures, RESULT, Talk, kind},
 };
 
 impl Talk {
@@ -18,6 +18,8 @@ impl Talk {
         }
         let mut called = Vec::new();
         for script in scripts {
+            // A compaction that would hide the other response is left out, and so is the reasoning that needs it.
+            self.keeps_reasoning &= !script.contains(&Say::Compaction);
             called.push(self.begin(self.results.clone(), script).await?);
         }
         let mut results = Vec::new();
@@ -78,6 +80,17 @@ async fn repeated_after(replies: [&[Say]; 2], watermarks: Watermarks) -> Result<
     let sent = talk.next_prompt().await;
     assert!(!sent.iter().any(|item| item.contains("It broke")), "the reply that broke off gave way: {sent:?}");
     Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_is_left_out_with_a_compaction_that_would_hide_a_parallel_response() {
+    let mut talk = Talk::new(&OpenAiResponses, one());
+    talk.ask(&[Say::call("a", "f", "{}")]).await.unwrap();
+    let compacts = [Say::text("I see."), Say::reasoning(), Say::reasoning(), Say::Compaction, Say::text("So.")];
+    talk.answer_twice([&[Say::text("I know.")], &compacts], &Figures::default()).await.unwrap();
+    let kinds: Vec<String> = talk.next_prompt().await.iter().map(|item| kind(item)).collect();
+    let expected = ["message", "function_call", "function_call_output", "message", "message", "message", "message"];
+    assert_eq!(kinds, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,8 +59,9 @@ pub(super) struct Talk {
     pub(super) id: ConversationId,
     /// The outputs of the last response's calls.
     pub(super) results: Vec<String>,
-    /// True if all responses had the same origin.
-    has_one_origin: bool,
+    /// True if no reasoning may be left out: all responses had the same origin, and none with a compaction was made
+    /// at the same time as another one.
+    pub(super) keeps_reasoning: bool,
     /// The report of the last turn.
     pub(super) report: Option<Arc<TurnReport>>,
 }
@@ -98,12 +99,12 @@ impl Talk {
         let id = ConversationId::new(["acme", "responses"]).unwrap();
         let origin = Origin::unknown().provider("one");
         let (providers, results) = (BTreeMap::new(), Vec::new());
-        Self { store, dialect, options, engine, origin, providers, id, results, has_one_origin: true, report: None }
+        Self { store, dialect, options, engine, origin, providers, id, results, keeps_reasoning: true, report: None }
     }
 
     /// Makes all further calls with this origin.
     pub(super) fn call_as(&mut self, origin: Origin) {
-        self.has_one_origin &= self.origin == origin;
+        self.keeps_reasoning &= self.origin == origin;
         self.engine = Engine::with_options(Arc::clone(&self.store), self.options.clone().origin(origin.clone()));
         self.origin = origin;
     }
@@ -208,7 +209,7 @@ impl Talk {
         reply.incomplete = incomplete;
         let report = turn.commit(reply).await.map_err(|unsaved| Failure::other(unsaved.reason()))?;
         self.report = Some(Arc::clone(&report));
-        if self.has_one_origin && report.reasoning_left_out > 0 {
+        if self.keeps_reasoning && report.reasoning_left_out > 0 {
             return Err(Failure::Other(format!("{} items lack their reasoning\n{body}", report.reasoning_left_out)));
         }
         let trimming = report.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
