@@ -87,8 +87,6 @@ impl Item {
 pub(super) struct Folded {
     view: View,
     places: Places,
-    /// The newest exchange whose reply the model [paused](tower_chat_history_core::Exchange::is_paused).
-    paused: Option<Seq>,
     /// The position after the last exchange.
     next: Seq,
 }
@@ -100,11 +98,16 @@ struct Places {
     rounds: Vec<Round>,
 }
 
-/// The exchange of a message, the index of its round, and whether it is the recalled messages of its exchange.
+/// The exchange and the round of a message.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     seq: Seq,
+    /// The index of the round that the message belongs to.
     round: Option<usize>,
+    /// The number of rounds that begin at or before the message. It may belong to none of them: another reply to the
+    /// same results can be between calls and their results.
+    rounds: usize,
+    /// True for the recalled messages of the exchange.
     is_recalled: bool,
     is_reply: bool,
 }
@@ -124,7 +127,7 @@ impl Folded {
     /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
     /// is the position of the log's next exchange.
     pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
-        let mut folded = Self { view: View::default(), places: Places::default(), paused: None, next };
+        let mut folded = Self { view: View::default(), places: Places::default(), next };
         for recorded in exchanges {
             folded.push(recorded, recalled_from);
         }
@@ -145,9 +148,6 @@ impl Folded {
         });
         // Even if no message was pushed, an earlier exchange may have given way.
         places.truncate(view.messages().len());
-        if exchange.is_paused() {
-            self.paused = Some(*seq);
-        }
         self.next = seq.next();
     }
 
@@ -161,13 +161,9 @@ impl Folded {
         &self.view
     }
 
-    /// Returns the exchange with the newest calls, or with the newest reply that was paused.
-    pub(super) fn asked_by(&self) -> Option<Seq> {
-        self.newest_calls().max(self.paused)
-    }
-
-    fn newest_calls(&self) -> Option<Seq> {
-        self.places.rounds.last().map(|round| round.asked)
+    /// Returns the exchange whose calls, or whose paused reply, the next input may continue.
+    pub(super) const fn asked_by(&self) -> Option<Seq> {
+        self.view.rounds().asked()
     }
 
     /// Returns the index of the input message that repeats the open calls, if there is one.
@@ -180,8 +176,8 @@ impl Folded {
     /// Gives the open calls their constant result.
     pub(super) fn close(&mut self) {
         self.view.close();
-        let (seq, round) = (self.newest_calls().unwrap_or_default(), self.places.newest_round());
-        let place = Place { seq, round, is_recalled: false, is_reply: false };
+        let seq = self.places.rounds.last().map_or(Seq::FIRST, |round| round.asked);
+        let place = self.places.of_substitute(seq);
         self.places.of_messages.resize(self.view.messages().len(), place);
     }
 
@@ -190,10 +186,11 @@ impl Folded {
         let Self { view, places: Places { of_messages, rounds }, next, .. } = self;
         let round = |at: usize| rounds.get(at).map(|round| Round { followed: round.followed.min(next), ..*round });
         let items = view.into_unsettled().into_iter().zip(of_messages);
-        let item = |(message, Place { seq, round: at, is_recalled, is_reply }): (Message, Place)| {
+        let item = |(message, place): (Message, Place)| {
+            let Place { seq, is_recalled, is_reply, .. } = place;
             // A message that stands for everything before it stays if its round is left out.
             let stays = message.index().restarts && message.tool_calls().is_empty();
-            let round = at.and_then(round).filter(|_| !stays);
+            let round = place.round.and_then(round).filter(|_| !stays);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
             Item { message, seq, round, rest, is_recalled, is_reply, is_settled: false }
         };
@@ -225,13 +222,11 @@ fn rest_of(message: &Message) -> Option<Message> {
 impl Places {
     /// Removes the places of the messages from index `len` on, if there are any.
     fn truncate(&mut self, len: usize) {
-        if self.of_messages.len() <= len {
-            return;
-        }
+        let Some(Place { seq: removed, .. }) = self.of_messages.get(len).copied() else { return };
         self.of_messages.truncate(len);
-        let newest = self.of_messages.last().and_then(|place| place.round);
-        self.rounds.truncate(newest.map_or(0, |newest| newest + 1));
-        if let Some(round) = self.rounds.last_mut() {
+        self.rounds.truncate(self.of_messages.last().map_or(0, |place| place.rounds));
+        // If the attempt to continue a paused reply is removed, an earlier exchange follows the newest round.
+        if let Some(round) = self.rounds.last_mut().filter(|round| round.followed >= removed) {
             round.followed = NOT_FOLLOWED;
         }
     }
@@ -241,14 +236,19 @@ impl Places {
         self.rounds.len().checked_sub(1)
     }
 
+    /// Returns the place of a substitute for a result of the newest round.
+    fn of_substitute(&self, seq: Seq) -> Place {
+        Place { seq, round: self.newest_round(), rounds: self.rounds.len(), is_recalled: false, is_reply: false }
+    }
+
     /// Adds the places of the messages from index `before` on: a message, and before it the substitutes for the
     /// results of the calls that it closes.
     fn add(&mut self, view: &View, before: usize, added: Added) {
         let Added { seq, source, is_reply, is_of_round } = added;
         let Some((message, substitutes)) = view.messages()[before..].split_last() else { return };
         if !substitutes.is_empty() {
-            let of_newest = Place { seq, round: self.newest_round(), is_recalled: false, is_reply: false };
-            self.of_messages.extend(substitutes.iter().map(|_| of_newest));
+            let place = self.of_substitute(seq);
+            self.of_messages.extend(substitutes.iter().map(|_| place));
         }
         let (calls, results) = (message.tool_calls().len(), message.answers().len());
         let asks = is_of_round || calls > 0;
@@ -267,8 +267,8 @@ impl Places {
         if asks && !joins {
             self.rounds.push(Round { asked: seq, followed: NOT_FOLLOWED });
         }
-        let round = answered.or(self.newest_round().filter(|_| asks));
-        self.of_messages.push(Place { seq, round, is_recalled: source == Source::Recalled, is_reply });
+        let (round, rounds) = (answered.or(self.newest_round().filter(|_| asks)), self.rounds.len());
+        self.of_messages.push(Place { seq, round, rounds, is_recalled: source == Source::Recalled, is_reply });
     }
 
     /// Returns `true` if the message at index `at` is one more element of the reply that has the newest calls.

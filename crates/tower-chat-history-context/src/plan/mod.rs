@@ -9,6 +9,8 @@ mod fit;
 #[cfg(test)]
 mod fit_tests;
 mod fold;
+#[cfg(test)]
+mod fold_tests;
 mod grown;
 mod history;
 mod input;

@@ -66,7 +66,7 @@ enum Newest {
 /// The reply with the calls.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// The position of its exchange, if it is known.
+    /// The position of the exchange with its last calls, if it is known.
     at: Option<Seq>,
     /// The number of messages up to and including the reply.
     len: usize,
@@ -158,7 +158,9 @@ impl Rounds {
             // Released first, so that the calls are not copied for each element.
             asked.calls = OpenCalls::default();
             self.open.add(message);
-            *asked = Asked { at: self.at, len: self.len, calls: self.open.clone() };
+            // A text of another exchange, which was stored at the same time, has no calls that could be answered.
+            let at = if message.tool_calls().is_empty() { asked.at } else { self.at };
+            *asked = Asked { at, len: self.len, calls: self.open.clone() };
         }
     }
 
@@ -211,8 +213,7 @@ impl Rounds {
 
     /// Returns `false` if the exchange continues another one than that with the newest calls.
     fn continues_newest(&self, exchange: &Exchange) -> bool {
-        let (Newest::Round(asked) | Newest::Partial { asked, .. }) = &self.newest else { return true };
-        match (exchange.continues, asked.at) {
+        match (exchange.continues, self.asked()) {
             (Some(continued), Some(at)) => continued == at,
             _ => true,
         }
@@ -220,7 +221,7 @@ impl Rounds {
 
     /// Ends the exchange.
     pub fn end(&mut self, begun: Begun) {
-        if !self.is_settled() {
+        if !matches!(self.newest, Newest::Settled) {
             return;
         }
         if let Some(partial) = begun.partial {
@@ -258,9 +259,15 @@ impl Rounds {
         matches!(self.newest, Newest::Round(_))
     }
 
-    /// Returns `true` if there is no round that can be answered, or answered again.
-    const fn is_settled(&self) -> bool {
-        matches!(self.newest, Newest::Settled)
+    /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or whose
+    /// [paused](Exchange::is_paused) reply the next call may continue. Returns `None` if there is none, or if its
+    /// position is not known.
+    #[must_use]
+    pub const fn asked(&self) -> Option<Seq> {
+        match &self.newest {
+            Newest::Settled => None,
+            Newest::Round(asked) | Newest::Partial { asked, .. } => asked.at,
+        }
     }
 
     /// Restores the state before the attempt that the next messages repeat, if there is one. Returns the number of

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use super::{OpenCalls, Placed, Rounds, counts, with_rest};
+use super::{OpenCalls, Rounds, counts, with_rest};
 use crate::{
     exchange::Recorded,
     message::{CallId, Message, ToolCall},
@@ -16,8 +16,6 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct NewestRound {
     rounds: Rounds,
-    /// The exchange with the last calls.
-    asked: Option<Seq>,
 }
 
 impl NewestRound {
@@ -30,17 +28,7 @@ impl NewestRound {
 
     /// Adds the log's next exchange.
     pub fn push(&mut self, recorded: &Recorded) {
-        // If an attempt gives way, the calls that it answered are open again.
-        let begun = self.rounds.begin(recorded);
-        for (message, rest) in with_rest(&recorded.exchange.messages) {
-            if self.rounds.push(message, rest) != Placed::Nowhere && !message.tool_calls().is_empty() {
-                self.asked = Some(recorded.seq);
-            }
-        }
-        self.rounds.end(begun);
-        if recorded.exchange.is_paused() && self.rounds.ends_with_round() {
-            self.asked = Some(recorded.seq);
-        }
+        self.rounds.push_exchange(recorded);
     }
 
     /// Returns the calls that have no result yet.
@@ -52,8 +40,8 @@ impl NewestRound {
     /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or whose
     /// [paused](crate::Exchange::is_paused) reply the next call may continue. Returns `None` if there is none.
     #[must_use]
-    pub fn asked(&self) -> Option<Seq> {
-        self.asked.filter(|_| !self.rounds.is_settled())
+    pub const fn asked(&self) -> Option<Seq> {
+        self.rounds.asked()
     }
 
     /// Returns the exchange that these messages continue if they are added to the log next: they answer its calls, or
@@ -66,14 +54,14 @@ impl NewestRound {
         let answers = before.iter().any(|message| rounds.open().are_answered_by(slice::from_ref(message)));
         let replies = messages.iter().find(|message| message.may_close()).is_some_and(Message::is_reply);
         let continues = rounds.ends_with_round() && (answers || rounds.open().is_empty() && replies);
-        self.asked.filter(|_| continues)
+        rounds.asked().filter(|_| continues)
     }
 
     /// Returns the calls that have no result yet, with names and arguments. `log` must be the log that this was
     /// built from.
     #[must_use]
     pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
-        let asked = log.iter().rposition(|recorded| Some(recorded.seq) == self.asked);
+        let asked = log.iter().rposition(|recorded| Some(recorded.seq) == self.asked());
         let mut open: Vec<&CallId> = self.open().ids().collect();
         let mut calls = Vec::with_capacity(open.len());
         // The calls of a round can be in several exchanges. Of several calls with the same id, the first ones were

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, HistoryOptions, Summaries,
-    budget::ClearResults,
+    budget::{ClearResults, Watermarks},
     store::{LoadLimit, Origin},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
@@ -23,6 +23,7 @@ pub(super) struct Case {
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     window: u32,
+    watermarks: Watermarks,
     clear: Option<usize>,
     summarizes: Option<u8>,
     load: Option<usize>,
@@ -35,6 +36,11 @@ pub(super) enum Step {
     Ask(Vec<Say>),
     /// The outputs of all open calls, with or without a question, and a response.
     Answer(Vec<Say>, bool),
+    /// Two calls at the same time with the outputs of all open calls. Their responses are stored in this order.
+    AnswerTwice(Vec<Say>, Vec<Say>),
+    /// The outputs of all open calls, and a response of which only the text before the first call arrives, and at most
+    /// this number of items. The outputs can be sent again.
+    AnswerInterrupted(Vec<Say>, usize),
     /// A question, and a response of which only this number of items arrives.
     Interrupted(Vec<Say>, usize),
     /// Another account, or another route.
@@ -49,13 +55,25 @@ pub(super) enum Step {
 
 pub(super) fn any_case() -> impl Strategy<Value = Case> {
     let window = prop_oneof![1 => Just(1_000_000), 4 => 250..2_500u32];
+    let watermarks = prop_oneof![
+        2 => Just(Watermarks::default()),
+        2 => (1..10usize).prop_map(Watermarks::last_messages),
+        1 => (1..4usize).prop_map(Watermarks::last_turns),
+    ];
     let setup = (
         window,
+        watermarks,
         prop::option::weighted(0.3, 0..3usize),
         prop::option::weighted(0.3, 20..90u8),
         prop::option::weighted(0.2, 4..20usize),
     );
-    let setup = setup.prop_map(|(window, clear, summarizes, load)| Setup { window, clear, summarizes, load });
+    let setup = setup.prop_map(|(window, watermarks, clear, summarizes, load)| Setup {
+        window,
+        watermarks,
+        clear,
+        summarizes,
+        load,
+    });
     (setup, prop::collection::vec(any_step(), 1..30)).prop_map(|(setup, steps)| Case { setup, steps })
 }
 
@@ -63,6 +81,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => any_script().prop_map(Step::Ask),
         12 => (any_script(), any::<bool>()).prop_map(|(script, asks)| Step::Answer(script, asks)),
+        3 => (any_script(), any_script()).prop_map(|(first, second)| Step::AnswerTwice(first, second)),
+        3 => (any_script(), 1..6usize).prop_map(|(script, items)| Step::AnswerInterrupted(script, items)),
         1 => (any_script(), 0..6usize).prop_map(|(script, items)| Step::Interrupted(script, items)),
         1 => (0..4u8).prop_map(Step::Origin),
         1 => Just(Step::Summarize),
@@ -104,7 +124,7 @@ fn any_script() -> impl Strategy<Value = Vec<Say>> {
 impl Setup {
     pub(super) fn options(&self) -> HistoryOptions {
         let budget = ContextBudget::tokens(self.window).reply_reserve(20).calibrate(false);
-        let mut context = ContextOptions::new().budget(budget);
+        let mut context = ContextOptions::new().budget(budget).watermarks(self.watermarks);
         if let Some(load) = self.load {
             context = context.load_limit(LoadLimit::new(load, 1 << 20).unwrap());
         }

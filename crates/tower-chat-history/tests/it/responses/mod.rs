@@ -4,6 +4,7 @@
 mod case;
 mod compactions;
 mod mutant;
+mod parallel;
 mod talk;
 
 use std::sync::Arc;

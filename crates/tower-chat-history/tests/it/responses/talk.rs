@@ -11,7 +11,7 @@ use proptest::{prop_assert, test_runner::TestCaseError};
 use serde_json::Value;
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, MemoryStore,
-    Message, Reply, TurnInput, TurnReport,
+    Message, Reply, Turn, TurnInput, TurnReport,
     dialect::Dialect,
     store::{Compact, Cut, Load, Loaded, Origin, Profile, Seq, Summary},
 };
@@ -31,7 +31,7 @@ pub(super) const RESULT: &str =
 pub(super) struct Figures(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Figures {
-    fn count(&self, name: &'static str, many: bool) {
+    pub(super) fn count(&self, name: &'static str, many: bool) {
         *self.0.lock().unwrap().entry(name).or_default() += u64::from(many);
     }
 
@@ -56,13 +56,21 @@ pub(super) struct Talk {
     engine: Engine,
     origin: Origin,
     providers: BTreeMap<String, ResponsesProvider>,
-    id: ConversationId,
+    pub(super) id: ConversationId,
     /// The outputs of the last response's calls.
-    results: Vec<String>,
-    /// True if all responses had the same origin.
-    has_one_origin: bool,
+    pub(super) results: Vec<String>,
+    /// True if no reasoning may be left out: all responses had the same origin, and none with a compaction was made
+    /// at the same time as another one.
+    pub(super) keeps_reasoning: bool,
     /// The report of the last turn.
     pub(super) report: Option<Arc<TurnReport>>,
+}
+
+/// A turn that has begun, and the response to its request.
+pub(super) struct Called {
+    turn: Turn,
+    body: String,
+    pub(super) made: MadeResponse,
 }
 
 /// The reason why a call failed.
@@ -73,7 +81,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    fn other(error: impl fmt::Display) -> Self {
+    pub(super) fn other(error: impl fmt::Display) -> Self {
         Self::Other(error.to_string())
     }
 }
@@ -91,12 +99,12 @@ impl Talk {
         let id = ConversationId::new(["acme", "responses"]).unwrap();
         let origin = Origin::unknown().provider("one");
         let (providers, results) = (BTreeMap::new(), Vec::new());
-        Self { store, dialect, options, engine, origin, providers, id, results, has_one_origin: true, report: None }
+        Self { store, dialect, options, engine, origin, providers, id, results, keeps_reasoning: true, report: None }
     }
 
     /// Makes all further calls with this origin.
     pub(super) fn call_as(&mut self, origin: Origin) {
-        self.has_one_origin &= self.origin == origin;
+        self.keeps_reasoning &= self.origin == origin;
         self.engine = Engine::with_options(Arc::clone(&self.store), self.options.clone().origin(origin.clone()));
         self.origin = origin;
     }
@@ -141,9 +149,13 @@ impl Talk {
         window.compaction.is_some_and(|compaction| compaction.cut.summary.is_some())
     }
 
+    /// Reads an item.
+    pub(super) fn read(&self, item: &str) -> Result<Message, Failure> {
+        Message::in_dialect(self.dialect, item).map_err(Failure::other)
+    }
+
     fn input(&self, items: Vec<String>) -> Result<TurnInput, Failure> {
-        let read = |item: String| Message::in_dialect(self.dialect, item).map_err(Failure::other);
-        let items: Vec<Message> = items.into_iter().map(read).collect::<Result<_, _>>()?;
+        let items: Vec<Message> = items.iter().map(|item| self.read(item)).collect::<Result<_, _>>()?;
         let mut input = TurnInput::new(self.id.clone(), items);
         input.dialect = Some(self.dialect);
         Ok(input)
@@ -163,6 +175,16 @@ impl Talk {
         arrive: usize,
         figures: &Figures,
     ) -> Result<MadeResponse, Failure> {
+        let mut called = self.begin(items, script).await?;
+        called.made.output.truncate(arrive);
+        let incomplete = called.made.output.len() < script.len();
+        let made = self.commit(called, incomplete, figures).await?;
+        self.results = made.answers(RESULT);
+        Ok(made)
+    }
+
+    /// Sends these items. The response is not stored yet.
+    pub(super) async fn begin(&mut self, items: Vec<String>, script: &[Say]) -> Result<Called, Failure> {
         let turn = match self.engine.begin(self.input(items)?).await {
             Ok(turn) => turn,
             Err(HistoryError::DoesNotFit(_)) => return Err(Failure::DoesNotFit),
@@ -171,16 +193,23 @@ impl Talk {
         let prompt: Vec<String> = turn.context().iter().map(|message| message.json().to_owned()).collect();
         let body = body(&prompt);
         let made = self.provider().reply(&body, script);
-        let mut made = made.map_err(|refusal| Failure::Other(format!("refused: {refusal}\n{body}")))?;
-        made.output.truncate(arrive);
-        let reply: Result<Vec<Message>, _> =
-            made.output.iter().map(|item| Message::in_dialect(self.dialect, item.as_str())).collect();
-        let mut reply = Reply::of(reply.map_err(Failure::other)?);
-        reply.incomplete = made.output.len() < script.len();
+        let made = made.map_err(|refusal| Failure::Other(format!("refused: {refusal}\n{body}")))?;
+        Ok(Called { turn, body, made })
+    }
+
+    /// Stores the response. If it is `incomplete`, it broke off after its last item.
+    pub(super) async fn commit(
+        &mut self,
+        Called { turn, body, made }: Called,
+        incomplete: bool,
+        figures: &Figures,
+    ) -> Result<MadeResponse, Failure> {
+        let reply: Result<Vec<Message>, Failure> = made.output.iter().map(|item| self.read(item)).collect();
+        let mut reply = Reply::of(reply?);
+        reply.incomplete = incomplete;
         let report = turn.commit(reply).await.map_err(|unsaved| Failure::other(unsaved.reason()))?;
-        self.results = made.answers(RESULT);
         self.report = Some(Arc::clone(&report));
-        if self.has_one_origin && report.reasoning_left_out > 0 {
+        if self.keeps_reasoning && report.reasoning_left_out > 0 {
             return Err(Failure::Other(format!("{} items lack their reasoning\n{body}", report.reasoning_left_out)));
         }
         let trimming = report.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
@@ -194,7 +223,7 @@ impl Talk {
         figures.count("rounds left out", trimming.left_out_rounds);
         figures.count("results cleared", trimming.cleared_results);
         figures.count("truncated loads", report.truncated);
-        figures.count("interrupted responses", arrive < script.len());
+        figures.count("interrupted responses", incomplete);
         Ok(made)
     }
 
@@ -212,6 +241,8 @@ impl Talk {
                 let input = self.results.iter().cloned().chain(question).collect();
                 self.call(input, script, usize::MAX, figures).await.map(|_| ())
             }
+            Step::AnswerTwice(first, second) => self.answer_twice([first, second], figures).await,
+            Step::AnswerInterrupted(script, items) => self.answer_interrupted(script, *items, figures).await,
             Step::Origin(number) => {
                 self.engine.drain(Duration::from_secs(60)).await.map_err(Failure::other)?;
                 self.call_as(origin(*number));

@@ -1,0 +1,80 @@
+//! Rounds after an attempt has given way.
+
+use std::sync::Arc;
+
+use tower_chat_history_core::{
+    AnthropicMessages, Dialect, Exchange, ExchangeId, Message, OpenAiResponses, Recorded, Seq,
+};
+
+use super::fold::{Folded, Round};
+
+/// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
+fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
+    let recorded = |(seq, (messages, continues)): (u64, &(&[&str], Option<u64>))| {
+        let messages = messages.iter().map(|json| Message::in_dialect(dialect, *json).unwrap());
+        let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+        exchange.continues = continues.map(Seq::new);
+        Recorded::new(Seq::new(seq), exchange)
+    };
+    (0..).zip(exchanges).map(recorded).collect()
+}
+
+/// Returns the exchange that this input continues, and the round of each message before it.
+fn rounds(log: &[Recorded], input: &[Message]) -> (Option<Seq>, Vec<Option<Round>>) {
+    let mut folded = Folded::of(log, Seq::FIRST, Seq::FIRST);
+    folded.make_way_for(input);
+    let asked = folded.asked_by();
+    (asked, folded.into_items(true).into_iter().map(|item| item.round).collect())
+}
+
+const fn round(asked: u64, followed: u64) -> Option<Round> {
+    Some(Round { asked: Seq::new(asked), followed: Seq::new(followed) })
+}
+
+const QUESTION: &str = r#"{"role":"user","content":"q"}"#;
+
+#[test]
+fn calls_stay_a_round_if_a_text_is_between_them_and_the_attempt_that_gives_way() {
+    let call = |id: &str| format!(r#"{{"type":"function_call","call_id":"{id}","name":"f","arguments":"{{}}"}}"#);
+    let output = |id: &str| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"r"}}"#);
+    let text = r#"{"type":"message","role":"assistant","content":"t"}"#;
+    let (call_a, call_b, output_a, output_b) = (call("a"), call("b"), output("a"), output("b"));
+    let mut log = log(
+        &OpenAiResponses,
+        &[
+            (&[QUESTION, &call_a], None),
+            (&[&output_a, &call_b], Some(0)),
+            // Another reply to the same output.
+            (&[&output_a, text], Some(0)),
+            (&[&output_b, text], Some(1)),
+            (&[&output_b, text], Some(1)),
+        ],
+    );
+    Arc::make_mut(&mut log[3].exchange).incomplete = true;
+    let again = Message::in_dialect(&OpenAiResponses, output_b.as_str()).unwrap();
+    let (a, b) = (round(0, 1), round(1, 4));
+    assert_eq!(rounds(&log[..4], &[again]), (Some(Seq::new(1)), vec![None, a, a, b, None]));
+    // The attempt gives way to the exchange with the repeated call, too.
+    assert_eq!(rounds(&log, &[]), (None, vec![None, a, a, b, None, b, None]));
+}
+
+#[test]
+fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_gives_way() {
+    let text = r#"{"role":"assistant","content":"t"}"#;
+    let mut log = log(
+        &AnthropicMessages,
+        &[
+            (
+                &[QUESTION, r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#],
+                None,
+            ),
+            (&[r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}"#, text], Some(0)),
+            (&[QUESTION, text], None),
+            (&[text], Some(2)),
+        ],
+    );
+    Arc::make_mut(&mut log[2].exchange).finish_reason = Some("pause_turn".into());
+    Arc::make_mut(&mut log[3].exchange).incomplete = true;
+    let a = round(0, 1);
+    assert_eq!(rounds(&log, &[]), (Some(Seq::new(2)), vec![None, a, a, None, None, None]));
+}
