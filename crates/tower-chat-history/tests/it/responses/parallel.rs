@@ -20,7 +20,7 @@ impl Talk {
         for script in scripts {
             // A compaction that would hide the other response is left out, and so is the reasoning that needs it.
             self.keeps_reasoning &= !script.contains(&Say::Compaction);
-            called.push(self.begin(self.results.clone(), script).await?);
+            called.push(self.begin(&self.results.clone(), script).await?);
         }
         let mut results = Vec::new();
         for called in called {
@@ -52,7 +52,7 @@ impl Talk {
         if self.results.is_empty() {
             return Ok(());
         }
-        let mut called = self.begin(self.results.clone(), script).await?;
+        let mut called = self.begin(&self.results.clone(), script).await?;
         let arrived = script.iter().take(items).take_while(|say| !matches!(say, Say::Call { .. })).count();
         // Reasoning needs the next item.
         let last = script[..arrived].iter().rposition(|say| !matches!(say, Say::Reasoning(_)));

@@ -126,7 +126,7 @@ impl Talk {
 
     /// Returns the items of a question's request.
     pub(super) async fn next_prompt(&mut self) -> Vec<String> {
-        let turn = self.engine.begin(self.input(vec![QUESTION.to_owned()]).unwrap()).await.unwrap();
+        let turn = self.engine.begin(self.input(&[QUESTION.to_owned()]).unwrap()).await.unwrap();
         let prompt: Vec<String> = turn.context().iter().map(|message| message.json().to_owned()).collect();
         self.provider().check(&body(&prompt)).unwrap();
         prompt
@@ -154,7 +154,7 @@ impl Talk {
         Message::in_dialect(self.dialect, item).map_err(Failure::other)
     }
 
-    fn input(&self, items: Vec<String>) -> Result<TurnInput, Failure> {
+    fn input(&self, items: &[String]) -> Result<TurnInput, Failure> {
         let items: Vec<Message> = items.iter().map(|item| self.read(item)).collect::<Result<_, _>>()?;
         let mut input = TurnInput::new(self.id.clone(), items);
         input.dialect = Some(self.dialect);
@@ -175,7 +175,7 @@ impl Talk {
         arrive: usize,
         figures: &Figures,
     ) -> Result<MadeResponse, Failure> {
-        let mut called = self.begin(items, script).await?;
+        let mut called = self.begin(&items, script).await?;
         called.made.output.truncate(arrive);
         let incomplete = called.made.output.len() < script.len();
         let made = self.commit(called, incomplete, figures).await?;
@@ -184,7 +184,7 @@ impl Talk {
     }
 
     /// Sends these items. The response is not stored yet.
-    pub(super) async fn begin(&mut self, items: Vec<String>, script: &[Say]) -> Result<Called, Failure> {
+    pub(super) async fn begin(&mut self, items: &[String], script: &[Say]) -> Result<Called, Failure> {
         let turn = match self.engine.begin(self.input(items)?).await {
             Ok(turn) => turn,
             Err(HistoryError::DoesNotFit(_)) => return Err(Failure::DoesNotFit),
