@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 use http_body_util::LengthLimitError;
 use tower_chat_history::{
     HistoryError, MissingConversation, Unsaved,
-    error::{HeaderError, InputError},
+    error::{DialectPlace, HeaderError, InputError, OtherDialect},
 };
 
 use super::{body::HistoryBody, error::CallError};
@@ -87,6 +87,9 @@ fn of_history(error: &HistoryError) -> Refusal {
     match error {
         HistoryError::Input(InputError::TurnOpen { .. })
         | HistoryError::Transcript(_)
+        | HistoryError::OtherDialect(OtherDialect {
+            place: DialectPlace::Stored(_) | DialectPlace::OpenTurn(_), ..
+        })
         | HistoryError::AlreadyRecorded(_) => of_sender(StatusCode::CONFLICT),
         HistoryError::Input(_) => of_sender(StatusCode::BAD_REQUEST),
         HistoryError::DoesNotFit(_) => of_sender(StatusCode::PAYLOAD_TOO_LARGE),

@@ -84,6 +84,14 @@ use crate::{
 /// that cannot be read, interrupts the reply. Of an interrupted reply, these blocks can be kept:
 /// finished ones up to the first call, and texts. Thinking and calls that are not finished are never kept.
 ///
+/// # Refusals
+///
+/// A reply with the `stop_reason` `refusal` is stored like any other reply. As of November 2026, the provider refuses
+/// further requests of a conversation until that turn is removed or changed. To continue, [truncate] the conversation
+/// before the exchange.
+///
+/// [truncate]: tower_chat_history::Conversation::truncate
+///
 /// # Signatures
 ///
 /// Thinking is sent only where its signature is valid, so the provider refuses none. If it does so all the same, for

@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use bytes::Bytes;
-use http::HeaderName;
+use http::{HeaderName, Uri};
 use http_body::Frame;
 use http_body_util::{Full, Limited, StreamBody};
 use serde_json::Value;
@@ -99,6 +99,19 @@ async fn errors_of_a_conversation_have_their_status() {
     let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "word ".repeat(10_000));
     let budget = options().context(ContextBudget::tokens(2_000));
     assert_eq!(second(budget, WHOLE, [ASK, &large]).await, (413, "does_not_fit"));
+}
+
+#[tokio::test]
+async fn a_call_in_another_format_than_that_of_the_conversation_is_a_conflict() {
+    let history = History::new();
+    history.ok(ASK, answer(JSON, WHOLE)).await;
+    let mut request = ask(r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"u1"}]}"#);
+    *request.uri_mut() = Uri::from_static("/v1/messages");
+    let (sent, response) = history.call(request, answer(JSON, WHOLE)).await;
+    assert!(sent.is_none());
+    let refusal = Refusal::of(&*response.unwrap_err());
+    assert_eq!((refusal.status.as_u16(), refusal.code), (409, "other_dialect"));
+    assert!(["chat_completions", "anthropic_messages"].iter().all(|name| refusal.text.contains(name)), "{refusal:?}");
 }
 
 #[test]

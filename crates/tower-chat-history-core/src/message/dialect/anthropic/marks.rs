@@ -2,7 +2,7 @@
 
 use super::{
     super::{AnthropicMessages, cache_control, members::Members},
-    element::{Block, Element},
+    element::{Block, Element, Kind},
 };
 use crate::message::Message;
 
@@ -11,12 +11,12 @@ impl AnthropicMessages {
     /// 2026.
     pub const MAX_CACHE_MARKS: usize = 4;
 
-    /// Returns the number of marks for the cache in the blocks of a message, also in the contents of its results.
+    /// Returns the number of marks for the cache in the blocks of a message, also in the blocks of their contents.
     #[must_use]
     pub fn cache_marks(message: &Message) -> usize {
         let marks = |json: &str| usize::from(Members::read(json).is_ok_and(|block| block.get(NAME).is_some()));
         let of_block = |block: &Block<'_>| {
-            let inner = Members::read(block.json).ok().filter(|_| block.kind.is_result());
+            let inner = Members::read(block.json).ok().filter(|_| block.levels() > 1);
             let inner = inner.and_then(|block| block.entries("content")).unwrap_or_default();
             marks(block.json) + inner.into_iter().map(marks).sum::<usize>()
         };
@@ -42,8 +42,12 @@ impl AnthropicMessages {
 const NAME: &str = "cache_control";
 
 impl Block<'_> {
-    /// Returns the number of levels at which the block can have marks. The content of a result has blocks, too.
-    pub(super) const fn levels(&self) -> usize {
-        if self.kind.is_result() { 3 } else { 1 }
+    /// Returns the number of levels at which the block can have marks. The content of a result has blocks, and so has
+    /// that of some other blocks, such as `search_result`.
+    pub(super) fn levels(&self) -> usize {
+        let can_have_blocks =
+            matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && self.json.contains(NAME);
+        let has_blocks = || Members::read(self.json).is_ok_and(|block| block.entries("content").is_some());
+        if self.kind.is_result() || can_have_blocks && has_blocks() { 3 } else { 1 }
     }
 }

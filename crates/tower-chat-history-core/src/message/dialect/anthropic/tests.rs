@@ -393,6 +393,20 @@ fn marks_for_the_cache_are_counted_and_removed() {
 }
 
 #[test]
+fn marks_in_the_content_of_a_search_result_are_found() {
+    let inner = r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#;
+    let json = format!(r#"{{"role":"user","content":[{{"type":"search_result","source":"s","content":[{inner}]}}]}}"#);
+    let marked = Message::in_dialect(&AnthropicMessages, json).unwrap();
+    assert_eq!(AnthropicMessages::cache_marks(&marked), 1);
+    let without = AnthropicMessages::without_cache_marks(&marked).unwrap();
+    assert!(!without.contains("cache_control"), "{without}");
+    assert_eq!(Message::in_dialect(&AnthropicMessages, without).unwrap().digest(), marked.digest());
+    let data = r#"{"role":"user","content":[{"type":"later","data":{"cache_control":{"type":"ephemeral"}}}]}"#;
+    let data = Message::in_dialect(&AnthropicMessages, data).unwrap();
+    assert_eq!((AnthropicMessages::cache_marks(&data), AnthropicMessages::without_cache_marks(&data)), (0, None));
+}
+
+#[test]
 fn a_mark_of_the_whole_message_stays_and_is_not_compared() {
     let block = r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#;
     let json = format!(r#"{{"role":"user","content":[{block}],"cache_control":{{"type":"ephemeral"}}}}"#);
