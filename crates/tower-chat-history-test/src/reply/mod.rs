@@ -25,6 +25,7 @@ pub(crate) use self::{
     transcript::{End, Transcript},
     wire::{NoReply, RequestParams},
 };
+#[cfg(feature = "server")]
 use crate::{messages, responses};
 
 /// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
@@ -79,8 +80,10 @@ enum Outcome {
     /// These choices, whatever the request's `n` says.
     Exactly(Vec<Choice>),
     /// Blocks of Anthropic's Messages API.
+    #[cfg(feature = "server")]
     Messages(Vec<messages::Say>),
     /// Items of OpenAI's Responses API.
+    #[cfg(feature = "server")]
     Responses(Vec<responses::Say>),
     Failure(ApiFailure),
     Panic(String),
@@ -164,12 +167,14 @@ impl Reply {
 
     /// Creates a reply of these blocks, for requests of Anthropic's Messages API. Requests of other APIs are answered
     /// with status 400 and the code `reply_of_another_api`.
+    #[cfg(feature = "server")]
     pub fn blocks_of_messages(blocks: impl IntoIterator<Item = messages::Say>) -> Self {
         Self::new(Outcome::Messages(blocks.into_iter().collect()))
     }
 
     /// Creates a reply of these items, for requests of OpenAI's Responses API. Requests of other APIs are answered with
     /// status 400 and the code `reply_of_another_api`.
+    #[cfg(feature = "server")]
     pub fn items_of_responses(items: impl IntoIterator<Item = responses::Say>) -> Self {
         Self::new(Outcome::Responses(items.into_iter().collect()))
     }
@@ -220,7 +225,9 @@ impl Reply {
         match &mut self.outcome {
             Outcome::Each(choice) => *choice = change(std::mem::take(choice)),
             Outcome::Exactly(choices) => choices.iter_mut().for_each(|c| *c = change(std::mem::take(c))),
-            Outcome::Messages(_) | Outcome::Responses(_) | Outcome::Failure(_) | Outcome::Panic(_) => {}
+            #[cfg(feature = "server")]
+            Outcome::Messages(_) | Outcome::Responses(_) => {}
+            Outcome::Failure(_) | Outcome::Panic(_) => {}
         }
         self
     }

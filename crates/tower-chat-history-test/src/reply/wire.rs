@@ -43,6 +43,7 @@ pub(crate) enum NoReply {
 
 impl NoReply {
     /// Returns the error for a reply that only another API can send.
+    #[cfg(feature = "server")]
     pub(super) fn other_api() -> Self {
         let message = "the mock's reply is in the format of another API";
         Self::Failure(ApiFailure::new(400, message).code("reply_of_another_api"))
@@ -98,6 +99,7 @@ impl Reply {
         match &self.outcome {
             Outcome::Each(choice) => Ok(vec![made(choice); params.n]),
             Outcome::Exactly(choices) => Ok(choices.iter().map(made).collect()),
+            #[cfg(feature = "server")]
             Outcome::Messages(_) | Outcome::Responses(_) => Err(NoReply::other_api()),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
