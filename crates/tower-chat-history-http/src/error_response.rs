@@ -18,7 +18,7 @@ use super::{refusal::Refusal, wire::Wire};
 /// | [`CallError::Splice`](crate::CallError::Splice) | 500 |
 /// | any other [`CallError`](crate::CallError) | 400 |
 /// | [`HistoryError::Input`](tower_chat_history::HistoryError::Input) | 400; for [`TurnOpen`](tower_chat_history::error::InputError::TurnOpen) 409 |
-/// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded), and [`OtherDialect`](tower_chat_history::HistoryError::OtherDialect) of a stored exchange | 409 |
+/// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded), [`OtherDialect`](tower_chat_history::HistoryError::OtherDialect) of a stored exchange or an open turn | 409 |
 /// | [`HistoryError::DoesNotFit`](tower_chat_history::HistoryError::DoesNotFit) | 413 |
 /// | [`HistoryError::Load`](tower_chat_history::HistoryError::Load) | 503 if [`is_retryable`](tower_chat_history::StoreError::is_retryable), otherwise 500 |
 /// | [`HistoryError::LoadTimeout`](tower_chat_history::HistoryError::LoadTimeout) | 504 |

@@ -78,6 +78,11 @@
 //! A turn has one dialect. Results for calls of another dialect fail with
 //! [`DialectPlace::OpenTurn`](crate::error::DialectPlace::OpenTurn), because providers refuse a tool loop without the
 //! reasoning of its calls. A new question abandons these calls.
+//!
+//! A list that a caller resends ([`InputMode::Transcript`](crate::engine::InputMode::Transcript)) is compared with the
+//! translation, also by the ids of calls. The caller does not know changed ids, so use
+//! [`InputMode::New`](crate::engine::InputMode::New) or
+//! [`TrustLog`](crate::policy::OnTranscriptMismatch::TrustLog) for a conversation with calls.
 
 #[doc(inline)]
 pub use tower_chat_history_core::{

@@ -57,10 +57,9 @@ use crate::{
 /// prompt are the sum of `input_tokens`, `cache_read_input_tokens` and `cache_creation_input_tokens`. Every
 /// `stop_reason` is stored as it is stated.
 ///
-/// A reply that the provider has paused (`pause_turn`) is stored, but cannot be continued: a call without input fails
-/// with [`InputError::Empty`](tower_chat_history::error::InputError::Empty). If the paused reply has a call of a server
-/// tool without its result, the API refuses a new question as well. [Truncate](tower_chat_history::Conversation::truncate)
-/// the conversation before the paused reply.
+/// A reply that the provider has paused (`pause_turn`) is stored. A call with an empty list of messages continues it.
+/// So does a list that ends with the paused reply, if this ends with a server tool or its result. The rest of the reply
+/// is an exchange of its own. If a new question follows instead, calls of server tools without a result are left out.
 ///
 /// # Streams
 ///

@@ -55,7 +55,9 @@ impl Upstream {
     pub(crate) fn client(&self) -> Result<HttpClient, BoxError> {
         let (openai, anthropic) = (self.openai.clone(), self.anthropic.clone());
         let directed = move |request: Request<HistoryBody>| {
-            let is_anthropic = request.uri().path().starts_with("/v1/messages");
+            // Also `/messages/count_tokens`, but not `/threads/{id}/messages` of OpenAI.
+            let has = |name: &str| request.uri().path().split('/').any(|segment| segment == name);
+            let is_anthropic = has("messages") && !has("threads");
             if is_anthropic { anthropic.direct(request) } else { openai.direct(request) }
         };
         let service = ServiceBuilder::new()

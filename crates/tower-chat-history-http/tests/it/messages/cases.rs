@@ -61,7 +61,24 @@ async fn a_list_that_ends_with_a_reply_is_refused() {
 }
 
 #[tokio::test]
-async fn a_paused_reply_is_no_prefill() {
+async fn a_paused_reply_is_continued_by_an_empty_list_or_by_one_that_ends_with_it() {
+    for resends in [false, true] {
+        let chat = Chat::new();
+        let ask = json!([{"role": "user", "content": "a"}]);
+        let script = vec![Say::Text("Let me see.".into()), Say::OpenSearch("s".into()), Say::Pause];
+        let reply = chat.say(&ask, script).await;
+        assert_eq!(reply["stop_reason"], "pause_turn");
+        let whole = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
+        let messages = if resends { whole } else { json!([]) };
+        chat.say(&messages, vec![Say::Found("s".into()), Say::Text("b".into())]).await;
+        assert_eq!((chat.sent().as_array().unwrap().len(), chat.log().await.len()), (2, 3));
+        chat.say(&json!([{"role": "user", "content": "c"}]), said("d")).await;
+        assert_eq!(chat.sent().as_array().unwrap().len(), 4, "both parts of the reply stay");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_with_a_server_tool_at_its_end_is_no_prefill() {
     let chat = Chat::new();
     let ask = json!([{"role": "user", "content": "a"}]);
     let paused = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});

@@ -20,8 +20,9 @@ impl Turn {
     /// If the exchange is stored, a [cut](crate::store::Cut::encrypted_from) is stored with it, so no later turn of the
     /// profile sends these elements. The report says [`WithoutEncrypted`](crate::report::Fallback::WithoutEncrypted).
     ///
-    /// Returns `false` if the turn is not [repairable](Self::is_repairable), if it was repaired before, or if the
-    /// prompt without these elements does not fit. The context is then unchanged. `error_type` is recorded in the span
+    /// Returns `false` if the turn is not [repairable](Self::is_repairable), if it was repaired before, or if it cannot
+    /// be planned without these elements, for example because the prompt does not fit. The reason is then logged, and
+    /// the context is unchanged. `error_type` is recorded in the span
     /// of the model call that failed, as by [`fail`](Self::fail).
     pub async fn repair(&mut self, error_type: &str) -> bool {
         let Some(loaded) = self.0.repairable.take().and_then(|loaded| loaded.repaired()) else { return false };

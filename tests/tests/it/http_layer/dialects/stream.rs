@@ -33,7 +33,7 @@ fn by(api: Api, storage: &Storage, policy: OnInterruption) -> Talk {
     Talk::with_options(api, storage, options)
 }
 
-/// Returns the events before that which ends the text "ab", and how many of them have the text "a".
+/// Returns the events before that which ends the text "ab".
 fn begun(api: Api) -> Vec<String> {
     let events = api.events(&["a", "b"]);
     let at = events.iter().position(|event| event.contains("\"b\"")).unwrap();

@@ -106,7 +106,7 @@ fn text_part(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
 }
 
-/// Returns the part for an image, for audio or a PDF document, or `None` if the format has none.
+/// Returns the part for an image or a PDF document, or `None` if the format has none.
 fn media_part(content: &StatedContent<'_>) -> Option<String> {
     let StatedContent::Media { media, source, name } = content else { return None };
     match (media, source) {
