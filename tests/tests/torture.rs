@@ -67,7 +67,7 @@ mod sqlite {
         let report = torture("--store sqlite --processes 3 --conversations 6 --exchanges 600 --kills 20");
         assert_eq!(report.number("workers killed"), 20);
         assert!(report.number("exchanges stored") >= 600);
-        assert!(report.number("blocks of indexes stored") > 0 && report.number("searches compared") > 0);
+        assert!(report.number("blocks of indexes left") > 0 && report.number("searches compared") > 0);
         assert_both_dialects(&report);
     }
 
@@ -77,8 +77,9 @@ mod sqlite {
         // Several processes wrote at the same time, and competed for compactions.
         assert!(report.number("changes of the writer within a log") > 8);
         assert_eq!(report.number("compactions stored"), 2);
-        // Several processes indexed one log at the same time, and searched it.
-        assert!(report.number("blocks of indexes stored") > 6);
+        // Several processes indexed one log at the same time. The last step of an index can be its removal, so the
+        // blocks that are left have no lower limit.
+        assert!(report.number("blocks of indexes stored by steps") > 6);
     }
 
     fn eight_processes_write_one_signed_conversation() {

@@ -98,8 +98,8 @@ pub use self::{
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
-        Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, Source, Space,
-        StatedCall, StatedContent, StatedId, Statement, ToolCall,
+        Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds,
+        Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},

@@ -87,8 +87,8 @@
 #[doc(inline)]
 pub use tower_chat_history_core::{
     AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Dialect, DialectName, DialectNameError, Digest,
-    Expressed, Index, LeftOut, Media, MessageError, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
-    StatedId, Statement, ToolCall,
+    Expressed, Index, LeftOut, Media, MessageError, OpenAiResponses, Part, PartKinds, Source, Space, StatedCall,
+    StatedContent, StatedId, Statement, ToolCall,
 };
 
 #[doc = include_str!("../docs/writing-a-dialect.md")]

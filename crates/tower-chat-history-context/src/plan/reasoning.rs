@@ -28,7 +28,7 @@ use std::{
     vec::IntoIter,
 };
 
-use tower_chat_history_core::{Cut, Digest, Exchange, Message, Origin, Part, Positions, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Cut, Digest, Exchange, Message, Origin, Positions, Provenance, Recorded, Seq};
 
 use super::{fold::Item, restart::Restart, window_index::WindowIndex};
 use crate::{request::RequestInfo, server_tools::needs_reply};
@@ -308,9 +308,7 @@ fn has_reasoning(message: &Message) -> bool {
     if index.bound.to_prefix || index.bound.to_next && message.is_reply() {
         return true;
     }
-    let mut has_some = false;
-    message.parts(&mut |part| has_some |= matches!(part, Part::Reasoning(_) | Part::Sealed(_)));
-    has_some && !index.restarts && message.is_reply()
+    !index.restarts && message.is_reply() && message.part_kinds().has_reasoning
 }
 
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages

@@ -70,9 +70,7 @@ fn call<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, name: &str, argume
 /// Returns `true` if the tokens of a part of the message are a guess with every counter: an image, audio, a file.
 #[must_use]
 pub fn has_fixed_cost(message: &Message) -> bool {
-    let mut has_media = false;
-    message.parts(&mut |part| has_media |= matches!(part, Part::Media { .. }));
-    has_media
+    message.part_kinds().has_media
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod error;
 mod field;
 mod indexed;
 mod memory;
+mod part_kinds;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,12 +26,12 @@ pub use self::dialect::{
     Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
     StatedId, Statement, ToolCall,
 };
-pub use self::error::MessageError;
 use self::{
     counted::Counted,
     dialect::{plain_index, plain_json, tool_index, tool_json},
     indexed::{Indexed, LazyIndex},
 };
+pub use self::{error::MessageError, part_kinds::PartKinds};
 use crate::{digest::Digest, nested, role::Role};
 
 /// One element of a conversation, stored as the JSON it was created from: a chat message, or an element of another
@@ -65,6 +66,7 @@ struct Parsed {
     json: Box<RawValue>,
     indexed: LazyIndex,
     counted: Counted,
+    part_kinds: OnceLock<PartKinds>,
     digest: OnceLock<Digest>,
     /// The message without what is bound to a prompt or an origin. `None` if nothing is left.
     unbound: OnceLock<Option<Message>>,
@@ -125,6 +127,7 @@ impl Message {
             json,
             indexed,
             counted: Counted::default(),
+            part_kinds: OnceLock::new(),
             digest: OnceLock::new(),
             unbound: OnceLock::new(),
             unbound_from_prompt: OnceLock::new(),

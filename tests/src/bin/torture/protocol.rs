@@ -21,6 +21,8 @@ pub(crate) enum WorkerMessage {
     Refused { task: Task, what: String },
     /// A compaction was read from the store. Its positions must not go back from there.
     Cut { conversation: Conversation, profile: usize, at: Positions },
+    /// A step of an index stored this many blocks.
+    Indexed { blocks: u32 },
     /// A violation that the worker found.
     Violation(String),
 }
@@ -93,6 +95,7 @@ impl fmt::Display for WorkerMessage {
             Self::Fail { task, what } => write!(f, "fail {task} {what}"),
             Self::Refused { task, what } => write!(f, "refused {task} {what}"),
             Self::Cut { conversation, profile, at } => write!(f, "cut {conversation} {profile} {at}"),
+            Self::Indexed { blocks } => write!(f, "indexed {blocks}"),
             Self::Violation(what) => write!(f, "violation {}", what.replace('\n', " ")),
         }
     }
@@ -125,6 +128,7 @@ impl FromStr for WorkerMessage {
                 profile: profile.parse().map_err(drop)?,
                 at: at.parse()?,
             },
+            ("indexed", [blocks]) => Self::Indexed { blocks: blocks.parse().map_err(drop)? },
             ("violation", _) => Self::Violation(rest.to_owned()),
             _ => return Err(()),
         })
@@ -148,6 +152,7 @@ mod tests {
             WorkerMessage::Fail { task, what: "save unavailable".into() },
             WorkerMessage::Refused { task, what: "input".into() },
             WorkerMessage::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
+            WorkerMessage::Indexed { blocks: 2 },
             WorkerMessage::Violation("all is lost".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));

@@ -23,6 +23,8 @@ pub(crate) struct Ledger {
     sent: HashMap<Name, Vec<u64>>,
     /// The messages with signed reasoning in the prompts of stored exchanges, and those whose reasoning was left out.
     pub(crate) reasoning: [usize; 2],
+    /// The number of blocks that steps of indexes stored. Some of them were removed again.
+    pub(crate) blocks: u64,
     /// Acknowledgments, by source.
     pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
@@ -81,6 +83,7 @@ impl Ledger {
                 let cut = self.cuts.entry((conversation, profile)).or_default();
                 *cut = cut.max(at);
             }
+            WorkerMessage::Indexed { blocks } => self.blocks += u64::from(blocks),
             WorkerMessage::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
         }
         false

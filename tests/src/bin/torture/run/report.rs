@@ -53,7 +53,8 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "results refused, since their turn was superseded: {}", ledger.refused)?;
         writeln!(f, "changes of the writer within a log: {}", found.turns_taken)?;
         writeln!(f, "compactions stored: {}", found.compactions)?;
-        writeln!(f, "blocks of indexes stored: {}", found.blocks)?;
+        writeln!(f, "blocks of indexes stored by steps: {}", ledger.blocks)?;
+        writeln!(f, "blocks of indexes left: {}", found.blocks)?;
         writeln!(f, "searches compared: {}", found.searches)?;
         writeln!(f, "workers killed: {}", self.kills)?;
         writeln!(f, "server restarts: {}", self.restarts)?;

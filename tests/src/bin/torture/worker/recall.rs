@@ -7,6 +7,7 @@ use super::Worker;
 use crate::{
     exchange::{Conversation, conversation_id},
     index::{INDEXES, index, remover},
+    protocol::WorkerMessage,
     rng::SeededRng,
 };
 
@@ -27,6 +28,9 @@ impl Worker {
             if rng.once_in(REMOVAL_ONCE_IN) { remover(&self.store, number) } else { index(&self.store, number) };
         let failed = match self.store.conversation(&id).revision().await {
             Ok(Some(revision)) => match index.index(&id, revision, revision.next()).await {
+                Ok(step) if step.blocks > 0 => {
+                    return self.output.write(&WorkerMessage::Indexed { blocks: step.blocks });
+                }
                 Ok(_) => return Ok(()),
                 Err(IndexError::Store(error)) => error,
                 Err(error) => return self.output.violation(format!("c{conversation} cannot be indexed: {error}")),
