@@ -17,6 +17,7 @@ mod input;
 mod linked;
 mod load_limit;
 mod pinned;
+mod provenance;
 mod reasoning;
 mod restart;
 mod same_call;
@@ -39,7 +40,8 @@ pub use self::{
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
     pinned::pinned,
-    reasoning::{Conditions, RENDERER, Reasoning, SentPrompt, provenance},
+    provenance::{Conditions, RENDERER, SentPrompt, provenance},
+    reasoning::Reasoning,
     sizes::Size,
     window_index::can_start_window,
 };

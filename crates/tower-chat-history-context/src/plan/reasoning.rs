@@ -28,29 +28,15 @@ use std::{
     vec::IntoIter,
 };
 
-use tower_chat_history_core::{Cut, Digest, Exchange, Message, Origin, Positions, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
 
-use super::{fold::Item, restart::Restart, window_index::WindowIndex};
-use crate::{request::RequestInfo, server_tools::needs_reply};
-
-/// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
-/// digests of different versions cannot be compared.
-pub const RENDERER: u32 = 1;
-
-/// The conditions of a call under which reasoning may be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Conditions<'a> {
-    pub request: &'a RequestInfo,
-    pub origin: &'a Origin,
-}
-
-impl Conditions<'static> {
-    /// The conditions of a call of which nothing is known.
-    pub const UNKNOWN: Self = Self { request: &UNKNOWN_REQUEST, origin: &UNKNOWN_ORIGIN };
-}
-
-static UNKNOWN_REQUEST: RequestInfo = RequestInfo::new();
-static UNKNOWN_ORIGIN: Origin = Origin::UNKNOWN;
+use super::{
+    fold::Item,
+    provenance::{Conditions, RENDERER},
+    restart::Restart,
+    window_index::WindowIndex,
+};
+use crate::server_tools::needs_reply;
 
 /// The result of the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,30 +47,6 @@ pub struct Reasoning {
     pub head_changed: bool,
     /// True if the prompt begins with a message that stands for everything before it.
     pub restarts: bool,
-}
-
-/// The facts about the prompt of a reply.
-#[derive(Clone, Copy, Debug)]
-pub struct SentPrompt<'a> {
-    /// All messages after the head.
-    pub messages: &'a [Message],
-    /// The positions of the cut.
-    pub under: Positions,
-    /// The position of the log's next exchange when the prompt was made. `None` if the log was not loaded.
-    pub next: Option<Seq>,
-}
-
-/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
-/// no part of the messages is bound to its prompt or its origin.
-#[must_use]
-pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
-    let is_ruled = |message: &Message| message.bound().can_be_removed() || message.index().restarts;
-    if !messages.iter().any(is_ruled) {
-        return None;
-    }
-    let head = call.request.digest();
-    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
-    Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
 }
 
 /// The items of a window, in which reasoning is left out where it is not valid.

@@ -1,0 +1,48 @@
+//! The provenance of a reply: the conditions under which it was made.
+
+use tower_chat_history_core::{Message, Origin, Positions, Provenance, Seq};
+
+use crate::request::RequestInfo;
+
+/// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
+/// digests of different versions cannot be compared.
+pub const RENDERER: u32 = 1;
+
+/// The conditions of a call under which reasoning may be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    pub request: &'a RequestInfo,
+    pub origin: &'a Origin,
+}
+
+impl Conditions<'static> {
+    /// The conditions of a call of which nothing is known.
+    pub const UNKNOWN: Self = Self { request: &UNKNOWN_REQUEST, origin: &UNKNOWN_ORIGIN };
+}
+
+static UNKNOWN_REQUEST: RequestInfo = RequestInfo::new();
+static UNKNOWN_ORIGIN: Origin = Origin::UNKNOWN;
+
+/// The facts about the prompt of a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct SentPrompt<'a> {
+    /// All messages after the head.
+    pub messages: &'a [Message],
+    /// The positions of the cut.
+    pub under: Positions,
+    /// The position of the log's next exchange when the prompt was made. `None` if the log was not loaded.
+    pub next: Option<Seq>,
+}
+
+/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
+/// no part of the messages is bound to its prompt or its origin.
+#[must_use]
+pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
+    let is_ruled = |message: &Message| message.bound().can_be_removed() || message.index().restarts;
+    if !messages.iter().any(is_ruled) {
+        return None;
+    }
+    let head = call.request.digest();
+    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
+    Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
+}
