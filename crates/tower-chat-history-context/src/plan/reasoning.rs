@@ -23,12 +23,9 @@
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
 
-use std::{
-    iter::{self, Peekable},
-    vec::IntoIter,
-};
+use std::{iter, vec::IntoIter};
 
-use tower_chat_history_core::{Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
 
 use super::{
     fold::Item,
@@ -73,8 +70,12 @@ impl Rule<'_> {
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
         let mut is_turn_bound = false;
+        if !items.iter().any(Item::depends_on_prefix) {
+            reasoning.left_out = self.apply_to_origins(items);
+            return reasoning;
+        }
         let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
-        let mut all = std::mem::take(items).into_iter().peekable();
+        let mut all = std::mem::take(items).into_iter();
         let mut restart = Restart::default();
         while let Some(group) = move_group(&mut all, items) {
             let Group { start, reply } = group;
@@ -104,6 +105,21 @@ impl Rule<'_> {
         }
         items.drain(..restart.start);
         reasoning
+    }
+
+    /// Applies the rule to items that do not depend on the messages before them, so that no digest is needed. Returns
+    /// the number of messages whose reasoning was left out.
+    fn apply_to_origins(&self, items: &mut Vec<Item>) -> usize {
+        let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
+        let mut left_out = 0;
+        let mut all = std::mem::take(items).into_iter();
+        while let Some(group) = move_group(&mut all, items) {
+            if items[group.start..].iter().any(|item| item.message.bound() != Bound::NONE) {
+                let valid = self.validity(&items[group.reply..], Digest::default());
+                left_out += leave_out(items, group, valid, |item| item.is_kept(window, rounds));
+            }
+        }
+        left_out
     }
 
     /// Returns what is valid in a reply, or in an item of an input, if everything before it has this digest. Only the
@@ -157,10 +173,9 @@ fn prefix_provenance(exchange: &Exchange) -> Option<&Provenance> {
 }
 
 /// The part of a message that is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     All,
-    Rest,
+    Rest(Message),
     Nothing,
 }
 
@@ -169,6 +184,12 @@ impl Item {
     pub(super) fn is_ruled(&self) -> bool {
         let index = self.message.index();
         index.bound.can_be_removed() || index.restarts
+    }
+
+    /// Returns `true` if it depends on the messages before it how the message is sent.
+    fn depends_on_prefix(&self) -> bool {
+        let index = self.message.index();
+        index.bound.to_prefix || index.restarts
     }
 
     /// Returns `true` for an element of a reply that has reasoning which is bound to its prompt.
@@ -180,22 +201,16 @@ impl Item {
     fn restarts(&self, valid: Validity) -> bool {
         self.message.index().restarts && (!self.message.bound().to_origin || valid.origin)
     }
+}
 
-    /// Leaves out the reasoning of the message, unless what it is bound to is the same: its prompt, and its origin.
-    fn left_with(&mut self, prefix: bool, origin: bool) -> Left {
-        let bound = self.message.bound();
-        if (!bound.to_prefix || prefix) && (!bound.to_origin || origin) {
-            return Left::All;
-        }
-        let left = if origin { self.message.unbound_from_prompt() } else { self.message.unbound() };
-        match left.cloned() {
-            Some(message) => {
-                self.message = message;
-                Left::Rest
-            }
-            None => Left::Nothing,
-        }
+/// Leaves out the reasoning of a message, unless what it is bound to is the same: its prompt, and its origin.
+fn left_of(message: &Message, prefix: bool, origin: bool) -> Left {
+    let bound = message.bound();
+    if (!bound.to_prefix || prefix) && (!bound.to_origin || origin) {
+        return Left::All;
     }
+    let left = if origin { message.unbound_from_prompt() } else { message.unbound() };
+    left.cloned().map_or(Left::Nothing, Left::Rest)
 }
 
 /// One item, or all items of one reply, with the instruction before it that needs the reply.
@@ -208,20 +223,25 @@ struct Group {
 }
 
 /// Moves the next group to the end of `to`. Returns `None` if there is no group left.
-fn move_group(from: &mut Peekable<IntoIter<Item>>, to: &mut Vec<Item>) -> Option<Group> {
+fn move_group(from: &mut IntoIter<Item>, to: &mut Vec<Item>) -> Option<Group> {
     let start = to.len();
     let first = from.next()?;
     let leads = needs_reply(&first.message);
     to.push(first);
     let mut reply = start;
-    if let Some(next) = from.next_if(|next| leads && next.is_reply) {
+    if let Some(next) = next_if(from, |next| leads && next.is_reply) {
         to.push(next);
         reply += 1;
     }
     if let Item { seq, is_reply: true, .. } = to[reply] {
-        to.extend(iter::from_fn(|| from.next_if(|next| next.is_reply && next.seq == seq)));
+        to.extend(iter::from_fn(|| next_if(from, |next| next.is_reply && next.seq == seq)));
     }
     Some(Group { start, reply })
+}
+
+/// Returns the next item if it meets the condition.
+fn next_if(from: &mut IntoIter<Item>, condition: impl Fn(&Item) -> bool) -> Option<Item> {
+    if from.as_slice().first().is_some_and(condition) { from.next() } else { None }
 }
 
 /// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
@@ -243,22 +263,27 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         if !kept(item) {
             continue;
         }
-        let whole = item.message.clone();
+        let message = &item.message;
         // A message that hides another exchange is left out.
-        let is_readable = valid.origin && (valid.restarts || !whole.index().restarts);
+        let is_readable = valid.origin && (valid.restarts || !message.index().restarts);
         let is_in_prefix = at < group.reply + valid.prefix;
-        let left = item.left_with(is_in_prefix, is_readable);
         // An element needs the very next one of its reply, and an instruction needs any part of the reply.
         let is_unfollowed =
-            whole.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
-        let is_removed = left == Left::Nothing || is_unfollowed;
-        if is_removed || left == Left::Rest {
-            left_out += usize::from(has_reasoning(&whole) && (is_removed || !has_reasoning(&item.message)));
+            message.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
+        let left = if is_unfollowed { Left::Nothing } else { left_of(message, is_in_prefix, is_readable) };
+        let is_removed = matches!(left, Left::Nothing);
+        match left {
+            Left::All => {}
+            Left::Rest(rest) => {
+                left_out += usize::from(has_reasoning(message) && !has_reasoning(&rest));
+                item.message = rest;
+            }
+            Left::Nothing => {
+                left_out += usize::from(has_reasoning(message));
+                items.remove(at);
+            }
         }
         (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
-        if is_removed {
-            items.remove(at);
-        }
     }
     left_out
 }
@@ -277,7 +302,7 @@ fn has_reasoning(message: &Message) -> bool {
 /// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
     let mut left_out = 0;
-    let mut all = std::mem::take(items).into_iter().peekable();
+    let mut all = std::mem::take(items).into_iter();
     while let Some(group) = move_group(&mut all, items) {
         left_out += leave_out(items, group, Validity { prefix: 0, origin: true, restarts: true }, |_| true);
     }

@@ -46,6 +46,10 @@ impl<'a> Object<'a> {
 
 /// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
 pub(super) fn entries(json: &str) -> Option<Vec<&str>> {
+    // serde_json would write a long text into its error.
+    if !json.trim_start().starts_with('[') {
+        return None;
+    }
     let entries: Vec<&RawValue> = serde_json::from_str(json).ok()?;
     Some(entries.into_iter().map(RawValue::get).collect())
 }

@@ -95,6 +95,10 @@ impl<'a> Members<'a> {
 
 /// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
 pub(super) fn entries(list: &str) -> Option<Vec<&str>> {
+    // serde_json would write a long text into its error.
+    if !list.trim_start().starts_with('[') {
+        return None;
+    }
     let entries: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     Some(entries.into_iter().map(RawValue::get).collect())
 }
