@@ -136,11 +136,17 @@ impl Rule<'_> {
         let dialect = exchange.messages.first().and_then(Message::dialect);
         let is_readable = *seq >= self.cut.encrypted_from;
         let origin = is_readable && dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
-        let is_same = provenance.prompt == before;
-        let is_kept = is_same && *seq >= self.cut.reasoning_from;
-        let prefix = if first.is_reply && origin && is_kept { as_made(items, exchange.reply()) } else { 0 };
-        // If another exchange was stored in the meantime, the prompt did not have it.
-        let has_all = is_same || provenance.made_at.is_some_and(|next| next >= *seq);
+        // If another exchange was stored in the meantime, the prompt did not have it. The cut does not matter: it may
+        // leave that exchange out, but the prompt would change once more after the cut.
+        let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
+        let is_kept = provenance.prompt == before && *seq >= self.cut.reasoning_from;
+        let is_left_out = |item: &Item| !has_all && item.message.index().restarts;
+        let prefix = if first.is_reply && origin && is_kept {
+            let end = items.iter().position(is_left_out).unwrap_or(items.len());
+            as_made(&items[..end], exchange.reply())
+        } else {
+            0
+        };
         Validity { prefix, origin, restarts: has_all }
     }
 

@@ -23,6 +23,18 @@ fn a_compaction_that_lacks_an_exchange_does_not_hide_it() {
 }
 
 #[test]
+fn a_compaction_that_lacks_an_exchange_stays_out_after_a_cut_of_the_exchange() {
+    let mut world = World::new(300);
+    world.step(&Step::Overtaken(vec![Reply::Compaction, Reply::Calls(3), Reply::Calls(2)])).unwrap();
+    world.step(&Step::Ask(vec![Reply::Calls(1), Reply::Thought])).unwrap();
+    assert_eq!(world.cut().window_start, Seq::new(1), "the exchange that it lacks is not sent");
+    let (plan, is_pinned) = world.plan(&[results(&world)]).unwrap();
+    assert!(is_pinned && !plan.fit.restarts);
+    let sent = &plan.fit.window;
+    assert!(sent.iter().any(|message| message.bound().to_prefix), "the turn keeps its reasoning: {sent:?}");
+}
+
+#[test]
 fn a_compaction_of_an_unknown_prompt_begins_no_prompt() {
     let mut world = talk(1, UNLIMITED);
     world.step(&Step::Ask(vec![Reply::Compaction, Reply::Text])).unwrap();
