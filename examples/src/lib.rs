@@ -2,6 +2,7 @@
 
 mod counter;
 mod extract;
+mod interrupted;
 mod over_http;
 mod provider;
 mod store;
@@ -9,6 +10,7 @@ mod store;
 pub use self::{
     counter::Counter,
     extract::Extract,
+    interrupted::interrupted,
     over_http::{HttpApi, HttpClient, HttpProvider, client, texts},
     provider::{Provider, ProviderError},
     store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},

@@ -53,7 +53,10 @@ impl Provider {
                 let config = AzureConfig::new().with_api_base(endpoint).with_api_version(version);
                 Arc::new(config.with_deployment_id(deployment).with_api_key(key))
             }
-            (None, None) => Arc::new(OpenAIConfig::new().with_api_key(key)),
+            (None, None) => {
+                let base = var("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
+                Arc::new(OpenAIConfig::new().with_api_base(base).with_api_key(key))
+            }
             (Some(_), None) => return Err(ProviderError::Azure("AZURE_OPENAI_DEPLOYMENT")),
             (None, Some(_)) => return Err(ProviderError::Azure("AZURE_OPENAI_ENDPOINT")),
         };

@@ -19,6 +19,10 @@ fn chat_through(via: &str, store: &Path, conversation: &str, lines: &str) -> Out
 const ALL: [&str; 4] = ["typed", "client", "messages", "responses"];
 
 fn chat_with(options: &[&str], store: &Path, conversation: &str, lines: &str) -> Output {
+    chat_with_bytes(options, store, conversation, lines.as_bytes())
+}
+
+fn chat_with_bytes(options: &[&str], store: &Path, conversation: &str, lines: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_chat"))
         .args(["--store", &format!("sqlite:{}", store.display()), "--conversation", conversation])
         .args(options)
@@ -29,7 +33,7 @@ fn chat_with(options: &[&str], store: &Path, conversation: &str, lines: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(lines).unwrap();
     child.wait_with_output().unwrap()
 }
 
@@ -76,6 +80,34 @@ fn a_conversation_of_another_format_is_an_error_with_advice() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && error.contains("chat_completions"), "{error}");
     assert!(error.contains("or choose another --conversation"), "{error}");
+}
+
+#[test]
+fn a_line_that_is_not_utf_8_is_an_error_and_the_next_one_is_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = chat_with_bytes(&[], &dir.path().join("chat.db"), "a", b"my name is \xff\nmy name is Nemo\n");
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Nice to meet you, Nemo!\n");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("the line is not UTF-8"));
+}
+
+#[test]
+fn a_window_that_is_too_small_is_an_error_with_advice() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = chat_with(&["--context", "10"], &dir.path().join("chat.db"), "a", "hi\n");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("choose a larger --context"), "{error}");
+}
+
+#[test]
+fn a_small_window_has_room_for_a_recalled_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--context", "400", "--recall"];
+    let talk = "the sea is full of fish, and they swim far and deep\n".repeat(20);
+    let lines = format!("my name is Nemo\n{talk}what is my name?\n");
+    let output = chat_with(&options, &dir.path().join("chat.db"), "a", &lines);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.lines().last(), Some("Your name is Nemo."), "{said}");
 }
 
 #[test]

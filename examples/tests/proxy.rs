@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     process::{Child, Command, Stdio},
 };
 
@@ -17,14 +18,11 @@ struct Proxy {
 
 impl Proxy {
     fn start(store: &str) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_proxy"))
-            .args(["--listen", "127.0.0.1:0", "--store", store])
-            .env_remove("OPENAI_API_KEY")
-            .env_remove("ANTHROPIC_API_KEY")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        Self::spawn(command().args(["--store", store]))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut process = command.stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
@@ -54,9 +52,19 @@ impl Proxy {
         }
     }
 
-    /// Interrupts the program, and waits for its end.
-    fn interrupt(mut self) -> bool {
-        let kill = format!("kill -INT {}", self.process.id());
+    /// Sends these lines of a request, and returns the first line of the response.
+    fn raw(&self, lines: &[&str]) -> String {
+        let mut stream = TcpStream::connect(self.url.trim_start_matches("http://")).unwrap();
+        let request = format!("{}\r\nhost: proxy.test\r\nconnection: close\r\n\r\n", lines.join("\r\n"));
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status = String::new();
+        BufReader::new(stream).read_line(&mut status).unwrap();
+        status.trim().to_owned()
+    }
+
+    /// Sends this signal to the program, and waits for its end.
+    fn end(mut self, signal: &str) -> bool {
+        let kill = format!("kill -{signal} {}", self.process.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         self.process.wait().unwrap().success()
     }
@@ -67,6 +75,16 @@ impl Drop for Proxy {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns the program with a memory store, without keys.
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proxy"));
+    command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"] {
+        command.env_remove(name);
+    }
+    command
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +184,73 @@ async fn other_requests_pass_through() {
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
 }
 
+#[test]
+fn tunnels_and_paths_with_dot_segments_are_refused() {
+    let proxy = Proxy::start("memory:");
+    assert_eq!(proxy.raw(&["GET /v1/models HTTP/1.1"]), "HTTP/1.1 200 OK");
+    for method in ["CONNECT provider.test:443", "TRACE /v1/models"] {
+        assert_eq!(proxy.raw(&[&format!("{method} HTTP/1.1")]), "HTTP/1.1 405 Method Not Allowed", "{method}");
+    }
+    for path in ["/v1/../v1/models", "/v1/./models", "/v1/%2E%2e/models"] {
+        assert_eq!(proxy.raw(&[&format!("GET {path} HTTP/1.1")]), "HTTP/1.1 400 Bad Request", "{path}");
+    }
+}
+
+/// Answers one request, and returns its head.
+fn answer_one(provider: &TcpListener) -> String {
+    let (mut stream, _) = provider.accept().unwrap();
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+        head.push(byte[0]);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+    String::from_utf8(head).unwrap()
+}
+
+#[test]
+fn headers_of_one_connection_are_not_forwarded() {
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", provider.local_addr().unwrap());
+    let mut command = command();
+    command.args(["--store", "memory:"]).env("OPENAI_API_KEY", "own").env("OPENAI_BASE_URL", url);
+    let proxy = Proxy::spawn(command.env("NO_PROXY", "127.0.0.1"));
+    let head = std::thread::spawn(move || answer_one(&provider));
+    let hops = [
+        "connection: x-hop, x-other",
+        "x-hop: 1",
+        "keep-alive: timeout=5",
+        "proxy-authorization: secret",
+        "te: trailers",
+    ];
+    let request = ["GET /v1/models HTTP/1.0", "x-kept: 1", hops[0], hops[1], hops[2], hops[3], hops[4]];
+    assert!(proxy.raw(&request).ends_with("200 OK"));
+    let head = head.join().unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("get /v1/models http/1.1\r\n"), "{head}");
+    assert!(head.contains("x-kept: 1") && head.contains("authorization: bearer own"), "{head}");
+    for name in ["x-hop", "keep-alive", "proxy-authorization", "te:", "proxy.test"] {
+        assert!(!head.contains(name), "{name}: {head}");
+    }
+}
+
+#[test]
+fn a_base_url_without_a_scheme_or_with_a_query_is_an_error_at_the_start() {
+    for url in ["provider.test/v1", "https://provider.test/v1?x=1"] {
+        let mut command = command();
+        let output = command.env("OPENAI_API_KEY", "own").env("OPENAI_BASE_URL", url).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{url}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("must have a scheme"), "{url}");
+    }
+}
+
 #[tokio::test]
-async fn an_interrupted_proxy_ends_well_and_the_next_one_continues() {
+async fn a_proxy_that_is_asked_to_end_ends_well_and_the_next_one_continues() {
     let dir = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", dir.path().join("proxy.db").display());
-    let proxy = Proxy::start(&store);
-    proxy.ask(Format::Messages, "demo/1", "my name is Nemo", true).await;
-    assert!(proxy.interrupt());
-    let proxy = Proxy::start(&store);
-    assert_eq!(proxy.ask(Format::Messages, "demo/1", "what is my name?", false).await, "Your name is Nemo.");
+    for signal in ["INT", "TERM"] {
+        let store = format!("sqlite:{}", dir.path().join(signal).display());
+        let proxy = Proxy::start(&store);
+        proxy.ask(Format::Messages, "demo/1", "my name is Nemo", true).await;
+        assert!(proxy.end(signal), "{signal}");
+        let proxy = Proxy::start(&store);
+        assert_eq!(proxy.ask(Format::Messages, "demo/1", "what is my name?", false).await, "Your name is Nemo.");
+    }
 }

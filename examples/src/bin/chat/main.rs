@@ -91,13 +91,18 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
         recall: args.recall.then(|| LogRecall::new(Arc::clone(&store))),
     };
     let mut session = Session::new(args.via, store, model, id, memory)?;
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut code = ExitCode::SUCCESS;
     loop {
         if interactive {
             eprint!("> ");
         }
-        let Some(line) = lines.next_line().await? else { break };
+        let Some(line) = lines.next_segment().await? else { break };
+        let Ok(line) = String::from_utf8(line) else {
+            eprintln!("chat: the line is not UTF-8");
+            code = ExitCode::FAILURE;
+            continue;
+        };
         let done = match line.trim() {
             "" => continue,
             "/quit" => break,
@@ -113,8 +118,8 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
             }
             Err(error) => {
                 eprintln!("chat: {}", with_causes(&*error));
-                if matches!(error.downcast_ref(), Some(HistoryError::OtherDialect(_))) {
-                    eprintln!("chat: continue with the --via that began it, or choose another --conversation");
+                if let Some(advice) = advice(&*error) {
+                    eprintln!("chat: {advice}");
                 }
                 code = ExitCode::FAILURE;
             }
@@ -125,6 +130,17 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
     session.print_notes();
     session.shutdown().await;
     Ok(code)
+}
+
+/// Returns what the user of this program can do about an error.
+fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    match error.downcast_ref()? {
+        HistoryError::OtherDialect(_) => {
+            Some("continue with the --via that began it, or choose another --conversation")
+        }
+        HistoryError::DoesNotFit(_) => Some("choose a larger --context"),
+        _ => None,
+    }
 }
 
 /// Returns the text of an error with its causes. The errors of the HTTP client do not include theirs.

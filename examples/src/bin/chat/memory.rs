@@ -44,7 +44,10 @@ impl Memory {
             options = options.context(ContextBudget::tokens(tokens));
         }
         if let Some(recall) = self.recall {
-            options = options.recall(RecallOptions::new(recall));
+            let recall = RecallOptions::new(recall);
+            // The default share of a small window has no room for a message.
+            let is_small = self.context.is_some_and(|tokens| tokens < 1_000);
+            options = options.recall(if is_small { recall.percent(40) } else { recall });
         }
         let Some(summarizer) = self.summarizer else { return options };
         let tokens = self.context.map_or(MAX_SUMMARY, |context| (context / 8).clamp(MIN_SUMMARY, MAX_SUMMARY));

@@ -27,10 +27,10 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use clap::Parser;
-use examples::StoreUrl;
+use examples::{StoreUrl, interrupted};
 use tokio::net::TcpListener;
 use tower::{Layer as _, ServiceExt as _, util::BoxCloneSyncService};
 use tower_chat_history::{BoxError, ChatHistoryLayer, HistoryOptions, Policies, policy::OnInterruption};
@@ -71,12 +71,7 @@ async fn main() -> Result<(), BoxError> {
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, Router::new().fallback(forward).with_state(app))
-        .with_graceful_shutdown(async {
-            // Without a signal handler, the proxy runs until it is killed.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
+        .with_graceful_shutdown(interrupted())
         .await?;
     // Finish the saves, and the answers of clients that have disconnected.
     engine.drain(Duration::from_secs(30)).await?;
@@ -86,6 +81,9 @@ async fn main() -> Result<(), BoxError> {
 
 /// Forwards a request. An error of the layer becomes a response in the form of the API.
 async fn forward(State(app): State<App>, request: Request) -> Response {
+    if let Some(status) = upstream::refused(&request) {
+        return status.into_response();
+    }
     let wire = app.adapter.wire(request.method(), request.uri());
     match app.chat.oneshot(request).await {
         Ok(response) => response.map(Body::new),

@@ -1,15 +1,37 @@
 //! The providers behind the proxy.
 
 use examples::{HttpClient, client};
-use http::{HeaderMap, HeaderValue, Request, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use tower::{ServiceBuilder, util::BoxCloneSyncService};
 use tower_chat_history::BoxError;
 use tower_chat_history_http::HistoryBody;
 use tower_chat_history_test::{MockServer, Replies, rules};
 
-/// Headers that belong to one connection, and not to the message.
-const OF_CONNECTION: [header::HeaderName; 5] =
-    [header::CONNECTION, header::HOST, header::TE, header::TRANSFER_ENCODING, header::UPGRADE];
+/// Headers that belong to one connection, and not to the message. `Connection` can name others.
+const OF_CONNECTION: [HeaderName; 11] = [
+    header::CONNECTION,
+    header::EXPECT,
+    header::HOST,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Returns the status with which the proxy itself refuses a request. It opens no tunnels. The provider's path must be
+/// the one that the layer has seen, and a client resolves the segments `.` and `..`.
+pub(crate) fn refused<B>(request: &Request<B>) -> Option<StatusCode> {
+    let is_dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    match *request.method() {
+        Method::CONNECT | Method::TRACE => Some(StatusCode::METHOD_NOT_ALLOWED),
+        _ if request.uri().path().split('/').any(is_dots) => Some(StatusCode::BAD_REQUEST),
+        _ => None,
+    }
+}
 
 /// The providers behind the proxy.
 pub(crate) struct Upstream {
@@ -26,7 +48,7 @@ struct Provider {
     /// The URL before the path of a request.
     base: String,
     /// The header of the key, and its value.
-    key: Option<(header::HeaderName, HeaderValue)>,
+    key: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Upstream {
@@ -40,7 +62,7 @@ impl Upstream {
             return Ok(Self { about, openai: provider.clone(), anthropic: provider, mock: Some(mock) });
         }
         let bearer = openai.map(|key| (header::AUTHORIZATION, format!("Bearer {key}")));
-        let api_key = anthropic.map(|key| (header::HeaderName::from_static("x-api-key"), key));
+        let api_key = anthropic.map(|key| (HeaderName::from_static("x-api-key"), key));
         // The path of a request begins with `/v1`, so a base URL ends before it.
         let base = |name: &str, default: &str| {
             let base = var(name).unwrap_or_else(|| default.to_owned());
@@ -79,7 +101,11 @@ impl Upstream {
 }
 
 impl Provider {
-    fn new(base: String, key: Option<(header::HeaderName, String)>) -> Result<Self, BoxError> {
+    fn new(base: String, key: Option<(HeaderName, String)>) -> Result<Self, BoxError> {
+        let url: Uri = base.parse().map_err(|error| format!("the base URL {base}: {error}"))?;
+        if url.scheme().is_none() || url.query().is_some() {
+            return Err(format!("the base URL {base} must have a scheme, such as https://, and no query").into());
+        }
         let key = key.map(|(name, key)| Ok::<_, BoxError>((name, HeaderValue::try_from(key)?))).transpose()?;
         Ok(Self { base, key })
     }
@@ -88,6 +114,7 @@ impl Provider {
     fn direct(&self, mut request: Request<HistoryBody>) -> Result<Request<HistoryBody>, BoxError> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = format!("{}{path}", self.base).parse::<Uri>()?;
+        *request.version_mut() = Version::HTTP_11;
         strip(request.headers_mut());
         if let Some((name, value)) = &self.key {
             request.headers_mut().entry(name).or_insert_with(|| value.clone());
@@ -96,8 +123,12 @@ impl Provider {
     }
 }
 
+/// Removes the headers that belong to one connection.
 fn strip(headers: &mut HeaderMap) {
-    for name in OF_CONNECTION {
+    let named = headers.get_all(header::CONNECTION).iter().filter_map(|names| names.to_str().ok());
+    let named: Vec<HeaderName> =
+        named.flat_map(|names| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
+    for name in named.into_iter().chain(OF_CONNECTION) {
         headers.remove(name);
     }
 }

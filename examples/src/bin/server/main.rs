@@ -25,7 +25,7 @@ mod stack;
 use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Parser;
-use examples::{Provider, StoreUrl};
+use examples::{Provider, StoreUrl, interrupted};
 use tokio::net::TcpListener;
 use tower_chat_history::HistoryStore;
 use tower_chat_history_test::{Replies, rules};
@@ -55,14 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = routes::router(routes::App { chat, store, model: provider.model.clone() });
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, app)
-        .with_graceful_shutdown(async {
-            // Without a signal handler, the server runs until it is killed.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
-        .await?;
+    axum::serve(listener, app).with_graceful_shutdown(interrupted()).await?;
 
     // Finish the replies of users who have disconnected, so that they find them in the log later.
     if let Err(error) = engine.drain(Duration::from_secs(30)).await {
