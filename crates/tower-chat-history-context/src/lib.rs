@@ -51,6 +51,7 @@
 
 pub mod budget;
 #[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
+mod opening;
 pub mod plan;
 mod request;
 mod server_tools;

@@ -56,7 +56,7 @@
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Message, Placed, Recalled, Recorded, Rounds};
 
-use crate::server_tools;
+use crate::{opening, server_tools};
 
 /// The source of a message of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,10 +164,13 @@ impl View {
     }
 
     /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
-    /// have no result.
+    /// have no result. If the provider [refuses](tower_chat_history_core::Dialect::begins_with_user) a prompt that begins
+    /// with a reply, such a view begins with a constant message of the user.
     #[must_use]
     pub fn into_messages(self) -> Vec<Message> {
-        server_tools::settled(self.messages, false)
+        let messages = server_tools::settled(self.messages, false);
+        let opening = opening::before(messages.first());
+        opening.into_iter().chain(messages).collect()
     }
 
     /// Returns the messages so far, with all calls that the provider executes itself.

@@ -4,6 +4,7 @@ use tower_chat_history_core::{Closes, Message, Recorded, Seq};
 
 use super::linked;
 use crate::{
+    opening,
     server_tools::needs_reply,
     view::{Source, View},
 };
@@ -197,8 +198,25 @@ impl Folded {
         let mut items: Vec<Item> = items.map(item).collect();
         linked::settle(&mut items, continues, next);
         bind_instructions(&mut items);
+        open(&mut items);
         items
     }
+}
+
+/// Adds the message that must be sent before the first one, if there is one.
+fn open(items: &mut Vec<Item>) {
+    let Some(first) = items.first() else { return };
+    let (seq, opening) = (first.seq, opening::before(Some(&first.message)));
+    let item = |message| Item {
+        message,
+        seq,
+        round: None,
+        rest: None,
+        is_recalled: false,
+        is_reply: false,
+        is_settled: false,
+    };
+    items.splice(..0, opening.map(item));
 }
 
 /// Makes each instruction that must be followed by a reply a part of the round of that reply.

@@ -39,7 +39,8 @@ impl WindowIndex {
         let opens = |at: &usize| *at == base.window || can_start_window(&exchanges[*at]);
         let openings: Vec<usize> = (base.window..len).filter(opens).collect();
         let is_start = |at: &usize| {
-            let first = exchanges[*at].exchange.messages.first();
+            // A message that says nothing is not sent.
+            let first = exchanges[*at].exchange.messages.iter().find(|message| !message.is_blank_reply());
             *at == base.window || first.is_none_or(|message| !message.is_reply())
         };
         let mut starts: Vec<usize> = openings.iter().copied().filter(is_start).collect();

@@ -116,6 +116,14 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns `true` if the provider refuses a prompt that begins with a reply. A window that begins with one then gets
+    /// a constant message of the user before it.
+    ///
+    /// The default returns `false`.
+    fn begins_with_user(&self) -> bool {
+        false
+    }
+
     /// Returns the JSON of the message without everything that is [bound](Index::bound) to a prompt or an origin, or
     /// `None` if nothing is left. It is called for messages that have such parts.
     ///

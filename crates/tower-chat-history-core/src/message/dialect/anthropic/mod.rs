@@ -112,6 +112,11 @@ impl Dialect for AnthropicMessages {
         finish_reason == "pause_turn"
     }
 
+    /// Returns `true`.
+    fn begins_with_user(&self) -> bool {
+        true
+    }
+
     /// Returns the message without signed thinking, redacted thinking, compactions, and other signed blocks.
     fn unbound(&self, message: &Message) -> Option<String> {
         change::without(message.json(), Bound::can_be_removed)
