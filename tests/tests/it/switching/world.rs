@@ -135,7 +135,12 @@ impl World {
                 }
                 Ok(())
             }
-            Step::Store => self.store_one().await,
+            Step::Store(results) => {
+                for _ in 0..*results {
+                    self.store_one().await?;
+                }
+                Ok(())
+            }
             Step::AnswerInOther(api) => self.answer_in_other(*api).await,
             // See `Setup`: this is a cut.
             Step::Summarize if self.setup.thinks => Ok(()),
