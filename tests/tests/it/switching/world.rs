@@ -142,8 +142,6 @@ impl World {
                 Ok(())
             }
             Step::AnswerInOther(api) => self.answer_in_other(*api).await,
-            // See `Setup`: this is a cut.
-            Step::Summarize if self.setup.thinks => Ok(()),
             Step::Summarize => self.summarize().await,
             Step::Truncate(exchanges) => self.truncate(*exchanges).await,
         }
@@ -158,8 +156,10 @@ impl World {
 
     /// Begins a turn, calls the provider, and stores its reply. Returns `true` if something is stored.
     async fn call(&mut self, api: Api, input: Vec<Message>, script: &[Said], arrive: usize) -> Checked<bool> {
+        let thinks = self.setup.thinks && api == Api::Messages;
         let begin = |engine: &Engine, id: &ConversationId| {
-            let turn = TurnInput::new(id.clone(), input.clone()).dialect(api.dialect());
+            let mut turn = TurnInput::new(id.clone(), input.clone()).dialect(api.dialect());
+            turn.request.thinks_with_budget = thinks;
             let engine = engine.clone();
             async move { engine.begin(turn).await }
         };
