@@ -21,6 +21,7 @@ mod reasoning;
 mod restart;
 mod same_call;
 mod same_message;
+mod same_said;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;

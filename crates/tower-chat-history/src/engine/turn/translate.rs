@@ -47,16 +47,16 @@ pub(in crate::engine) fn read_each(
 }
 
 /// Translates those exchanges that are in another dialect than that of the call. They must have been
-/// [read](read_each). The exchanges are a log, from its first one or from that with which a window begins.
+/// [read](read_each). The exchanges are the log from any of them on. Returns `None` if all are in that dialect.
 pub(in crate::engine) fn in_dialect(
     called: Called<'_>,
-    exchanges: &mut [Recorded],
-) -> Result<Translations, HistoryError> {
-    let mut translations = Translations::default();
+    exchanges: &mut Vec<Recorded>,
+) -> Result<Option<Translations>, HistoryError> {
     let is_other = |recorded: &Recorded| recorded.exchange.dialect.as_str() != called.dialect.name();
     if !exchanges.iter().any(is_other) {
-        return Ok(translations);
+        return Ok(None);
     }
+    let mut translations = Translations { as_stored: exchanges.clone(), left_out: Vec::new() };
     let mut translator = Translator::new(called.dialect, called.origin);
     for recorded in exchanges {
         if !is_other(recorded) {
@@ -69,12 +69,15 @@ pub(in crate::engine) fn in_dialect(
         recorded.exchange = translated.exchange;
         translations.left_out.push((recorded.seq, translated.left_out));
     }
-    Ok(translations)
+    Ok(Some(translations))
 }
 
-/// The exchanges that were translated, and what was left out of each.
-#[derive(Clone, Debug, Default)]
+/// The exchanges of a window before they were translated, and the parts that were left out.
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct Translations {
+    /// All exchanges of the window.
+    pub(super) as_stored: Vec<Recorded>,
+    /// The positions of those that were translated.
     left_out: Vec<(Seq, LeftOut)>,
 }
 
