@@ -6,8 +6,8 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::translated::{Translated, Translator};
 pub(crate) use self::translated::TranslationCell;
+pub use self::translated::{Translated, Translator};
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},

@@ -49,7 +49,9 @@ pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<us
 /// Removes from the end what is said. Returns `false` if something else is there.
 fn take(left: &mut Vec<Said<'_>>, said: &Said<'_>) -> bool {
     let is_whole = match (left.last_mut(), said) {
-        (Some(Said::Text { is_of_model, text }), Said::Text { is_of_model: same, text: end }) if is_of_model == same => {
+        (Some(Said::Text { is_of_model, text }), Said::Text { is_of_model: same, text: end })
+            if is_of_model == same =>
+        {
             if !text.ends_with(end) {
                 return false;
             }

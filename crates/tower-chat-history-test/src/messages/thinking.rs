@@ -140,8 +140,9 @@ pub(super) fn check_last(request: &Request, made: &Made) -> Result<(), Reason> {
 /// by this provider. Replies with only results between them are one turn.
 fn lacks_thinking(messages: &[Said], made: &Made) -> bool {
     let is_result = |block: &Value| block["type"] == "tool_result";
-    let is_of_turn =
-        |said: &&Said| said.speaker == Speaker::Assistant || !said.blocks.is_empty() && said.blocks.iter().all(is_result);
+    let is_of_turn = |said: &&Said| {
+        said.speaker == Speaker::Assistant || !said.blocks.is_empty() && said.blocks.iter().all(is_result)
+    };
     let turn = messages.iter().rev().take_while(is_of_turn).filter(|said| said.speaker == Speaker::Assistant);
     let had_none = |reply: &Said| made.get(&said(&reply.blocks)).is_some_and(|made| made.iter().any(Vec::is_empty));
     let mut lacks_some = false;

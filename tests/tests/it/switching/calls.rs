@@ -67,7 +67,10 @@ impl Calls {
             // The texts of results are `r1.0;`, for example.
             let has_other = expected.result.is_none() && result.starts_with('r') && result.ends_with(';');
             if expected.name != name || !has_own || has_other {
-                return Err(format!("call {at}, of {}: {:?}, found {name}: {result:?}", expected.name, expected.result));
+                return Err(format!(
+                    "call {at}, of {}: {:?}, found {name}: {result:?}",
+                    expected.name, expected.result
+                ));
             }
         }
         Ok(())

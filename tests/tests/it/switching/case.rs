@@ -122,13 +122,7 @@ pub(super) fn any_case() -> impl Strategy<Value = Case> {
     let setup = setup.prop_map(|(window, clear, load, deepseek, thinks)| {
         let is_small = window.is_some();
         // Half of the cases send everything, so that prompts can be compared.
-        Setup {
-            window,
-            clear: clear.filter(|_| is_small),
-            load: load.filter(|_| is_small),
-            deepseek,
-            thinks,
-        }
+        Setup { window, clear: clear.filter(|_| is_small), load: load.filter(|_| is_small), deepseek, thinks }
     });
     (setup, prop::collection::vec(any_step(), 1..20)).prop_map(|(setup, steps)| Case { setup, steps })
 }
