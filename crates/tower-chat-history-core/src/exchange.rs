@@ -6,8 +6,8 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::translated::Translated;
 pub(crate) use self::translated::TranslationCell;
-pub use self::translated::{Translated, Translator};
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
@@ -177,7 +177,7 @@ impl Exchange {
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
     /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it. It
-    /// never changes, so a [translation](Translator), which takes about as much again, is not included.
+    /// never changes, so a [translation](crate::Translator), which takes about as much again, is not included.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();

@@ -76,6 +76,7 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
+mod translator;
 
 #[doc = include_str!("../docs/writing-a-store.md")]
 #[doc = "```"]
@@ -94,7 +95,7 @@ pub use self::{
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     digest::Digest,
-    exchange::{Exchange, Recorded, TokenCounts, Translated, Translator, Usage},
+    exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
@@ -113,4 +114,5 @@ pub use self::{
         Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
+    translator::Translator,
 };

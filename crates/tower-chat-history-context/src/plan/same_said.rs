@@ -1,7 +1,7 @@
 //! The comparison of messages that a caller resends with an exchange of another dialect.
 //!
-//! Such a caller has written the exchange in its own dialect. It has chosen the ids of the calls, and which texts are one
-//! message. So only what is said is compared: the texts, the calls and the results, in order.
+//! Such a caller has written the exchange in its own dialect. It has chosen the ids of the calls, and which texts are
+//! one message. So only what is said is compared: the texts, the calls and the results, in order.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,9 @@ enum Said<'m> {
 }
 
 /// Matches the end of the messages with those of an exchange in another dialect. Returns the number of messages before
-/// it, or the position of the last message that differs. Media, reasoning, and calls of tools that the provider executed
-/// are not compared. If a message stands for everything before it, it differs, because the exchange has no such message.
+/// it, or the position of the last message that differs. Media, reasoning, and calls of tools that the provider
+/// executed are not compared. If a message stands for everything before it, it differs, because the exchange has no
+/// such message.
 pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
     let mut left: Vec<Said<'_>> = Vec::new();
     for said in exchange.messages.iter().flat_map(said) {

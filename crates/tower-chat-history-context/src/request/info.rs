@@ -26,8 +26,9 @@ pub struct RequestInfo {
     /// True if the adapter cannot lower `max_output`. The budget then does not
     /// [shrink](crate::ContextBudget::shrink_reply_to) the reply.
     pub max_output_is_fixed: bool,
-    /// True if the model thinks with a budget, and its provider refuses results of calls before which no thinking is, as
-    /// Anthropic does (as of November 2026). A constant reply then stands between such results and a new question.
+    /// True if the model thinks with a budget, and its provider refuses results of calls before which no thinking is,
+    /// as Anthropic does (as of November 2026). A constant reply then stands between results without a reply and a new
+    /// question.
     pub thinks_with_budget: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,

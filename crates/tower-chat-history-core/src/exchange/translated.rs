@@ -12,7 +12,6 @@ use crate::{
     provenance::Origin,
     recalled::Recalled,
     role::Role,
-    rounds::{OpenCalls, Rounds},
     seq::Seq,
 };
 
@@ -27,80 +26,56 @@ pub struct Translated {
     pub left_out: LeftOut,
 }
 
-/// Translates a log, from its first exchange to its last.
-///
-/// A result names its call by an id, which several calls of one reply can share. The results of such calls can be in
-/// several exchanges. Each gets the id of its own call, so a translation depends on the exchanges before it.
-#[derive(Clone, Debug)]
-pub struct Translator<'t> {
-    to: &'static dyn Dialect,
-    reader: &'t Origin,
-    rounds: Rounds,
-}
-
-impl<'t> Translator<'t> {
-    /// Creates the translator into a dialect, for prompts of this provider.
-    #[must_use]
-    pub fn new(to: &'static dyn Dialect, reader: &'t Origin) -> Self {
-        Self { to, reader, rounds: Rounds::default() }
-    }
-
-    /// Returns the log's next exchange in the other dialect. Its messages must have been [read](Exchange::read_in).
-    ///
-    /// The log may begin with any exchange: the results that answer calls of earlier ones are not sent. Apart from
-    /// these results, a translation depends only on the exchange, its position, the calls that it answers, and the
-    /// arguments of [`new`](Self::new). It stays with the exchange until another translation is made, so that the next
-    /// call need not translate it again.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
-    pub fn translate(&mut self, recorded: &Recorded) -> Result<Translated, MessageError> {
-        let begun = self.rounds.begin(recorded);
-        let places = places(self.rounds.open(), recorded);
-        self.rounds.push_begun(begun, &recorded.exchange.messages);
-        if let Some(found) = recorded.exchange.translation.get(recorded, self.to, self.reader, &places) {
-            return Ok(found);
-        }
-        let translated = translate(recorded, self.to, self.reader, &places)?;
-        recorded.exchange.translation.set(recorded, self.to, self.reader, places, &translated);
-        Ok(translated)
-    }
-
-    /// Adds the log's next exchange, which stays as it is.
-    pub fn keep(&mut self, recorded: &Recorded) {
-        self.rounds.push_exchange(recorded);
-    }
-}
-
 impl Recorded {
-    /// Returns the exchange in another dialect, as a [`Translator`] does if it is the first one of a log.
+    /// Returns the exchange in another dialect, as a [`Translator`](crate::Translator) does if it is the first one of a
+    /// log.
     ///
     /// # Errors
     ///
     /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
     pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
-        translate(self, to, reader, &places(&OpenCalls::default(), self))
+        self.translated_after(to, reader, &[])
     }
-}
 
-/// Returns the places of the calls that the first results of an exchange answer.
-fn places(open: &OpenCalls, Recorded { seq, exchange, .. }: &Recorded) -> Vec<Place> {
-    let answers = || {
-        let before = exchange.input().iter().take_while(|message| message.tool_calls().is_empty());
+    /// Returns the ids of the first results, which answer calls of earlier exchanges.
+    pub(crate) fn first_results(&self) -> impl Iterator<Item = &CallId> {
+        let before = self.exchange.input().iter().take_while(|message| message.tool_calls().is_empty());
         before.flat_map(Message::answers)
-    };
-    let asked = exchange.continues.unwrap_or(*seq);
-    let mut unknown: HashMap<&CallId, usize> = HashMap::new();
-    let place = |(found, id): (Option<Place>, _)| {
-        found.unwrap_or_else(|| {
-            let next = unknown.entry(id).or_default();
-            let occurrence = *next;
-            *next += 1;
-            Place { asked, round: 0, occurrence }
-        })
-    };
-    open.places_of(answers()).into_iter().zip(answers()).map(place).collect()
+    }
+
+    /// Returns the exchange in another dialect. The first results answer calls at these places, as far as they are
+    /// known.
+    ///
+    /// The translation stays with the exchange until another one is made.
+    pub(crate) fn translated_after(
+        &self,
+        to: &'static dyn Dialect,
+        reader: &Origin,
+        answered: &[Option<Place>],
+    ) -> Result<Translated, MessageError> {
+        let places = self.places(answered);
+        if let Some(found) = self.exchange.translation.get(self, to, reader, &places) {
+            return Ok(found);
+        }
+        let translated = translate(self, to, reader, &places)?;
+        self.exchange.translation.set(self, to, reader, places, &translated);
+        Ok(translated)
+    }
+
+    /// Returns the places of the calls that the first results answer. Results of unknown calls are numbered.
+    fn places(&self, answered: &[Option<Place>]) -> Vec<Place> {
+        let asked = self.exchange.continues.unwrap_or(self.seq);
+        let mut unknown: HashMap<&CallId, usize> = HashMap::new();
+        let place = |(at, id)| {
+            answered.get(at).copied().flatten().unwrap_or_else(|| {
+                let next = unknown.entry(id).or_default();
+                let occurrence = *next;
+                *next += 1;
+                Place { asked, round: 0, occurrence }
+            })
+        };
+        self.first_results().enumerate().map(place).collect()
+    }
 }
 
 fn translate(

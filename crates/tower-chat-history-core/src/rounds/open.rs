@@ -120,8 +120,8 @@ impl OpenCalls {
         })
     }
 
-    /// Returns the places of the calls that these results answer, one after the other. A result that answers no call has
-    /// none.
+    /// Returns the places of the calls that these results answer, one after the other. A result that answers no call
+    /// has none.
     pub(crate) fn places_of<'m>(&self, results: impl IntoIterator<Item = &'m CallId>) -> Vec<Option<Place>> {
         let Some(calls) = &self.calls else { return results.into_iter().map(|_| None).collect() };
         let mut first_open = HashMap::new();

@@ -5,7 +5,7 @@ use super::{
     report::{fail, require, same},
 };
 use crate::{
-    exchange::{Exchange, Recorded, Translator},
+    exchange::{Exchange, Recorded},
     exchange_id::ExchangeId,
     message::{
         AnthropicMessages, Bound, ChatCompletions, Dialect, Expressed, LeftOut, Message, OpenAiResponses, Statement,
@@ -15,6 +15,7 @@ use crate::{
     rounds::{Placed, Rounds},
     seq::Seq,
     testing::clause,
+    translator::Translator,
 };
 
 /// The dialects of this crate.
