@@ -177,7 +177,7 @@ impl Exchange {
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
     /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it. It
-    /// never changes, so a [translation](Recorded::translated), which takes about as much again, is not included.
+    /// never changes, so a [translation](crate::Translator), which takes about as much again, is not included.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();

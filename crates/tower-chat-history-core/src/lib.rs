@@ -76,6 +76,7 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
+mod translator;
 
 #[doc = include_str!("../docs/writing-a-store.md")]
 #[doc = "```"]
@@ -113,4 +114,5 @@ pub use self::{
         Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
+    translator::Translator,
 };

@@ -42,10 +42,10 @@
 //! # }
 //! ```
 //!
-//! A translation depends only on the exchange, its position, the dialect and the provider of the call. All replicas
-//! therefore send the same bytes, and prompts in one dialect begin with each other. It stays in memory with the
-//! exchange, so that a call over a store in memory or a [`CachedStore`](crate::CachedStore) translates only what is new.
-//! Memory limits do not count it.
+//! A translation depends only on the exchange, its position, the calls that its results answer, the dialect and the
+//! provider of the call. All replicas therefore send the same bytes, and prompts in one dialect begin with each other.
+//! It stays in memory with the exchange, so that a call over a store in memory or a
+//! [`CachedStore`](crate::CachedStore) translates only what is new. Memory limits do not count it.
 //!
 //! | in the log | in the other dialect |
 //! |---|---|
@@ -71,18 +71,23 @@
 //! Cuts name exchanges, not messages, so they hold in all dialects. DeepSeek and Moonshot refuse calls without
 //! `reasoning_content` (as of November 2026): if the [origin](crate::HistoryOptions::origin) names one of them as the
 //! provider, an empty one is added to translated calls. Anthropic refuses two calls with one id, and other providers
-//! use ids again, so there the position of the call is added to its id (`x-4-0-0`). Models that take a budget for
-//! thinking can refuse calls without it in the last reply: if calls of another dialect were abandoned directly before,
-//! disable thinking for one call.
+//! use ids again, so there the position of the call is added to its id (`x-4-0-0`). If several calls of a reply have
+//! one id, each result gets the id of its own call, also if the results are stored one by one.
+//!
+//! Anthropic's models that think with a budget refuse results as the end of a turn if no thinking is before the calls
+//! (as of November 2026). Calls of another dialect have none, and neither have calls whose thinking was left out after
+//! a cut. If the model did not reply to such results before the next question, a constant reply is sent between them.
+//! The request must state the budget
+//! ([`RequestInfo::thinks_with_budget`](crate::engine::RequestInfo::thinks_with_budget)), as the layer over HTTP does.
 //!
 //! A turn has one dialect. Results for calls of another dialect fail with
 //! [`DialectPlace::OpenTurn`](crate::error::DialectPlace::OpenTurn), because providers refuse a tool loop without the
 //! reasoning of its calls. A new question abandons these calls.
 //!
-//! A list that a caller resends ([`InputMode::Transcript`](crate::engine::InputMode::Transcript)) is compared with the
-//! translation, also by the ids of calls. The caller does not know changed ids, so use
-//! [`InputMode::New`](crate::engine::InputMode::New) or
-//! [`TrustLog`](crate::policy::OnTranscriptMismatch::TrustLog) for a conversation with calls.
+//! A list that a caller resends ([`InputMode::Transcript`](crate::engine::InputMode::Transcript)) is in the caller's new
+//! dialect. The caller has chosen the ids of the calls in it, and which texts are one message. An exchange of another
+//! dialect is therefore compared by what is said: texts without white space, calls by name and arguments, and results
+//! by text, all in order. Media and reasoning are not compared.
 
 #[doc(inline)]
 pub use tower_chat_history_core::{

@@ -12,6 +12,7 @@ mod dialects;
 mod http_layer;
 mod invariants;
 mod messages;
+mod other_dialects;
 mod random;
 mod recall;
 mod repair;

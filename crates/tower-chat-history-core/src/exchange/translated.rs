@@ -27,22 +27,54 @@ pub struct Translated {
 }
 
 impl Recorded {
-    /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
-    /// [read](Exchange::read_in).
-    ///
-    /// The result depends only on the exchange, its position and the arguments. It stays with the exchange until
-    /// another translation is made, so that the next call need not translate it again.
+    /// Returns the exchange in another dialect, as a [`Translator`](crate::Translator) does if it is the first one of a
+    /// log.
     ///
     /// # Errors
     ///
     /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
     pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
-        if let Some(found) = self.exchange.translation.get(self, to, reader) {
+        self.translated_after(to, reader, &[])
+    }
+
+    /// Returns the ids of the first results, which answer calls of earlier exchanges.
+    pub(crate) fn first_results(&self) -> impl Iterator<Item = &CallId> {
+        let before = self.exchange.input().iter().take_while(|message| message.tool_calls().is_empty());
+        before.flat_map(Message::answers)
+    }
+
+    /// Returns the exchange in another dialect. The first results answer calls at these places, as far as they are
+    /// known.
+    ///
+    /// The translation stays with the exchange until another one is made.
+    pub(crate) fn translated_after(
+        &self,
+        to: &'static dyn Dialect,
+        reader: &Origin,
+        answered: &[Option<Place>],
+    ) -> Result<Translated, MessageError> {
+        let places = self.places(answered);
+        if let Some(found) = self.exchange.translation.get(self, to, reader, &places) {
             return Ok(found);
         }
-        let translated = translate(self, to, reader)?;
-        self.exchange.translation.set(self, to, reader, &translated);
+        let translated = translate(self, to, reader, &places)?;
+        self.exchange.translation.set(self, to, reader, places, &translated);
         Ok(translated)
+    }
+
+    /// Returns the places of the calls that the first results answer. Results of unknown calls are numbered.
+    fn places(&self, answered: &[Option<Place>]) -> Vec<Place> {
+        let asked = self.exchange.continues.unwrap_or(self.seq);
+        let mut unknown: HashMap<&CallId, usize> = HashMap::new();
+        let place = |(at, id)| {
+            answered.get(at).copied().flatten().unwrap_or_else(|| {
+                let next = unknown.entry(id).or_default();
+                let occurrence = *next;
+                *next += 1;
+                Place { asked, round: 0, occurrence }
+            })
+        };
+        self.first_results().enumerate().map(place).collect()
     }
 }
 
@@ -50,11 +82,12 @@ fn translate(
     Recorded { seq, exchange, .. }: &Recorded,
     to: &'static dyn Dialect,
     reader: &Origin,
+    places: &[Place],
 ) -> Result<Translated, MessageError> {
     let mut left_out = LeftOut::default();
     let mut input = statements(exchange.input(), &mut left_out);
     let mut reply = statements(exchange.reply(), &mut left_out);
-    place(&mut input, exchange.continues.unwrap_or(*seq), *seq);
+    place(&mut input, places, *seq);
     number(&mut reply, *seq, 0);
     let mut write = |statements: &[Statement<'_>], is_followed: bool| {
         let mut expressed = Expressed::new(reader).followed(is_followed);
@@ -101,13 +134,15 @@ fn recalled_in(recalled: &Recalled, to: &'static dyn Dialect) -> Result<Recalled
     Ok(recalled)
 }
 
-/// Sets the places of the calls of an input. Results before its first call answer the calls of the exchange at `asked`,
-/// which are in the reply of that exchange. Calls of the input have their results in the input.
-fn place(statements: &mut [Statement<'_>], asked: Seq, own: Seq) {
+/// Sets the places of the calls of an input. Results before its first call answer the calls at these places, which are
+/// in earlier replies. Calls of the input have their results in the input.
+fn place(statements: &mut [Statement<'_>], places: &[Place], own: Seq) {
     let is_call = |statement: &Statement<'_>| matches!(statement, Statement::Call(_));
     let first = statements.iter().position(is_call).unwrap_or(statements.len());
     let (answers, mut rest) = statements.split_at_mut(first);
-    number(answers, asked, 0);
+    for (id, place) in answers.iter_mut().filter_map(Statement::id_mut).zip(places) {
+        id.set_place(*place);
+    }
     for round in 1.. {
         // A round has its calls, and everything until the next calls.
         let calls = rest.iter().take_while(|statement| !matches!(statement, Statement::Result { .. })).count();
@@ -145,24 +180,34 @@ struct Kept {
     seq: Seq,
     to: &'static str,
     reader: Origin,
+    places: Vec<Place>,
     translated: Translated,
 }
 
 impl TranslationCell {
-    fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin) -> Option<Translated> {
+    fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin, places: &[Place]) -> Option<Translated> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |kept: &&Kept| {
-            kept.to == to.name() && kept.reader == *reader && kept.seq == recorded.seq && kept.of == *recorded.exchange
+            let is_for_same = kept.to == to.name() && kept.reader == *reader && kept.places == places;
+            is_for_same && kept.seq == recorded.seq && kept.of == *recorded.exchange
         };
         kept.as_deref().filter(is_same).map(|kept| kept.translated.clone())
     }
 
-    fn set(&self, recorded: &Recorded, to: &'static dyn Dialect, reader: &Origin, translated: &Translated) {
+    fn set(
+        &self,
+        recorded: &Recorded,
+        to: &'static dyn Dialect,
+        reader: &Origin,
+        places: Vec<Place>,
+        translated: &Translated,
+    ) {
         let kept = Kept {
             of: Exchange::clone(&recorded.exchange),
             seq: recorded.seq,
             to: to.name(),
             reader: reader.clone(),
+            places,
             translated: translated.clone(),
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));

@@ -44,7 +44,8 @@ use crate::{
 /// provider, as a paused one does, is no such message.
 ///
 /// The limit of the reply is `max_tokens`. It is not lowered if the request has a `budget_tokens` for its thinking,
-/// because the API takes no limit below this budget. Vertex AI and Bedrock have the model in the address, so it is then
+/// because the API takes no limit below this budget. If `thinking` is `enabled`, a new question that abandons a tool
+/// round is sent after a [constant reply](tower_chat_history::engine::RequestInfo::thinks_with_budget). Vertex AI and Bedrock have the model in the address, so it is then
 /// unknown.
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were

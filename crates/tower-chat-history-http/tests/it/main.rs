@@ -19,3 +19,4 @@ mod responses_api;
 mod routes;
 mod streams;
 mod support;
+mod translation;

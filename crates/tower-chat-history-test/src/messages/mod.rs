@@ -19,7 +19,7 @@
 //! | calls of server tools without a result, and the reverse: the result is in the same reply, or in the next one if only results of the program are between them, or if the provider paused | documentation of server tools, anthropics/claude-code#65726, anthropics/anthropic-sdk-typescript#1090 |
 //! | thinking without a signature, with a changed text, or after another prompt | documentation of preserved thinking, anomalyco/opencode#48637 |
 //! | a part of the thinking of the last reply is missing | NousResearch/hermes-agent#26959 |
-//! | a tool round without its thinking, if the request enables thinking with a budget | documentation of extended thinking, n8n-io/n8n#22550 |
+//! | a tool round at the end without thinking, if the request enables thinking with a budget: it was left out, or another provider made the calls | documentation of extended thinking, n8n-io/n8n#22550 |
 //!
 //! Messages of one role that follow each other are one message. A signature covers `system`, `tools`, and all blocks
 //! before the thinking, except `cache_control`. Thinking may be left out, but not between other thinking. Models before

@@ -67,8 +67,8 @@ pub struct TurnReport {
     /// True if the newest reasoning of the window that is bound to its prompt was made under another head: other
     /// instructions, tools or response format. A head that changes in every call makes all such reasoning invalid.
     pub head_changed: bool,
-    /// The exchanges that were translated, because they are stored in another [dialect](crate::dialect). `None` if there
-    /// are none.
+    /// The exchanges that were sent in a translation, because they are stored in another [dialect](crate::dialect).
+    /// `None` if there are none.
     pub translation: Option<TranslationReport>,
     /// True if the prompt began with a compaction that the provider made, which [stands
     /// for](crate::dialect::Index::restarts) everything before it.

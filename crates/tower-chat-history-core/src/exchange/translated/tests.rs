@@ -259,28 +259,6 @@ fn recalled_messages_are_translated_with_their_exchange() {
 }
 
 #[test]
-fn the_translation_stays_with_the_exchange_until_something_changes() {
-    let made = exchange(&ChatCompletions, &[r#"{"role":"user","content":"u"}"#], 0);
-    let recorded = Recorded::new(Seq::new(4), made);
-    let plain = recorded.exchange.memory();
-    let of = |recorded: &Recorded, reader: &Origin| recorded.translated(&OpenAiResponses, reader).unwrap().exchange;
-    let first = of(&recorded, &Origin::UNKNOWN);
-    assert!(Arc::ptr_eq(&first, &of(&recorded.clone(), &Origin::UNKNOWN)), "clones share it");
-    assert_eq!(recorded.exchange.memory(), plain, "stores with a limit add and subtract it");
-    let other = Origin::unknown().provider("p");
-    assert!(!Arc::ptr_eq(&first, &of(&recorded, &other)), "another provider");
-
-    let mut changed = Exchange::clone(&recorded.exchange);
-    assert_eq!((changed.memory(), &changed), (plain, &*recorded.exchange), "a copy has no translation");
-    let mut owned = Recorded::new(Seq::new(4), changed.clone());
-    of(&owned, &Origin::UNKNOWN);
-    Arc::get_mut(&mut owned.exchange).unwrap().messages.push(Message::assistant("a"));
-    assert_eq!(of(&owned, &Origin::UNKNOWN).messages.len(), 2, "the exchange was changed in place");
-    changed.messages.clear();
-    assert!(of(&Recorded::new(Seq::new(4), changed), &Origin::UNKNOWN).messages.is_empty());
-}
-
-#[test]
 fn hostile_numbers_of_calls_and_results_take_linear_time() {
     const MANY: usize = 20_000;
     let call = r#"{"id":"x","function":{"name":"f","arguments":""}}"#;

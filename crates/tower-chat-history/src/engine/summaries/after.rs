@@ -9,7 +9,7 @@ use tracing::Span;
 use super::{
     super::{
         count::Counting,
-        turn::{Called, fit_budget, in_dialect},
+        turn::{Called, fit_budget, in_dialect, read_each},
     },
     Job, SummaryWorker, is_stored,
 };
@@ -55,7 +55,9 @@ impl SummaryWorker {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
             Ok(Loaded::Window(mut window)) => {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
-                in_dialect(self.store.options(), called, conversation, &mut window.exchanges).map(|_| window)
+                read_each(self.store.options(), turn.dialect, conversation, &window.exchanges)
+                    .and_then(|()| in_dialect(called, &mut window.exchanges))
+                    .map(|_| window)
             }
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),

@@ -1,7 +1,7 @@
 //! Exchanges that are stored in another dialect than that of the call.
 
 use tower_chat_history_core::{
-    ConversationId, Dialect, DialectName, Message, NewestRound, Origin, Recorded, StoreError,
+    ConversationId, Dialect, DialectName, LeftOut, Message, NewestRound, Origin, Recorded, Seq, StoreError, Translator,
 };
 
 use super::read_in;
@@ -46,28 +46,52 @@ pub(in crate::engine) fn read_each(
     Ok(())
 }
 
-/// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all
-/// of them must be in that dialect.
+/// Translates those exchanges that are in another dialect than that of the call. They must have been
+/// [read](read_each). The exchanges are the log from any of them on. Returns `None` if all are in that dialect.
 pub(in crate::engine) fn in_dialect(
-    options: &HistoryOptions,
     called: Called<'_>,
-    conversation: &ConversationId,
-    exchanges: &mut [Recorded],
-) -> Result<TranslationReport, HistoryError> {
-    read_each(options, called.dialect, conversation, exchanges)?;
-    let mut report = TranslationReport::default();
+    exchanges: &mut Vec<Recorded>,
+) -> Result<Option<Translations>, HistoryError> {
+    let is_other = |recorded: &Recorded| recorded.exchange.dialect.as_str() != called.dialect.name();
+    if !exchanges.iter().any(is_other) {
+        return Ok(None);
+    }
+    let mut translations = Translations { as_stored: exchanges.clone(), left_out: Vec::new() };
+    let mut translator = Translator::new(called.dialect, called.origin);
     for recorded in exchanges {
-        if recorded.exchange.dialect.as_str() == called.dialect.name() {
+        if !is_other(recorded) {
+            translator.keep(recorded);
             continue;
         }
-        let translated = recorded.translated(called.dialect, called.origin);
+        let translated = translator.translate(recorded);
         let translated =
             translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
         recorded.exchange = translated.exchange;
-        report.exchanges += 1;
-        report.left_out += translated.left_out;
+        translations.left_out.push((recorded.seq, translated.left_out));
     }
-    Ok(report)
+    Ok(Some(translations))
+}
+
+/// The exchanges of a window before they were translated, and the parts that were left out.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Translations {
+    /// All exchanges of the window.
+    pub(super) as_stored: Vec<Recorded>,
+    /// The positions of those that were translated.
+    left_out: Vec<(Seq, LeftOut)>,
+}
+
+impl Translations {
+    /// Returns the report about the exchanges that are sent, or `None` if none of them was translated.
+    pub(super) fn report(&self, sent: &[Seq]) -> Option<TranslationReport> {
+        let mut report = TranslationReport::default();
+        let is_sent = |seq: &Seq| sent.binary_search(seq).is_ok();
+        for (_, left_out) in self.left_out.iter().filter(|(seq, _)| is_sent(seq)) {
+            report.exchanges += 1;
+            report.left_out += *left_out;
+        }
+        Some(report).filter(|report| report.exchanges > 0)
+    }
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the
