@@ -1,10 +1,6 @@
 //! Exchanges in another dialect than the one in which they are stored.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{Exchange, Recorded};
 use crate::{
@@ -30,19 +26,13 @@ impl Recorded {
     /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
     /// [read](Exchange::read_in).
     ///
-    /// The result depends only on the exchange, its position and the arguments. It stays with the exchange until
-    /// another translation is made, so that the next call need not translate it again.
+    /// The result depends only on the exchange, its position and the arguments. Each call translates the exchange again.
     ///
     /// # Errors
     ///
     /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
     pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
-        if let Some(found) = self.exchange.translation.get(self, to, reader) {
-            return Ok(found);
-        }
-        let translated = translate(self, to, reader)?;
-        self.exchange.translation.set(self, to, reader, &translated);
-        Ok(translated)
+        translate(self, to, reader)
     }
 }
 
@@ -81,7 +71,6 @@ fn translate(
         incomplete: exchange.incomplete,
         recalled,
         provenance: None,
-        translation: TranslationCell::default(),
     };
     Ok(Translated { exchange: Arc::new(exchange), left_out })
 }
@@ -131,59 +120,6 @@ fn number(statements: &mut [Statement<'_>], asked: Seq, round: usize) {
         let next = seen.entry((is_call, id.original().clone())).or_default();
         id.set_place(Place { asked, round, occurrence: *next });
         *next += 1;
-    }
-}
-
-/// The newest translation of an exchange. It is no part of the exchange: a clone has none, and it makes no difference
-/// to equality.
-#[derive(Default)]
-pub(crate) struct TranslationCell(Mutex<Option<Box<Kept>>>);
-
-struct Kept {
-    /// The exchange that was translated, whose fields can have changed since.
-    of: Exchange,
-    seq: Seq,
-    to: &'static str,
-    reader: Origin,
-    translated: Translated,
-}
-
-impl TranslationCell {
-    fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin) -> Option<Translated> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |kept: &&Kept| {
-            kept.to == to.name() && kept.reader == *reader && kept.seq == recorded.seq && kept.of == *recorded.exchange
-        };
-        kept.as_deref().filter(is_same).map(|kept| kept.translated.clone())
-    }
-
-    fn set(&self, recorded: &Recorded, to: &'static dyn Dialect, reader: &Origin, translated: &Translated) {
-        let kept = Kept {
-            of: Exchange::clone(&recorded.exchange),
-            seq: recorded.seq,
-            to: to.name(),
-            reader: reader.clone(),
-            translated: translated.clone(),
-        };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
-    }
-}
-
-impl Clone for TranslationCell {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl PartialEq for TranslationCell {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl fmt::Debug for TranslationCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TranslationCell")
     }
 }
 

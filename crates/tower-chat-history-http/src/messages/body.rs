@@ -46,7 +46,7 @@ pub(super) fn open(
     let limit = body.get("max_tokens").filter(|json| json.parse::<u64>().is_ok()).map(|json| range(text, json));
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]).placing(marks_history);
     let info = info(&body);
-    messages.head.splice(..0, instructions(&body)?);
+    messages.head.splice(..0, instructions(text, &body)?);
     let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| marks.fit(window));
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
@@ -81,11 +81,11 @@ fn is_paused(reply: &Message) -> bool {
 }
 
 /// Returns the caller's instructions as a message of the head. Nothing is sent of it, because the body has them.
-fn instructions(body: &Object<'_>) -> Result<Option<Message>, CallError> {
+fn instructions(text: &str, body: &Object<'_>) -> Result<Option<Message>, CallError> {
     let Some(system) = body.get("system") else { return Ok(None) };
     let json = format!(r#"{{"role":"system","content":{system}}}"#);
     let message = Message::in_dialect(&AnthropicMessages, json);
-    message.map(Some).map_err(|_| CallError::Body { line: 0, column: 0 })
+    message.map(Some).map_err(|_| CallError::body_at(text, range(text, system).start))
 }
 
 fn info(body: &Object<'_>) -> RequestInfo {
@@ -142,6 +142,13 @@ mod tests {
         assert_eq!((info.max_output, info.temperature, info.top_p), (Some(99), Some(0.7), Some(0.1)));
         let none = read(r#"{"system":null,"tools":null,"messages":[],"max_tokens":"9"}"#, InputMode::New);
         assert_eq!((none.messages.head.len(), none.info.tools, none.info.max_output), (0, None, None));
+    }
+
+    #[test]
+    fn instructions_that_cannot_be_read_are_an_error_with_their_place() {
+        let body = "{\"messages\":[],\n \"system\": 7}";
+        let error = open(Bytes::from(body), InputMode::New, 0, false).unwrap_err();
+        assert!(matches!(error, CallError::Body { line: 2, column: 12 }), "{error:?}");
     }
 
     #[test]

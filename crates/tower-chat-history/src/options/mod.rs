@@ -28,6 +28,7 @@ pub struct HistoryOptions {
     pub(crate) recall: Option<RecallOptions>,
     pub(crate) origin: Origin,
     pub(crate) dialects: Vec<&'static dyn Dialect>,
+    pub(crate) translation_cache: usize,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -48,6 +49,7 @@ impl HistoryOptions {
             recall: None,
             origin: Origin::UNKNOWN,
             dialects: Vec::new(),
+            translation_cache: 64 << 20,
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -103,6 +105,19 @@ impl HistoryOptions {
     #[must_use]
     pub fn dialects(mut self, dialects: impl IntoIterator<Item = &'static dyn Dialect>) -> Self {
         self.dialects = dialects.into_iter().collect();
+        self
+    }
+
+    /// Sets the largest memory, in bytes, that the engine takes to keep translations between calls
+    /// ([`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate)). 0 means that each call translates its
+    /// window again. The default is 64 MiB.
+    ///
+    /// The size of a translation is an estimate, and includes that of the exchange that was translated. To stay within
+    /// the limit, the least recently used translations are removed. They also stay in memory after a conversation was
+    /// deleted: see [`Engine::clear_translations`](crate::Engine::clear_translations).
+    #[must_use]
+    pub const fn translation_cache(mut self, bytes: usize) -> Self {
+        self.translation_cache = bytes;
         self
     }
 
@@ -195,6 +210,7 @@ impl fmt::Debug for HistoryOptions {
             .field("summaries", &self.summaries)
             .field("recall", &self.recall)
             .field("dialects", &self.dialects)
+            .field("translation_cache", &self.translation_cache)
             .field("telemetry", &self.telemetry)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)

@@ -55,7 +55,8 @@ impl SummaryWorker {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
             Ok(Loaded::Window(mut window)) => {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
-                in_dialect(self.store.options(), called, conversation, &mut window.exchanges).map(|_| window)
+                let (options, exchanges) = (self.store.options(), &mut window.exchanges);
+                in_dialect(options, &self.translations, called, conversation, exchanges).await.map(|_| window)
             }
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),

@@ -71,7 +71,7 @@ impl Call {
             Some(mut window) => {
                 read_each(options, self.dialect, &self.conversation, &window.exchanges)?;
                 check_turn(self.dialect, &window.exchanges, &self.input)?;
-                let translated = self.in_dialect(&mut window.exchanges)?;
+                let translated = self.in_dialect(&mut window.exchanges).await?;
                 translation = Some(translated).filter(|translated| translated.exchanges > 0);
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
                 let pinned = match plan::pinned(&window, &self.input) {
@@ -112,8 +112,9 @@ impl Call {
 
 impl Call {
     /// Translates the exchanges that are in another dialect.
-    fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<TranslationReport, HistoryError> {
-        in_dialect(self.engine.options(), self.called(), &self.conversation, exchanges)
+    async fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<TranslationReport, HistoryError> {
+        let (options, translations) = (self.engine.options(), &self.engine.shared.translations);
+        in_dialect(options, translations, self.called(), &self.conversation, exchanges).await
     }
 
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
@@ -122,7 +123,7 @@ impl Call {
         let from = cut.window_start.max(window.revision.first());
         let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
         let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
-        self.in_dialect(&mut exchanges)?;
+        self.in_dialect(&mut exchanges).await?;
         exchanges.extend_from_slice(&window.exchanges);
         let compaction = Compaction::new(window.compaction_version(), cut);
         Ok(Some(Window::new(window.revision, Some(compaction), exchanges, false)))

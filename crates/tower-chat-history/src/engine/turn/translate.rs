@@ -1,11 +1,13 @@
 //! Exchanges that are stored in another dialect than that of the call.
 
+use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    ConversationId, Dialect, DialectName, Message, NewestRound, Origin, Recorded, StoreError,
+    ConversationId, Dialect, DialectName, Message, MessageError, NewestRound, Origin, Recorded, StoreError, Translated,
 };
 
 use super::read_in;
 use crate::{
+    engine::translations::{TranslatedFor, Translations},
     error::{DialectPlace, HistoryError, OtherDialect},
     options::HistoryOptions,
     policy::OnOtherDialect,
@@ -47,27 +49,75 @@ pub(in crate::engine) fn read_each(
 }
 
 /// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all
-/// of them must be in that dialect.
-pub(in crate::engine) fn in_dialect(
+/// of them must be in that dialect. Translations that the engine keeps are not made again.
+pub(in crate::engine) async fn in_dialect(
     options: &HistoryOptions,
+    translations: &Translations,
     called: Called<'_>,
     conversation: &ConversationId,
     exchanges: &mut [Recorded],
 ) -> Result<TranslationReport, HistoryError> {
     read_each(options, called.dialect, conversation, exchanges)?;
     let mut report = TranslationReport::default();
-    for recorded in exchanges {
+    let provider = called.origin.provider.as_deref();
+    let call = TranslatedFor { conversation, to: called.dialect, provider };
+    let mut new = Vec::new();
+    for recorded in exchanges.iter_mut() {
         if recorded.exchange.dialect.as_str() == called.dialect.name() {
             continue;
         }
-        let translated = recorded.translated(called.dialect, called.origin);
-        let translated =
-            translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
-        recorded.exchange = translated.exchange;
-        report.exchanges += 1;
-        report.left_out += translated.left_out;
+        match translations.get(call, recorded) {
+            Some(kept) => report.replace(recorded, kept),
+            None => new.push(recorded),
+        }
+    }
+    if new.is_empty() {
+        return Ok(report);
+    }
+    let stored: Vec<Recorded> = new.iter().map(|recorded| (**recorded).clone()).collect();
+    let made = translate_all(called.dialect, provider, stored).await;
+    let made = made.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
+    for (recorded, translated) in new.into_iter().zip(made) {
+        translations.insert(call, recorded, &translated);
+        report.replace(recorded, translated);
     }
     Ok(report)
+}
+
+impl TranslationReport {
+    /// Replaces an exchange by its translation, and counts it.
+    fn replace(&mut self, recorded: &mut Recorded, translated: Translated) {
+        recorded.exchange = translated.exchange;
+        self.exchanges += 1;
+        self.left_out += translated.left_out;
+    }
+}
+
+/// The number of bytes of messages from which they are translated on a thread for blocking work. Fewer take a few
+/// milliseconds.
+const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
+
+/// Translates exchanges for this provider. A dialect sees no other part of the origin, so that the translation stays
+/// the same if the model changes.
+async fn translate_all(
+    to: &'static dyn Dialect,
+    provider: Option<&str>,
+    exchanges: Vec<Recorded>,
+) -> Result<Vec<Translated>, MessageError> {
+    let mut reader = Origin::unknown();
+    reader.provider = provider.map(str::to_owned);
+    let bytes: usize = exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
+    let translate = move |exchanges: &[Recorded]| -> Result<Vec<Translated>, MessageError> {
+        exchanges.iter().map(|recorded| recorded.translated(to, &reader)).collect()
+    };
+    if let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= BLOCKING_THRESHOLD_BYTES) {
+        let (exchanges, translate) = (exchanges.clone(), translate.clone());
+        // It fails if the runtime shuts down, or if the dialect panics.
+        if let Ok(translated) = runtime.spawn_blocking(move || translate(&exchanges)).await {
+            return translated;
+        }
+    }
+    translate(&exchanges)
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the
