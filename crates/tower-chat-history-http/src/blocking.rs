@@ -4,12 +4,12 @@ use std::panic::resume_unwind;
 
 use tokio::runtime::Handle;
 
-/// The size of a body from which it is read on a thread for blocking work. A body of this size takes up to a few tens of
+/// The size of a body from which it is read on a thread for blocking work. A smaller body takes at most a few tens of
 /// milliseconds.
 const LARGE: usize = 1 << 20;
 
-/// Does the work of reading a body of this size: here, or on a thread for blocking work if the body is large. Outside of
-/// a tokio runtime, it is done here.
+/// Does the work of reading a body of this size: on this thread, or on a thread for blocking work if the body is large.
+/// Outside of a tokio runtime, it is done on this thread.
 pub(crate) async fn blocking<T: Send + 'static>(size: usize, work: impl Fn() -> T + Clone + Send + 'static) -> T {
     if size < LARGE {
         return work();

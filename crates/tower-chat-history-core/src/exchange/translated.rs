@@ -26,7 +26,8 @@ impl Recorded {
     /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
     /// [read](Exchange::read_in).
     ///
-    /// The result depends only on the exchange, its position and the arguments. Each call translates the exchange again.
+    /// The result depends only on the exchange, its position and the arguments. It is not kept: each call translates
+    /// the exchange again.
     ///
     /// # Errors
     ///

@@ -145,13 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_cannot_be_read_are_an_error_with_their_place() {
-        let body = "{\"messages\":[],\n \"system\": 7}";
-        let error = open(Bytes::from(body), InputMode::New, 0, false).unwrap_err();
-        assert!(matches!(error, CallError::Body { line: 2, column: 12 }), "{error:?}");
-    }
-
-    #[test]
     fn the_window_replaces_the_transcript() {
         let (u, a) = (r#"{"role":"user","content":"u0"}"#, r#"{"role":"assistant","content":[]}"#);
         let (r, next) = (r#"{"role":"user","content":[ 1 ]}"#, r#"{"role":"user","content":"u1"}"#);

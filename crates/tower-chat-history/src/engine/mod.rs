@@ -267,8 +267,9 @@ impl Engine {
     }
 
     /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of
-    /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down. With the default options, each of these has a timeout,
-    /// so the wait ends even with a long `timeout` (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
+    /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down. With the default
+    /// options, each of these has a timeout, so the wait ends even with a long `timeout` (for streams see
+    /// [`DetachLimits`](crate::policy::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no timer, so `timeout` has no effect. If tasks are always ready, tokio looks
     /// at its timers only after 61 polls of tasks, so `timeout` may end late. A preparation by `LogRecall` computes for

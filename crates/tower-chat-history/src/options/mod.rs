@@ -161,7 +161,12 @@ impl HistoryOptions {
     ///   decides if the text so far is stored. If nothing is stored, the report has
     ///   [`NotStored::Stalled`](crate::report::NotStored::Stalled).
     ///
-    /// In contrast, tower's `Timeout` in the inner service limits only the time until the stream begins.
+    /// Over HTTP, a body may go on after the event after which clients stop reading. The rest is passed on, and the
+    /// timeout ends the body without an error.
+    ///
+    /// The timeout does not apply to responses that are no streams. In contrast, tower's `Timeout` in the inner service
+    /// limits only the time until a response begins. A `Timeout` around the layer limits the time until a whole
+    /// response is stored.
     #[must_use]
     pub fn stream_idle_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.stream_idle_timeout = timeout.into();

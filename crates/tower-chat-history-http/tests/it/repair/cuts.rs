@@ -108,7 +108,6 @@ async fn the_next_call_waits_for_the_cut_of_a_repaired_one() {
 #[tokio::test(start_paused = true)]
 async fn the_next_call_waits_at_most_for_the_store_timeout_and_is_repaired_itself() {
     let talk = overtaken(|store| store.delay(Op::Compact, Duration::from_secs(3_600))).await;
-    talk.store.mend();
     let begun = Instant::now();
     talk.ok(2).await;
     assert_eq!(begun.elapsed(), Duration::from_secs(10));

@@ -63,7 +63,7 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// What the inner stream has after the held item.
+/// The result of a poll after the held item.
 pub(super) enum Rest<T, E> {
     Item(Result<T, E>),
     End,
