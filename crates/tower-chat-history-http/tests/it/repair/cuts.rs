@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     store::{Compact, Cut, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
@@ -115,6 +115,26 @@ async fn the_next_call_waits_at_most_for_the_store_timeout_and_is_repaired_itsel
     talk.engine.drain(Duration::from_secs(3_600)).await.unwrap();
     assert_eq!(talk.encrypted_from().await, Seq::new(3));
     talk.ok(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_that_others_overtake_again_and_again_is_given_up() {
+    let talk = overtaken(|store| store.delay(Op::Compact, Duration::from_millis(10))).await;
+    let store = talk.store.get_ref().clone();
+    let others = tokio::spawn(async move {
+        for number in 0.. {
+            let mut cut = Cut::window_from(Seq::new(1));
+            cut.summary = Some(Summary::new(format!("s{number}"), Seq::new(1)));
+            cut_elsewhere(&store, cut).await;
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    talk.engine.drain(Duration::from_secs(60)).await.unwrap();
+    others.abort();
+    assert!(others.await.is_err());
+    assert_eq!((talk.store.calls(Op::Compact), talk.encrypted_from().await), (9, Seq::FIRST));
+    talk.ok(2).await;
+    assert_eq!(talk.encrypted_from().await, Seq::new(3));
 }
 
 #[tokio::test(start_paused = true)]
