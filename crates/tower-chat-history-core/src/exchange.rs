@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::translated::Translated;
+pub use self::translated::{Translated, Translator, Untranslated};
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},

@@ -94,7 +94,7 @@ pub use self::{
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     digest::Digest,
-    exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
+    exchange::{Exchange, Recorded, TokenCounts, Translated, Translator, Untranslated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,

@@ -11,6 +11,7 @@ mod capture;
 mod chats;
 mod content;
 mod context;
+mod dialects;
 mod http;
 mod ids;
 mod interruptions;

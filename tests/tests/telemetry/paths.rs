@@ -75,6 +75,7 @@ impl<'a> Paths<'a> {
         self.summaries_fail().await;
         self.something_panics().await;
         self.rare_paths().await;
+        self.another_dialect().await;
         self.messages_are_recalled().await;
     }
 

@@ -31,6 +31,8 @@ pub struct Fit {
     pub tokens: u64,
     /// The position from which the prompt contains the log. Parts of the log after it may be left out too.
     pub sent_from: Seq,
+    /// The positions of the exchanges of which the prompt has a message, in order.
+    pub sent: Vec<Seq>,
     /// The position before which the prompt lacks the questions of the log. It differs from
     /// [`sent_from`](Self::sent_from) if the prompt begins within a reply.
     pub recallable_before: Seq,
@@ -182,9 +184,18 @@ pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
     let items: Vec<Item> = window.items.into_iter().filter_map(kept).collect();
     let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
-    let window = items.into_iter().map(|item| item.message).collect();
+    let (window, sent) = messages(items);
     let sent_under = cut.positions();
-    Fit { window, sent_from, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
+    Fit { window, sent_from, sent, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
+}
+
+/// Returns the messages of these items, and the positions of their exchanges.
+fn messages(items: Vec<Item>) -> (Vec<Message>, Vec<Seq>) {
+    let mut sent: Vec<Seq> = items.iter().map(|item| item.seq).collect();
+    // Results can be after a later exchange than their calls.
+    sent.sort_unstable();
+    sent.dedup();
+    (items.into_iter().map(|item| item.message).collect(), sent)
 }
 
 /// The beginning of a prompt.
@@ -261,7 +272,7 @@ impl Outcome<'_> {
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let items: Vec<Item> = items.into_iter().filter_map(|item| item.kept(window, rounds)).collect();
         let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, log.seq(sent.window), reasoning);
-        let window = items.into_iter().map(|item| item.message).collect();
+        let (window, sent_exchanges) = messages(items);
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
         let mut next = cut.clone();
@@ -291,6 +302,7 @@ impl Outcome<'_> {
             reply: None,
             tokens: after.tokens,
             sent_from,
+            sent: sent_exchanges,
             recallable_before,
             restarts,
             evicted: before.less(after),

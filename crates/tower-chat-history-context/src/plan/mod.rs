@@ -21,11 +21,13 @@ mod reasoning;
 mod restart;
 mod same_call;
 mod same_message;
+mod same_said;
 #[cfg(test)]
 mod sequence_tests;
 mod sizes;
 pub mod transcript;
 mod trimming;
+mod unreplied;
 mod window_index;
 
 use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq, Window};
@@ -131,7 +133,8 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         folded.close();
     }
     let continues = folded.asked_by().filter(|_| answers);
-    let items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
+    let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
+    unreplied::end_rounds(&mut items, exchanges, !answers, call.conditions.request);
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());

@@ -16,7 +16,7 @@ pub(super) fn is_same_call(resent: &ToolCall, logged: &ToolCall) -> bool {
 
 /// Returns `true` if both texts are JSON of the same value. A value that is too deep for the parser is not the same as
 /// another text.
-fn is_same_json(one: &str, other: &str) -> bool {
+pub(super) fn is_same_json(one: &str, other: &str) -> bool {
     let (Ok(one), Ok(other)) = (serde_json::from_str(one), serde_json::from_str(other)) else { return false };
     is_same_value(&one, &other)
 }

@@ -1,10 +1,11 @@
 //! The check of transcripts, which callers resend.
 
-use tower_chat_history_core::{Exchange, Message, Recorded, Seq, Window};
+use tower_chat_history_core::{Dialect, Exchange, Message, Recorded, Seq};
 
 use super::{
     TranscriptError,
     same_message::{is_blank, is_same, is_silent},
+    same_said::match_said,
 };
 
 /// The largest number of alternatives that are followed at the same time when a list is matched with a log. With this
@@ -20,9 +21,12 @@ const MAX_ALTERNATIVES: usize = 32;
 /// lack it, too. Blank elements are skipped on both sides. A transcript may be longer than the loaded part if the log
 /// has earlier exchanges. An empty transcript always agrees.
 ///
+/// The exchanges are compared as they are stored. Of an exchange in another dialect, only what is said is compared: the
+/// caller has chosen the ids of its calls, and which texts are one message.
+///
 /// A transcript may lack exchanges that the caller possibly does not know: those whose reply broke off, and those with
 /// only tool results, which were stored without a model call.
-pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), TranscriptError> {
+pub fn check(transcript: &[Message], loaded: Option<&[Recorded]>) -> Result<(), TranscriptError> {
     let Some(first) = transcript.iter().position(|message| !is_blank(message)) else { return Ok(()) };
     // As long as a message is left, one is left that is not blank: the first.
     let messages = &transcript[first..];
@@ -30,13 +34,18 @@ pub fn check(transcript: &[Message], loaded: Option<&Window>) -> Result<(), Tran
     // caller may lack adds one alternative.
     let mut left = vec![messages.len()];
     let mut mismatch: Option<TranscriptError> = None;
-    for Recorded { seq, exchange, .. } in loaded.into_iter().flat_map(|window| window.exchanges.iter().rev()) {
+    let dialect = messages.iter().find_map(Message::dialect).map(Dialect::name);
+    for Recorded { seq, exchange, .. } in loaded.into_iter().flatten().rev() {
+        let is_other = dialect.is_some_and(|name| name != exchange.dialect.as_str());
         let mut next = Vec::with_capacity(left.len() + 1);
         for end in left {
             if may_be_unknown(exchange) {
                 next.push(end);
             }
-            match match_exchange(&messages[..end], &exchange.messages) {
+            let messages = &messages[..end];
+            let matched =
+                if is_other { match_said(messages, exchange) } else { match_exchange(messages, &exchange.messages) };
+            match matched {
                 Ok(0) => return Ok(()),
                 Ok(rest) => next.push(rest),
                 Err(position) => {
@@ -101,24 +110,24 @@ fn may_be_unknown(exchange: &Exchange) -> bool {
 }
 
 /// Returns `true` if the log has exchanges before those that were loaded, or had them before it was pruned.
-fn has_earlier_exchanges(window: &Window) -> bool {
-    window.exchanges.first().is_some_and(|first| first.seq > Seq::FIRST)
+fn has_earlier_exchanges(loaded: &[Recorded]) -> bool {
+    loaded.first().is_some_and(|first| first.seq > Seq::FIRST)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{AnthropicMessages, ExchangeId, Incarnation, OpenAiResponses, Revision};
+    use tower_chat_history_core::{AnthropicMessages, ExchangeId, OpenAiResponses};
     use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
     use crate::view::tests::calls;
 
-    fn log(first: u64, exchanges: &[&[Message]]) -> Window {
+    fn log(first: u64, exchanges: &[&[Message]]) -> Vec<Recorded> {
         let recorded = (first..).zip(exchanges).map(|(seq, messages)| {
             Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), messages.to_vec()))
         });
-        Window::new(Revision::new(Incarnation::random(), 1), None, recorded.collect(), first > 0)
+        recorded.collect()
     }
 
     fn turn(number: u64) -> [Message; 2] {
@@ -336,13 +345,12 @@ mod tests {
                 }
                 logged.push(Recorded::new(Seq::new(at as u64), exchange));
             }
-            let window = Window::new(Revision::new(Incarnation::random(), 1), None, logged, false);
             list.drain(..from.index(list.len() + 1));
-            prop_assert_eq!(check(&list, Some(&window)), Ok(()));
+            prop_assert_eq!(check(&list, Some(&logged)), Ok(()));
             if let Some(other) = other.filter(|_| !list.is_empty()) {
                 let at = other.index(list.len());
                 list[at] = Message::assistant("another");
-                prop_assert!(check(&list, Some(&window)).is_err());
+                prop_assert!(check(&list, Some(&logged)).is_err());
             }
         }
     }

@@ -26,6 +26,9 @@ pub struct RequestInfo {
     /// True if the adapter cannot lower `max_output`. The budget then does not
     /// [shrink](crate::ContextBudget::shrink_reply_to) the reply.
     pub max_output_is_fixed: bool,
+    /// True if the model thinks with a budget, and its provider refuses results of calls before which no thinking is, as
+    /// Anthropic does (as of November 2026). A constant reply then stands between such results and a new question.
+    pub thinks_with_budget: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,
     /// The nucleus sampling parameter. It is used in spans only.
@@ -45,6 +48,7 @@ impl RequestInfo {
             response_format: None,
             max_output: None,
             max_output_is_fixed: false,
+            thinks_with_budget: false,
             temperature: None,
             top_p: None,
         }

@@ -4,10 +4,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{Exchange, Recorded};
 use crate::{
+    memory::block,
     message::{CallId, Dialect, DialectName, Expressed, LeftOut, Message, MessageError, Place, Statement},
     provenance::Origin,
     recalled::Recalled,
     role::Role,
+    rounds::{OpenCalls, Rounds},
     seq::Seq,
 };
 
@@ -22,30 +24,130 @@ pub struct Translated {
     pub left_out: LeftOut,
 }
 
-impl Recorded {
-    /// Returns the exchange in another dialect, for prompts of this provider. Its messages must have been
-    /// [read](Exchange::read_in).
+/// Translates a log, from its first exchange to its last.
+///
+/// A result names its call by an id, which several calls of one reply can share. The results of such calls can be in
+/// several exchanges. Each gets the id of its own call, so a translation depends on the exchanges before it.
+#[derive(Clone, Debug)]
+pub struct Translator<'t> {
+    to: &'static dyn Dialect,
+    reader: &'t Origin,
+    rounds: Rounds,
+}
+
+impl<'t> Translator<'t> {
+    /// Creates the translator into a dialect, for prompts of this provider.
+    #[must_use]
+    pub fn new(to: &'static dyn Dialect, reader: &'t Origin) -> Self {
+        Self { to, reader, rounds: Rounds::default() }
+    }
+
+    /// Returns the log's next exchange in the other dialect. Its messages must have been [read](Exchange::read_in).
     ///
-    /// The result depends only on the exchange, its position and the arguments. It is not kept: each call translates
-    /// the exchange again.
+    /// The log may begin with any exchange: the results that answer calls of earlier ones are not sent. Apart from
+    /// these results, a translation depends only on the exchange, its position, the calls that it answers, and the
+    /// arguments of [`new`](Self::new). It is not kept: [`next`](Self::next) is for callers that keep translations.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
+    pub fn translate(&mut self, recorded: &Recorded) -> Result<Translated, MessageError> {
+        self.next(recorded).translate(self.to, self.reader)
+    }
+
+    /// Returns the log's next exchange with the calls that it answers, for a later translation.
+    pub fn next(&mut self, recorded: &Recorded) -> Untranslated {
+        let begun = self.rounds.begin(recorded);
+        let places = places(self.rounds.open(), recorded);
+        self.rounds.push_begun(begun, &recorded.exchange.messages);
+        Untranslated { recorded: recorded.clone(), places }
+    }
+
+    /// Adds the log's next exchange, which stays as it is.
+    pub fn keep(&mut self, recorded: &Recorded) {
+        self.rounds.push_exchange(recorded);
+    }
+}
+
+/// An exchange of a log with the calls that it answers. The translations of equal ones are equal.
+#[derive(Clone, Debug)]
+pub struct Untranslated {
+    recorded: Recorded,
+    places: Vec<Place>,
+}
+
+impl Untranslated {
+    /// Returns the exchange in another dialect, for prompts of this provider.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
+    pub fn translate(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
+        translate(&self.recorded, to, reader, &self.places)
+    }
+
+    /// Returns the exchange as it is stored.
+    #[must_use]
+    pub const fn recorded(&self) -> &Recorded {
+        &self.recorded
+    }
+
+    /// Returns an estimate of the memory that this value takes on the heap, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let places = block(self.places.capacity().saturating_mul(size_of::<Place>()));
+        self.recorded.exchange.memory().saturating_add(places)
+    }
+}
+
+impl PartialEq for Untranslated {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, two) = (&self.recorded, &other.recorded);
+        let is_same = || Arc::ptr_eq(&one.exchange, &two.exchange) || one.exchange == two.exchange;
+        one.seq == two.seq && self.places == other.places && is_same()
+    }
+}
+
+impl Recorded {
+    /// Returns the exchange in another dialect, as a [`Translator`] does if it is the first one of a log.
     ///
     /// # Errors
     ///
     /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
     pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
-        translate(self, to, reader)
+        translate(self, to, reader, &places(&OpenCalls::default(), self))
     }
+}
+
+/// Returns the places of the calls that the first results of an exchange answer.
+fn places(open: &OpenCalls, Recorded { seq, exchange, .. }: &Recorded) -> Vec<Place> {
+    let answers = || {
+        let before = exchange.input().iter().take_while(|message| message.tool_calls().is_empty());
+        before.flat_map(Message::answers)
+    };
+    let asked = exchange.continues.unwrap_or(*seq);
+    let mut unknown: HashMap<&CallId, usize> = HashMap::new();
+    let place = |(found, id): (Option<Place>, _)| {
+        found.unwrap_or_else(|| {
+            let next = unknown.entry(id).or_default();
+            let occurrence = *next;
+            *next += 1;
+            Place { asked, round: 0, occurrence }
+        })
+    };
+    open.places_of(answers()).into_iter().zip(answers()).map(place).collect()
 }
 
 fn translate(
     Recorded { seq, exchange, .. }: &Recorded,
     to: &'static dyn Dialect,
     reader: &Origin,
+    places: &[Place],
 ) -> Result<Translated, MessageError> {
     let mut left_out = LeftOut::default();
     let mut input = statements(exchange.input(), &mut left_out);
     let mut reply = statements(exchange.reply(), &mut left_out);
-    place(&mut input, exchange.continues.unwrap_or(*seq), *seq);
+    place(&mut input, places, *seq);
     number(&mut reply, *seq, 0);
     let mut write = |statements: &[Statement<'_>], is_followed: bool| {
         let mut expressed = Expressed::new(reader).followed(is_followed);
@@ -91,13 +193,15 @@ fn recalled_in(recalled: &Recalled, to: &'static dyn Dialect) -> Result<Recalled
     Ok(recalled)
 }
 
-/// Sets the places of the calls of an input. Results before its first call answer the calls of the exchange at `asked`,
-/// which are in the reply of that exchange. Calls of the input have their results in the input.
-fn place(statements: &mut [Statement<'_>], asked: Seq, own: Seq) {
+/// Sets the places of the calls of an input. Results before its first call answer the calls at these places, which are
+/// in earlier replies. Calls of the input have their results in the input.
+fn place(statements: &mut [Statement<'_>], places: &[Place], own: Seq) {
     let is_call = |statement: &Statement<'_>| matches!(statement, Statement::Call(_));
     let first = statements.iter().position(is_call).unwrap_or(statements.len());
     let (answers, mut rest) = statements.split_at_mut(first);
-    number(answers, asked, 0);
+    for (id, place) in answers.iter_mut().filter_map(Statement::id_mut).zip(places) {
+        id.set_place(*place);
+    }
     for round in 1.. {
         // A round has its calls, and everything until the next calls.
         let calls = rest.iter().take_while(|statement| !matches!(statement, Statement::Result { .. })).count();

@@ -157,7 +157,7 @@ impl Rounds {
             // It is a part of the reply with the calls.
             // Released first, so that the calls are not copied for each element.
             asked.calls = OpenCalls::default();
-            self.open.add(message);
+            self.open.add(message, self.at);
             // A text of another exchange, which was stored at the same time, has no calls that could be answered.
             let at = if message.tool_calls().is_empty() { asked.at } else { self.at };
             *asked = Asked { at, len: self.len, calls: self.open.clone() };
@@ -168,7 +168,7 @@ impl Rounds {
     fn close_by(&mut self, message: &Message) -> OpenCalls {
         let closed = self.close();
         self.len += 1;
-        self.open.add(message);
+        self.open.add(message, self.at);
         self.newest = if self.open.is_empty() {
             Newest::Settled
         } else {
@@ -234,7 +234,12 @@ impl Rounds {
     /// Adds the log's next exchange.
     pub fn push_exchange(&mut self, recorded: &Recorded) {
         let begun = self.begin(recorded);
-        for (message, rest) in with_rest(&recorded.exchange.messages) {
+        self.push_begun(begun, &recorded.exchange.messages);
+    }
+
+    /// Adds the messages of the exchange that was begun, and ends it.
+    pub(crate) fn push_begun(&mut self, begun: Begun, messages: &[Message]) {
+        for (message, rest) in with_rest(messages) {
             self.push(message, rest);
         }
         self.end(begun);

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::message::{CallId, Dialect, Message};
+use crate::{
+    message::{CallId, Dialect, Message, Place},
+    seq::Seq,
+};
 
 /// The calls of one reply that have no result yet, in order.
 ///
@@ -33,6 +36,10 @@ struct Call {
     is_open: bool,
     /// The position of the next call with the same id.
     next: Option<usize>,
+    /// The exchange of the call, if it is known.
+    at: Option<Seq>,
+    /// The number of earlier calls of this exchange with the same id.
+    occurrence: usize,
 }
 
 impl OpenCalls {
@@ -40,29 +47,35 @@ impl OpenCalls {
     #[must_use]
     pub fn of(message: &Message) -> Self {
         let mut calls = Self::default();
-        calls.add(message);
+        calls.add(message, None);
         calls
     }
 
-    /// Adds the calls of another message of the same reply. No call may be answered before.
+    /// Adds the calls of another message of the same reply, which is in the exchange at this position. No call may be
+    /// answered before.
     #[inline]
-    pub(super) fn add(&mut self, message: &Message) {
+    pub(super) fn add(&mut self, message: &Message, at: Option<Seq>) {
         if !message.tool_calls().is_empty() {
-            self.add_all(message);
+            self.add_all(message, at);
         }
     }
 
-    fn add_all(&mut self, message: &Message) {
+    fn add_all(&mut self, message: &Message, at: Option<Seq>) {
         let added = message.tool_calls();
         let Calls { in_order, first_open, last, open, dialect } = Arc::make_mut(self.calls.get_or_insert_default());
         in_order.reserve(added.len());
         for call in added {
             let (id, position) = (call.call_id(), in_order.len());
-            in_order.push(Call { id: id.clone(), is_open: true, next: None });
+            let mut occurrence = 0;
             match last.insert(id.clone(), position) {
-                Some(earlier) => in_order[earlier].next = Some(position),
+                Some(earlier) => {
+                    let earlier = &mut in_order[earlier];
+                    earlier.next = Some(position);
+                    occurrence = if earlier.at == at { earlier.occurrence + 1 } else { 0 };
+                }
                 None => drop(first_open.insert(id.clone(), position)),
             }
+            in_order.push(Call { id: id.clone(), is_open: true, next: None, at, occurrence });
         }
         *open += added.len();
         *dialect = message.dialect();
@@ -105,6 +118,20 @@ impl OpenCalls {
                     next.map(|position| *next = calls.in_order[position].next).is_some()
                 })
         })
+    }
+
+    /// Returns the places of the calls that these results answer, one after the other. A result that answers no call has
+    /// none.
+    pub(crate) fn places_of<'m>(&self, results: impl IntoIterator<Item = &'m CallId>) -> Vec<Option<Place>> {
+        let Some(calls) = &self.calls else { return results.into_iter().map(|_| None).collect() };
+        let mut first_open = HashMap::new();
+        let place = |id: &'m CallId| {
+            let next = first_open.entry(id).or_insert_with(|| calls.first_open.get(id).copied());
+            let Call { at, occurrence, next: after, .. } = calls.in_order[(*next)?];
+            *next = after;
+            Some(Place { asked: at?, round: 0, occurrence })
+        };
+        results.into_iter().map(place).collect()
     }
 
     /// Returns `true` if there is no call.

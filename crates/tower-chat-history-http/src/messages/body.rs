@@ -97,8 +97,10 @@ fn info(body: &Object<'_>) -> RequestInfo {
     info.response_format = json(format.or(body.get("output_format")));
     let limit = body.get("max_tokens").and_then(|json| json.parse::<u64>().ok());
     info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    let thinking = body.object("thinking");
     // The API refuses a limit that is not larger than the budget of the thinking.
-    info.max_output_is_fixed = body.object("thinking").is_some_and(|thinking| thinking.get("budget_tokens").is_some());
+    info.max_output_is_fixed = thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some());
+    info.thinks_with_budget = thinking.is_some_and(|thinking| thinking.text("type").as_deref() == Some("enabled"));
     info.temperature = number(body.get("temperature"));
     info.top_p = number(body.get("top_p"));
     info
@@ -176,8 +178,10 @@ mod tests {
         let body = r#"{"max_tokens": 900 ,"messages":[],"thinking":{"type":"adaptive"}}"#;
         assert_eq!(sent(body, prompt), body.replace("900", "7"));
         assert!(!read(body, InputMode::New).info.max_output_is_fixed);
+        assert!(!read(body, InputMode::New).info.thinks_with_budget);
         let fixed = body.replace(r#""adaptive""#, r#""enabled","budget_tokens":800"#);
         assert!(read(&fixed, InputMode::New).info.max_output_is_fixed);
+        assert!(read(&fixed, InputMode::New).info.thinks_with_budget);
         assert_eq!(read(&fixed, InputMode::New).info.max_output, Some(900));
     }
 }

@@ -21,3 +21,4 @@ mod routes;
 mod stalls;
 mod streams;
 mod support;
+mod translation;

@@ -119,21 +119,38 @@ pub(super) fn record(made: &mut Made, blocks: &[Value]) {
     made.entry(said(blocks)).or_default().insert(thinking(blocks));
 }
 
-/// Checks the thinking of the last reply.
+/// Checks the thinking of the last reply, and that of its turn.
 pub(super) fn check_last(request: &Request, made: &Made) -> Result<(), Reason> {
     let is_reply = |said: &Said| said.speaker == Speaker::Assistant;
     let Some(message) = request.messages.iter().rposition(is_reply) else { return Ok(()) };
     let blocks = &request.messages[message].blocks;
-    let Some(made) = made.get(&said(blocks)) else { return Ok(()) };
     let found = thinking(blocks);
-    if !found.is_empty() && !made.contains(&found) {
+    if !found.is_empty() && made.get(&said(blocks)).is_some_and(|made| !made.contains(&found)) {
         return Err(Reason::ChangedThinking { message });
     }
     let answers = request.messages[message + 1..].iter().flat_map(|said| &said.blocks);
     let is_round = answers.map(|block| &block["type"]).any(|kind| kind == "tool_result");
-    let had_some = made.iter().all(|thinking| !thinking.is_empty());
-    if request.needs_thinking && is_round && found.is_empty() && had_some {
+    if request.needs_thinking && is_round && lacks_thinking(&request.messages[..=message], made) {
         return Err(Reason::MissingThinking { message });
     }
     Ok(())
+}
+
+/// Returns `true` if the last turn of the model has no thinking, although thinking was made with it, or it was not made
+/// by this provider. Replies with only results between them are one turn.
+fn lacks_thinking(messages: &[Said], made: &Made) -> bool {
+    let is_result = |block: &Value| block["type"] == "tool_result";
+    let is_of_turn = |said: &&Said| {
+        said.speaker == Speaker::Assistant || !said.blocks.is_empty() && said.blocks.iter().all(is_result)
+    };
+    let turn = messages.iter().rev().take_while(is_of_turn).filter(|said| said.speaker == Speaker::Assistant);
+    let had_none = |reply: &Said| made.get(&said(&reply.blocks)).is_some_and(|made| made.iter().any(Vec::is_empty));
+    let mut lacks_some = false;
+    for reply in turn {
+        if !thinking(&reply.blocks).is_empty() {
+            return false;
+        }
+        lacks_some |= !had_none(reply);
+    }
+    lacks_some
 }

@@ -7,7 +7,7 @@ use tower_chat_history_core::HistoryStore;
 
 use super::{
     in_flight::InFlight, last_seen::LastSeen, queue::Queues, recall::RecallWorker, repair::Repairs,
-    retention::Retainer, store::BoundedStore, summaries::SummaryWorker, translations::Translations,
+    retention::Retainer, store::BoundedStore, summaries::SummaryWorker, translations::TranslationCache,
     unreadable::Unreadable,
 };
 use crate::{options::HistoryOptions, telemetry::Recorder};
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) calibration: Calibration,
     pub(super) unreadable: Unreadable,
     pub(super) last_seen: LastSeen,
-    pub(super) translations: Arc<Translations>,
+    pub(super) translations: Arc<TranslationCache>,
 }
 
 impl Shared {
@@ -38,7 +38,7 @@ impl Shared {
         let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
-        let translations = Arc::new(Translations::new(store.options().translation_cache));
+        let translations = Arc::new(TranslationCache::new(store.options().translation_cache));
         let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
             summaries: summaries

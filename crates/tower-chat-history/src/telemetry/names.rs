@@ -119,6 +119,8 @@ pub mod attributes {
         pub const DOWNGRADED: &str = "chat_history.messages.downgraded";
         /// The number of messages whose reasoning was left out because it is not valid in this prompt.
         pub const REASONING_LEFT_OUT: &str = "chat_history.messages.reasoning_left_out";
+        /// The number of exchanges that were sent in a translation, because they are stored in another dialect.
+        pub const TRANSLATED: &str = "chat_history.exchanges.translated";
         /// `true` if the newest reasoning of the window that is bound to its prompt was made under another head.
         pub const HEAD_CHANGED: &str = "chat_history.head_changed";
         /// `true` if the prompt began with a compaction that the provider made.

@@ -64,27 +64,29 @@ impl Api {
         vec![self.message(&json!({"role": "user", "content": [text, media]}))]
     }
 
-    /// Returns the results of calls, with this text.
-    pub(super) fn results(self, calls: &[CallId], form: Results, text: &str) -> Vec<Message> {
-        let text = if matches!(form, Results::Empty) { "" } else { text };
+    /// Returns the results of calls, with these texts.
+    pub(super) fn results(self, calls: &[CallId], form: Results, texts: &[String]) -> Vec<Message> {
+        let texts = texts.iter().map(|text| if matches!(form, Results::Empty) { "" } else { text });
+        let calls = calls.iter().zip(texts);
         match self {
             Self::Chat => calls
-                .iter()
-                .map(|call| self.message(&json!({"role": "tool", "tool_call_id": call.as_str(), "content": text})))
+                .map(|(call, text)| json!({"role": "tool", "tool_call_id": call.as_str(), "content": text}))
+                .map(|result| self.message(&result))
                 .collect(),
             Self::Messages => {
                 let image =
                     json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
-                let content = match form {
-                    Results::WithImage => json!([{"type": "text", "text": text}, image]),
-                    Results::Text | Results::Empty => json!(text),
+                let result = |(call, text): (&CallId, &str)| {
+                    let content = match form {
+                        Results::WithImage => json!([{"type": "text", "text": text}, image]),
+                        Results::Text | Results::Empty => json!(text),
+                    };
+                    json!({"type": "tool_result", "tool_use_id": call.as_str(), "content": content})
                 };
-                let result =
-                    |call: &CallId| json!({"type": "tool_result", "tool_use_id": call.as_str(), "content": content});
-                vec![self.message(&json!({"role": "user", "content": calls.iter().map(result).collect::<Vec<_>>()}))]
+                vec![self.message(&json!({"role": "user", "content": calls.map(result).collect::<Vec<_>>()}))]
             }
             Self::Responses => {
-                let result = |call: &CallId| {
+                let result = |(call, text): (&CallId, &str)| {
                     // The constant result has the form of the call's kind.
                     let abandoned = OpenAiResponses.abandoned(call);
                     let mut item: Value = serde_json::from_str(&abandoned).unwrap();
@@ -98,7 +100,7 @@ impl Api {
                     }
                     self.message(&item)
                 };
-                calls.iter().map(result).collect()
+                calls.map(result).collect()
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Conversations that change their dialect at any moment: the providers of chat completions, of Anthropic's Messages
-//! API and of OpenAI's Responses API refuse no request, whatever the others said before.
+//! API and of OpenAI's Responses API refuse no request, whatever the others said before. All texts are sent, and all
+//! calls, each with its result.
 //!
 //! `PROPTEST_CASES=5000 cargo test --release -p tests --test it switching -- --nocapture` tests more cases, and prints
 //! their numbers.
 
 mod api;
+mod calls;
 mod case;
 mod world;
 
@@ -39,8 +41,8 @@ fn check(name: &str, many: u32, store: impl Fn() -> Arc<dyn FullStore>) {
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
     println!("{name}, {many} cases: {figures:?}");
     if many >= 100 {
-        let Figures { requests, translated, left_out, compared, refused_turns, too_large, abandoned } = figures;
-        let all = [requests, translated, left_out, compared, refused_turns, too_large, abandoned];
+        let Figures { requests, translated, left_out, compared, calls, refused_turns, too_large, abandoned } = figures;
+        let all = [requests, translated, left_out, compared, calls, refused_turns, too_large, abandoned];
         assert!(all.iter().all(|number| *number > 0), "{figures:?}");
     }
 }

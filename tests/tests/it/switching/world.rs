@@ -12,7 +12,7 @@ use proptest::{prop_assert, prop_assert_eq, test_runner::TestCaseError};
 use tests::FullStore;
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryStoreExt as _, Message, Reply, TurnInput,
-    dialect::CallId,
+    dialect::{CallId, ToolCall},
     engine::ToolResults,
     error::{DialectPlace, StoreResultsError},
     report::TranslationReport,
@@ -21,6 +21,7 @@ use tower_chat_history::{
 
 use super::{
     api::Providers,
+    calls::Calls,
     case::{Api, Case, Question, Results, Said, Setup, Step},
 };
 
@@ -33,6 +34,7 @@ pub(super) struct Figures {
     pub(super) translated: u64,
     pub(super) left_out: u64,
     pub(super) compared: u64,
+    pub(super) calls: u64,
     pub(super) refused_turns: u64,
     pub(super) too_large: u64,
     pub(super) abandoned: u64,
@@ -44,6 +46,7 @@ impl Figures {
         self.translated += other.translated;
         self.left_out += other.left_out;
         self.compared += other.compared;
+        self.calls += other.calls;
         self.refused_turns += other.refused_turns;
         self.too_large += other.too_large;
         self.abandoned += other.abandoned;
@@ -64,12 +67,19 @@ pub(super) struct World {
     before: [Option<Vec<Message>>; 3],
     /// The texts of all questions and complete replies.
     said: Vec<String>,
+    calls: Calls,
     pub(super) figures: Figures,
 }
 
 fn number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     NUMBERS.fetch_add(1, Relaxed)
+}
+
+/// Returns texts that no other result has.
+fn texts(results: usize) -> Vec<String> {
+    let number = number();
+    (0..results).map(|at| format!("r{number}.{at};")).collect()
 }
 
 fn failed(error: impl std::fmt::Display) -> TestCaseError {
@@ -90,6 +100,7 @@ impl World {
             open: (Api::Chat, Vec::new()),
             before: Default::default(),
             said: Vec::new(),
+            calls: Calls::default(),
             figures: Figures::default(),
         }
     }
@@ -110,18 +121,27 @@ impl World {
                 if calls.is_empty() {
                     return Ok(());
                 }
-                let mut input = api.results(&calls, *form, &format!("r{};", number()));
+                let texts = texts(calls.len());
+                let mut input = api.results(&calls, *form, &texts);
+                self.calls.answer(calls.len(), &texts, &input);
                 if *asks {
                     let text = format!("q{};", number());
                     input.extend(api.question(Question::Text, &text));
                     self.said.push(text);
                 }
-                self.call(api, input, script, usize::MAX).await
+                let is_stored = self.call(api, input, script, usize::MAX).await?;
+                if !is_stored {
+                    self.calls.answer(calls.len(), &vec![String::new(); calls.len()], &[]);
+                }
+                Ok(())
             }
-            Step::Store => self.store_one().await,
+            Step::Store(results) => {
+                for _ in 0..*results {
+                    self.store_one().await?;
+                }
+                Ok(())
+            }
             Step::AnswerInOther(api) => self.answer_in_other(*api).await,
-            // See `Setup`: this is a cut.
-            Step::Summarize if self.setup.thinks => Ok(()),
             Step::Summarize => self.summarize().await,
             Step::Truncate(exchanges) => self.truncate(*exchanges).await,
         }
@@ -131,12 +151,15 @@ impl World {
         let text = format!("q{};", number());
         self.said.push(text.clone());
         self.figures.abandoned += u64::from(!self.open.1.is_empty());
-        self.call(api, api.question(form, &text), script, arrive).await
+        self.call(api, api.question(form, &text), script, arrive).await.map(|_| ())
     }
 
-    async fn call(&mut self, api: Api, input: Vec<Message>, script: &[Said], arrive: usize) -> Checked {
+    /// Begins a turn, calls the provider, and stores its reply. Returns `true` if something is stored.
+    async fn call(&mut self, api: Api, input: Vec<Message>, script: &[Said], arrive: usize) -> Checked<bool> {
+        let thinks = self.setup.thinks && api == Api::Messages;
         let begin = |engine: &Engine, id: &ConversationId| {
-            let turn = TurnInput::new(id.clone(), input.clone()).dialect(api.dialect());
+            let mut turn = TurnInput::new(id.clone(), input.clone()).dialect(api.dialect());
+            turn.request.thinks_with_budget = thinks;
             let engine = engine.clone();
             async move { engine.begin(turn).await }
         };
@@ -147,7 +170,7 @@ impl World {
                 self.figures.too_large += 1;
                 // The question was not asked.
                 self.said.retain(|text| !input.iter().any(|message| message.json().contains(text)));
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(failed(error)),
         };
@@ -172,15 +195,17 @@ impl World {
         }
         if !is_stored {
             self.said.retain(|text| !input.iter().any(|message| message.json().contains(text)));
-            return Ok(());
+            return Ok(false);
         }
         self.before[api as usize] = Some(prompt);
         if made.iter().any(|message| message.json().contains(&text)) {
             self.said.push(text);
         }
-        let calls = made.iter().flat_map(|message| message.tool_calls()).map(|call| call.call_id().clone());
+        let calls: Vec<&ToolCall> = made.iter().flat_map(|message| message.tool_calls()).collect();
+        self.calls.add(&calls);
+        let calls = calls.iter().map(|call| call.call_id().clone());
         self.open = (api, if is_cut { Vec::new() } else { calls.collect() });
-        Ok(())
+        Ok(true)
     }
 
     /// Checks that the prompt begins with the one before it, and has all texts, if nothing was left out.
@@ -199,6 +224,8 @@ impl World {
         }
         let missing = self.said.iter().find(|text| !all.contains(text.as_str()));
         prop_assert!(missing.is_none(), "{missing:?} is missing in {all}");
+        self.calls.check(prompt).map_err(|found| failed(format!("{found} in {all}")))?;
+        self.figures.calls += self.calls.len() as u64;
         Ok(())
     }
 
@@ -206,7 +233,9 @@ impl World {
     async fn store_one(&mut self) -> Checked {
         let (api, calls) = self.open.clone();
         let Some(call) = calls.first() else { return Ok(()) };
-        let results = api.results(std::slice::from_ref(call), Results::WithImage, &format!("r{};", number()));
+        let texts = texts(1);
+        let results = api.results(std::slice::from_ref(call), Results::WithImage, &texts);
+        self.calls.answer(calls.len(), &texts, &results);
         let [engine, _] = &self.engines[api as usize];
         let stored = engine.store_results(ToolResults::new(self.id.clone(), results)).await.map_err(failed)?;
         self.open.1.remove(0);
@@ -222,7 +251,7 @@ impl World {
         }
         let calls: Vec<CallId> =
             calls.iter().map(|call| CallId::new(tower_chat_history::dialect::Space::DEFAULT, call.as_str())).collect();
-        let results = api.results(&calls, Results::Text, "r");
+        let results = api.results(&calls, Results::Text, &texts(calls.len()));
         let [engine, _] = &self.engines[api as usize];
         let turn = TurnInput::new(self.id.clone(), results.clone()).dialect(api.dialect());
         let Err(HistoryError::OtherDialect(error)) = engine.begin(turn).await else {
@@ -250,7 +279,14 @@ impl World {
         self.open = (Api::Chat, Vec::new());
         self.before = Default::default();
         let left = conversation.exchanges().await.map_err(failed)?;
-        let left: String = left.iter().flat_map(|recorded| &recorded.exchange.messages).map(Message::json).collect();
+        let left = left.iter().flat_map(|recorded| &recorded.exchange.messages);
+        self.calls.truncate(left.clone());
+        let window = match self.store.load(&self.id, Load::new()).await.map_err(failed)? {
+            Loaded::Window(window) => window.exchanges,
+            _ => Vec::new(),
+        };
+        self.calls.set_window(window.iter().flat_map(|recorded| &recorded.exchange.messages));
+        let left: String = left.map(Message::json).collect();
         self.said.retain(|text| left.contains(text.as_str()));
         Ok(())
     }
@@ -272,13 +308,10 @@ impl World {
         let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(replaced);
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.map_err(failed)?;
         self.before = Default::default();
-        let window: String = window
-            .exchanges
-            .iter()
-            .filter(|recorded| recorded.seq >= turn.seq)
-            .flat_map(|recorded| &recorded.exchange.messages)
-            .map(Message::json)
-            .collect();
+        let window = window.exchanges.iter().filter(|recorded| recorded.seq >= turn.seq);
+        let window = window.flat_map(|recorded| &recorded.exchange.messages);
+        self.calls.set_window(window.clone());
+        let window: String = window.map(Message::json).collect();
         self.said.retain(|text| window.contains(text.as_str()));
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::{
     report::{fail, require, same},
 };
 use crate::{
-    exchange::{Exchange, Recorded},
+    exchange::{Exchange, Recorded, Translator},
     exchange_id::ExchangeId,
     message::{
         AnthropicMessages, Bound, ChatCompletions, Dialect, Expressed, LeftOut, Message, OpenAiResponses, Statement,
@@ -63,17 +63,17 @@ pub fn every_element_can_be_said_in_the_dialects_of_this_crate(samples: &Samples
 pub fn conversations_of_other_dialects_can_be_said(samples: &Samples) {
     for (from, log) in DIALECTS.into_iter().zip(LOGS) {
         let (origin, mut rounds) = (Origin::unknown(), Rounds::default());
+        let mut translators = [0, 1].map(|_| Translator::new(samples.dialect, &origin));
         let (mut said, mut opens) = (String::new(), 0);
         for (seq, (messages, reply_len)) in (0..).map(Seq::new).zip(log) {
             let recorded = recorded(from, seq, messages, *reply_len);
-            let translated = |recorded: &Recorded| {
-                let translated = recorded.translated(samples.dialect, &origin);
-                translated.unwrap_or_else(|error| {
+            let [found, again] = translators.each_mut().map(|translator| {
+                // A copy of an exchange has no translation yet.
+                let copy = Recorded::new(seq, Exchange::clone(&recorded.exchange));
+                translator.translate(&copy).unwrap_or_else(|error| {
                     fail(&clause::READS_ITS_ELEMENTS, from.name(), "an element", &error.to_string())
                 })
-            };
-            let found = translated(&recorded);
-            let again = translated(&Recorded::new(seq, Exchange::clone(&recorded.exchange)));
+            });
             same(&again, &found, &clause::PURE, from.name(), "the same translation");
             for (at, message) in (1..).zip(&found.exchange.messages) {
                 require_sendable(message);

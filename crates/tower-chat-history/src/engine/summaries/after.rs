@@ -9,7 +9,7 @@ use tracing::Span;
 use super::{
     super::{
         count::Counting,
-        turn::{Called, fit_budget, in_dialect},
+        turn::{Called, fit_budget, in_dialect, read_each},
     },
     Job, SummaryWorker, is_stored,
 };
@@ -55,8 +55,12 @@ impl SummaryWorker {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
             Ok(Loaded::Window(mut window)) => {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
-                let (options, exchanges) = (self.store.options(), &mut window.exchanges);
-                in_dialect(options, &self.translations, called, conversation, exchanges).await.map(|_| window)
+                let read = read_each(self.store.options(), turn.dialect, conversation, &window.exchanges);
+                match read {
+                    Ok(()) => in_dialect(&self.translations, called, conversation, &mut window.exchanges).await,
+                    Err(error) => Err(error),
+                }
+                .map(|_| window)
             }
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),

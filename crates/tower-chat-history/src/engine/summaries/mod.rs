@@ -16,7 +16,7 @@ use self::{backoff::SummaryBackoff, job::PAGE};
 use super::{
     running::{Running, RunningWork},
     store::BoundedStore,
-    translations::Translations,
+    translations::TranslationCache,
 };
 use crate::summary::{Summaries, SummaryReport};
 
@@ -24,14 +24,14 @@ use crate::summary::{Summaries, SummaryReport};
 #[derive(Clone)]
 pub(super) struct SummaryWorker {
     store: BoundedStore,
-    translations: Arc<Translations>,
+    translations: Arc<TranslationCache>,
     summaries: Summaries,
     running: Arc<RunningWork<Arc<SummaryReport>>>,
     backoff: Arc<SummaryBackoff>,
 }
 
 impl SummaryWorker {
-    pub(super) fn new(store: BoundedStore, translations: Arc<Translations>, summaries: Summaries) -> Self {
+    pub(super) fn new(store: BoundedStore, translations: Arc<TranslationCache>, summaries: Summaries) -> Self {
         Self { store, translations, summaries, running: Arc::default(), backoff: Arc::default() }
     }
 

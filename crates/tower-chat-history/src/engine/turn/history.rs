@@ -7,12 +7,12 @@ use tower_chat_history_core::{
 
 use super::{
     Call, stored_cut,
-    translate::{check_turn, in_dialect, read_each},
+    translate::{Translations, check_turn, in_dialect, read_each},
 };
 use crate::{
     error::{DialectPlace, HistoryError, OtherDialect},
     policy::{OnLoadFailure, OnTranscriptMismatch},
-    report::{HistoryStatus, TranslationReport},
+    report::HistoryStatus,
 };
 
 /// The history that was loaded for a call.
@@ -32,8 +32,8 @@ pub(in crate::engine) struct LoadedHistory {
     pub(super) is_repaired: bool,
     /// The difference between transcript and log, if there is one under `OnTranscriptMismatch::TrustLog`.
     pub(super) mismatch: Option<TranscriptError>,
-    /// The exchanges that were translated, if there are any.
-    pub(super) translation: Option<TranslationReport>,
+    /// The translations of the window's exchanges, if some are in another dialect than that of the call.
+    pub(super) translations: Option<Translations>,
 }
 
 impl Call {
@@ -66,32 +66,38 @@ impl Call {
                 (HistoryStatus::Unavailable, None)
             }
         };
-        let (mut stored, mut is_pinned, mut translation) = (None, false, None);
+        let (mut stored, mut is_pinned, mut translations) = (None, false, None);
         let window = match window {
             Some(mut window) => {
                 read_each(options, self.dialect, &self.conversation, &window.exchanges)?;
                 check_turn(self.dialect, &window.exchanges, &self.input)?;
-                let translated = self.in_dialect(&mut window.exchanges).await?;
-                translation = Some(translated).filter(|translated| translated.exchanges > 0);
+                translations = self.in_dialect(&mut window.exchanges).await?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
                 let pinned = match plan::pinned(&window, &self.input) {
-                    Some(cut) => Box::pin(self.pinned(&window, cut)).await?,
+                    Some(cut) => Box::pin(self.pinned(&window, translations.as_ref(), cut)).await?,
                     None => None,
                 };
-                if pinned.is_some() {
+                if let Some((pinned, translated)) = pinned {
                     (stored, is_pinned) = (stored_cut(&window).map(Box::new), true);
+                    (window, translations) = (pinned, translated);
                 }
-                Some(pinned.unwrap_or(window))
+                Some(window)
             }
             None => None,
         };
         // If the history is unavailable, the transcript cannot be compared, and is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
+        // The caller does not know the translations.
+        let stored_exchanges = window.as_ref().map(|window| match &translations {
+            Some(translations) => &translations.as_stored,
+            None => &window.exchanges,
+        });
+        let stored_exchanges = stored_exchanges.map(Vec::as_slice);
         match (status, options.policies.on_transcript_mismatch) {
             (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),
-            (_, OnTranscriptMismatch::Fail) => transcript::check(&self.transcript, window.as_ref())?,
+            (_, OnTranscriptMismatch::Fail) => transcript::check(&self.transcript, stored_exchanges)?,
             (_, OnTranscriptMismatch::TrustLog) => {
-                mismatch = transcript::check(&self.transcript, window.as_ref()).err();
+                mismatch = transcript::check(&self.transcript, stored_exchanges).err();
             }
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
@@ -105,28 +111,35 @@ impl Call {
             resent,
             messages,
             mismatch,
-            translation,
+            translations,
         })
     }
 }
 
 impl Call {
     /// Translates the exchanges that are in another dialect.
-    async fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<TranslationReport, HistoryError> {
-        let (options, translations) = (self.engine.options(), &self.engine.shared.translations);
-        in_dialect(options, translations, self.called(), &self.conversation, exchanges).await
+    async fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<Option<Translations>, HistoryError> {
+        in_dialect(&self.engine.shared.translations, self.called(), &self.conversation, exchanges).await
     }
 
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
-    /// read, or if it has more than twice as much as the load limit allows.
-    async fn pinned(&self, window: &Window, cut: Cut) -> Result<Option<Window>, HistoryError> {
+    /// read, or if it has more than twice as much as the load limit allows. Its exchanges are translated together,
+    /// because results can be in another part of the log than their calls.
+    async fn pinned(
+        &self,
+        window: &Window,
+        translations: Option<&Translations>,
+        cut: Cut,
+    ) -> Result<Option<(Window, Option<Translations>)>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
-        let loaded_from = window.exchanges.first().map_or(window.revision.next(), |first| first.seq);
+        let loaded = translations.map_or(&window.exchanges, |translations| &translations.as_stored);
+        let loaded_from = loaded.first().map_or(window.revision.next(), |first| first.seq);
         let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
-        self.in_dialect(&mut exchanges).await?;
-        exchanges.extend_from_slice(&window.exchanges);
+        read_each(self.engine.options(), self.dialect, &self.conversation, &exchanges)?;
+        exchanges.extend_from_slice(loaded);
+        let translations = self.in_dialect(&mut exchanges).await?;
         let compaction = Compaction::new(window.compaction_version(), cut);
-        Ok(Some(Window::new(window.revision, Some(compaction), exchanges, false)))
+        Ok(Some((Window::new(window.revision, Some(compaction), exchanges, false), translations)))
     }
 
     /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,

@@ -144,7 +144,7 @@ impl Call {
             has_gap: history.has_gap(),
             turns: history.turns(),
             mismatch: loaded.mismatch,
-            translation: loaded.translation,
+            translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
             since_last: None,
             provider: self.provider(window),
             next: history.next(),

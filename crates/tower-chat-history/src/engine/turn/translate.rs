@@ -2,12 +2,13 @@
 
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    ConversationId, Dialect, DialectName, Message, MessageError, NewestRound, Origin, Recorded, StoreError, Translated,
+    ConversationId, Dialect, DialectName, LeftOut, Message, MessageError, NewestRound, Origin, Recorded, Seq,
+    StoreError, Translated, Translator, Untranslated,
 };
 
 use super::read_in;
 use crate::{
-    engine::translations::{TranslatedFor, Translations},
+    engine::translations::{TranslatedFor, TranslationCache},
     error::{DialectPlace, HistoryError, OtherDialect},
     options::HistoryOptions,
     policy::OnOtherDialect,
@@ -48,48 +49,74 @@ pub(in crate::engine) fn read_each(
     Ok(())
 }
 
-/// Translates those exchanges that are in another dialect than that of the call, if the options say so. Otherwise all
-/// of them must be in that dialect. Translations that the engine keeps are not made again.
+/// Translates those exchanges that are in another dialect than that of the call. They must have been
+/// [read](read_each). The exchanges are the log from any of them on. Translations that the engine keeps are not made
+/// again. Returns `None` if all exchanges are in the dialect of the call.
 pub(in crate::engine) async fn in_dialect(
-    options: &HistoryOptions,
-    translations: &Translations,
+    cache: &TranslationCache,
     called: Called<'_>,
     conversation: &ConversationId,
     exchanges: &mut [Recorded],
-) -> Result<TranslationReport, HistoryError> {
-    read_each(options, called.dialect, conversation, exchanges)?;
-    let mut report = TranslationReport::default();
-    let provider = called.origin.provider.as_deref();
-    let call = TranslatedFor { conversation, to: called.dialect, provider };
-    let mut new = Vec::new();
-    for recorded in exchanges.iter_mut() {
-        if recorded.exchange.dialect.as_str() == called.dialect.name() {
+) -> Result<Option<Translations>, HistoryError> {
+    let is_other = |recorded: &Recorded| recorded.exchange.dialect.as_str() != called.dialect.name();
+    if !exchanges.iter().any(is_other) {
+        return Ok(None);
+    }
+    let mut translations = Translations { as_stored: exchanges.to_vec(), left_out: Vec::new() };
+    // A dialect sees no other part of the origin, so that a translation stays the same if the model changes.
+    let mut reader = Origin::unknown();
+    reader.provider.clone_from(&called.origin.provider);
+    let call = TranslatedFor { conversation, to: called.dialect, provider: reader.provider.as_deref() };
+    let mut translator = Translator::new(called.dialect, &reader);
+    let (mut places, mut new) = (Vec::new(), Vec::new());
+    for recorded in exchanges {
+        if !is_other(recorded) {
+            translator.keep(recorded);
             continue;
         }
-        match translations.get(call, recorded) {
-            Some(kept) => report.replace(recorded, kept),
-            None => new.push(recorded),
+        let next = translator.next(recorded);
+        match cache.get(call, &next) {
+            Some(kept) => translations.replace(recorded, kept),
+            None => {
+                places.push(recorded);
+                new.push(next);
+            }
         }
     }
-    if new.is_empty() {
-        return Ok(report);
-    }
-    let stored: Vec<Recorded> = new.iter().map(|recorded| (**recorded).clone()).collect();
-    let made = translate_all(called.dialect, provider, stored).await;
+    let made = translate_all(called.dialect, &reader, &new).await;
     let made = made.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
-    for (recorded, translated) in new.into_iter().zip(made) {
-        translations.insert(call, recorded, &translated);
-        report.replace(recorded, translated);
+    for ((recorded, of), translated) in places.into_iter().zip(new).zip(made) {
+        translations.replace(recorded, translated.clone());
+        cache.insert(call, of, translated);
     }
-    Ok(report)
+    Ok(Some(translations))
 }
 
-impl TranslationReport {
-    /// Replaces an exchange by its translation, and counts it.
+/// The exchanges of a window before they were translated, and the parts that were left out.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Translations {
+    /// All exchanges of the window.
+    pub(super) as_stored: Vec<Recorded>,
+    /// The positions of those that were translated.
+    left_out: Vec<(Seq, LeftOut)>,
+}
+
+impl Translations {
+    /// Replaces an exchange by its translation.
     fn replace(&mut self, recorded: &mut Recorded, translated: Translated) {
         recorded.exchange = translated.exchange;
-        self.exchanges += 1;
-        self.left_out += translated.left_out;
+        self.left_out.push((recorded.seq, translated.left_out));
+    }
+
+    /// Returns the report about the exchanges that are sent, or `None` if none of them was translated.
+    pub(super) fn report(&self, sent: &[Seq]) -> Option<TranslationReport> {
+        let mut report = TranslationReport::default();
+        let is_sent = |seq: &Seq| sent.binary_search(seq).is_ok();
+        for (_, left_out) in self.left_out.iter().filter(|(seq, _)| is_sent(seq)) {
+            report.exchanges += 1;
+            report.left_out += *left_out;
+        }
+        Some(report).filter(|report| report.exchanges > 0)
     }
 }
 
@@ -97,27 +124,24 @@ impl TranslationReport {
 /// milliseconds.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
-/// Translates exchanges for this provider. A dialect sees no other part of the origin, so that the translation stays
-/// the same if the model changes.
+/// Translates exchanges for this provider.
 async fn translate_all(
     to: &'static dyn Dialect,
-    provider: Option<&str>,
-    exchanges: Vec<Recorded>,
+    reader: &Origin,
+    exchanges: &[Untranslated],
 ) -> Result<Vec<Translated>, MessageError> {
-    let mut reader = Origin::unknown();
-    reader.provider = provider.map(str::to_owned);
-    let bytes: usize = exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
-    let translate = move |exchanges: &[Recorded]| -> Result<Vec<Translated>, MessageError> {
-        exchanges.iter().map(|recorded| recorded.translated(to, &reader)).collect()
+    let translate = |exchanges: &[Untranslated], reader: &Origin| -> Result<Vec<Translated>, MessageError> {
+        exchanges.iter().map(|exchange| exchange.translate(to, reader)).collect()
     };
+    let bytes: usize = exchanges.iter().map(|exchange| exchange.recorded().exchange.bytes()).sum();
     if let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= BLOCKING_THRESHOLD_BYTES) {
-        let (exchanges, translate) = (exchanges.clone(), translate.clone());
+        let (exchanges, reader) = (exchanges.to_vec(), reader.clone());
         // It fails if the runtime shuts down, or if the dialect panics.
-        if let Ok(translated) = runtime.spawn_blocking(move || translate(&exchanges)).await {
+        if let Ok(translated) = runtime.spawn_blocking(move || translate(&exchanges, &reader)).await {
             return translated;
         }
     }
-    translate(&exchanges)
+    translate(exchanges, reader)
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the
