@@ -50,8 +50,8 @@ pub struct Asked {
     pub dialect: &'static dyn Dialect,
     /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
     pub read_as: usize,
-    /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout). It also limits the time between two parts of a
-    /// body that an adapter reads.
+    /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout), for adapters that [wait](within) for a part of the
+    /// response. The layer applies it to [streams](Read::stream) itself.
     pub idle_timeout: Option<Duration>,
     /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
     pub is_repairable: bool,
