@@ -50,8 +50,8 @@
 //! - The crate `tower-chat-history-openai` has exact token counters for OpenAI's models.
 
 pub mod budget;
-#[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 mod opening;
+#[doc(hidden)] // Only for the engine of `tower-chat-history`, which pins exactly this version.
 pub mod plan;
 mod request;
 mod server_tools;

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 pub use self::translated::Translated;
-pub(crate) use self::translated::TranslationCell;
+pub(crate) use self::translated::translate;
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
@@ -64,7 +64,6 @@ pub struct Exchange {
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
     pub provenance: Option<Box<Provenance>>,
-    pub(crate) translation: TranslationCell,
 }
 
 impl Exchange {
@@ -88,7 +87,6 @@ impl Exchange {
             incomplete: false,
             recalled: None,
             provenance: None,
-            translation: TranslationCell::default(),
         }
     }
 
@@ -176,8 +174,7 @@ impl Exchange {
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
-    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it. It
-    /// never changes, so a [translation](crate::Translator), which takes about as much again, is not included.
+    /// [messages](Message::memory), its other fields, and a constant. Stores and caches with a memory limit use it.
     #[must_use]
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
@@ -213,7 +210,6 @@ impl fmt::Debug for Exchange {
             incomplete,
             recalled,
             provenance,
-            translation: _,
         } = self;
         let whole = f.alternate();
         let mut out = f.debug_struct("Exchange");

@@ -114,5 +114,5 @@ pub use self::{
         Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
-    translator::Translator,
+    translator::{Translator, Untranslated},
 };

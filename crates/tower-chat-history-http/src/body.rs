@@ -60,44 +60,41 @@ impl HistoryBody {
     }
 
     /// Reads ahead until a frame's data is `enough`, more than `limit` bytes have been read, or the body ends. Returns
-    /// `false` if more than `limit` bytes have been read.
+    /// `false` if more than `limit` bytes have been read. If the future is dropped, the body keeps what was read.
     pub(crate) async fn read_ahead(
         &mut self,
         limit: usize,
         mut enough: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, BoxError> {
-        let mut read = BytesMut::from(mem::take(&mut self.read));
-        while let Some(rest) = &mut self.rest
+        let mut ahead = Ahead { read: BytesMut::from(mem::take(&mut self.read)), body: self };
+        let Ahead { body, read } = &mut ahead;
+        while let Some(rest) = &mut body.rest
             && read.len() <= limit
         {
-            let frame = match get_mut(rest).frame().await {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => {
-                    self.read = read.freeze();
-                    return Err(error);
-                }
-                None => {
-                    self.rest = None;
-                    break;
-                }
+            let Some(frame) = get_mut(rest).frame().await.transpose()? else {
+                body.rest = None;
+                break;
             };
             match frame.into_data() {
                 Ok(data) => {
                     let is_enough = enough(&data);
                     // A single frame is not copied.
-                    read = if read.is_empty() { BytesMut::from(data) } else { joined(read, &data) };
+                    if read.is_empty() {
+                        *read = BytesMut::from(data);
+                    } else {
+                        read.extend_from_slice(&data);
+                    }
                     if is_enough {
                         break;
                     }
                 }
                 Err(frame) => {
-                    self.trailers = frame.into_trailers().ok();
-                    self.rest = None;
+                    body.trailers = frame.into_trailers().ok();
+                    body.rest = None;
                 }
             }
         }
-        self.read = read.freeze();
-        Ok(self.read.len() <= limit)
+        Ok(read.len() <= limit)
     }
 
     /// Reads ahead until the body ends or more than `limit` bytes have been read. Returns `true` if it ends before
@@ -129,9 +126,16 @@ impl HistoryBody {
     }
 }
 
-fn joined(mut bytes: BytesMut, more: &[u8]) -> BytesMut {
-    bytes.extend_from_slice(more);
-    bytes
+/// A body while it is read ahead. The bytes return to it even if the read is given up.
+struct Ahead<'b> {
+    body: &'b mut HistoryBody,
+    read: BytesMut,
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        self.body.read = mem::take(&mut self.read).freeze();
+    }
 }
 
 /// Returns the body in a mutex without locking it.

@@ -25,11 +25,18 @@ pub enum CallError {
     #[error("the call's body broke off")]
     Read(#[source] BoxError),
     /// The body has a `content-encoding`, so its messages cannot be read.
-    #[error("the call's body has a content encoding, but the history needs plain JSON")]
-    Encoded,
-    /// The body is not a JSON object with one list of messages. In the Responses API, `input` is this list. It may also
-    /// be a text.
-    #[error("the call's body is not a JSON object with one list of messages (line {line}, column {column})")]
+    #[error("the call's body has the content encoding {coding}, but the history needs plain JSON")]
+    Encoded {
+        /// The name of the first coding, in lowercase: `gzip`, `deflate`, `br`, `zstd`, `compress`, `x-gzip`,
+        /// `x-compress`, or `other`.
+        coding: &'static str,
+    },
+    /// The body is not a JSON object with one list of messages, or a field that the history needs has another type. In
+    /// the Responses API, `input` is this list. It may also be a text.
+    #[error(
+        "the call's body cannot be read at line {line}, column {column}: it is not a JSON object with one list of \
+         messages, or a field has another type"
+    )]
     Body {
         /// The line of the first fault, counted from 1; 0 if it is not known.
         line: usize,

@@ -144,8 +144,9 @@ where
             return Ok(Opened::PassThrough(passed(request)));
         };
         let (mut head, body) = request.into_parts();
-        let (bytes, trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
-        let opened = open_body(route, conversation, options, self.input_mode, bytes.clone());
+        let (bytes, mut trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
+        trailers.iter_mut().for_each(headers::strip);
+        let opened = open_body(route, conversation, options, self.input_mode, bytes.clone()).await;
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
             headers::strip(&mut head.headers);
             return Ok(Opened::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));

@@ -81,6 +81,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod blocking;
 mod body;
 mod chat;
 mod error;

@@ -28,9 +28,10 @@ impl HttpLimits {
     /// Sets the largest body of a request, in bytes. The default is 32 MiB. A larger request fails with
     /// [`CallError::TooLarge`](crate::CallError::TooLarge) before the store and the model are called.
     ///
-    /// A body is read into memory. One with a million messages takes ten times its size or more, and seconds of one
-    /// thread. If the senders are not trusted, set a limit that fits the model: a window of 200,000 tokens has about 1
-    /// MB of text.
+    /// A body is read into memory. One with a million messages takes ten times its size or more, and seconds of a
+    /// thread for blocking work. Other calls do not wait for that thread, but planning such a call also takes some
+    /// tenths of a second of the runtime's thread. If the senders are not trusted, set a limit that fits the model: a
+    /// window of 200,000 tokens has about 1 MB of text.
     #[must_use]
     pub const fn request(mut self, bytes: usize) -> Self {
         self.request = bytes;

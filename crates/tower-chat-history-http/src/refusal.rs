@@ -54,7 +54,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
             CallError::Read(source) if is_limit(&**source) => {
                 of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
             }
-            CallError::Encoded => of_sender(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding"),
+            CallError::Encoded { .. } => of_sender(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding"),
             CallError::Read(_)
             | CallError::StreamedBody
             | CallError::Body { .. }

@@ -15,7 +15,7 @@ use tower_chat_history::{
     engine::InputMode,
 };
 
-use super::{body::HistoryBody, error::CallError, routes::Route, splice::Splice, wire::OpenedBody};
+use super::{blocking::blocking, body::HistoryBody, error::CallError, routes::Route, splice::Splice, wire::OpenedBody};
 
 /// The headers with a digest of the body. They would be wrong for a changed body.
 const DIGESTS: [HeaderName; 4] = [
@@ -26,18 +26,21 @@ const DIGESTS: [HeaderName; 4] = [
 ];
 
 /// Reads the body of a call in a conversation: returns the input of its turn, and the body that waits for its window.
+/// A body of 1 MiB or more is read on a thread for blocking work, so that other calls do not wait for it.
 ///
 /// # Errors
 ///
 /// Returns an error if the body cannot be used.
-pub fn open_body(
+pub async fn open_body(
     route: Route,
     conversation: ConversationId,
     options: CallOptions,
     mode: InputMode,
     body: Bytes,
 ) -> Result<(TurnInput, Splice), CallError> {
-    let OpenedBody { splice, messages, choices, info } = route.wire.open(body, mode, options.few_shot_messages)?;
+    let (wire, few_shot_messages) = (route.wire, options.few_shot_messages);
+    let opened = blocking(body.len(), move || wire.open(body.clone(), mode, few_shot_messages)).await;
+    let OpenedBody { splice, messages, choices, info } = opened?;
     let mut turn = TurnInput::new(conversation, messages.input).transcript(messages.transcript).options(options);
     turn = turn.dialect(route.wire.dialect());
     turn.read_as = route.number;
@@ -53,8 +56,8 @@ pub(crate) async fn read_body(
     mut body: HistoryBody,
     limit: usize,
 ) -> Result<(Bytes, Option<HeaderMap>), CallError> {
-    if is_encoded(headers) {
-        return Err(CallError::Encoded);
+    if let Some(coding) = encoding(headers) {
+        return Err(CallError::Encoded { coding });
     }
     let is_announced = usize::try_from(body.size_hint().lower()).map_or(true, |least| least > limit);
     if is_announced || !body.read_ahead(limit, |_| false).await.map_err(CallError::Read)? {
@@ -65,11 +68,19 @@ pub(crate) async fn read_body(
 
 /// Returns `true` if a body with these headers has a content encoding.
 pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    encoding(headers).is_some()
+}
+
+/// The registered content codings. A text of the caller must not become a part of an error.
+const CODINGS: [&str; 7] = ["gzip", "deflate", "br", "zstd", "compress", "x-gzip", "x-compress"];
+
+/// Returns the first content coding of a body with these headers, or `other` if it is not a registered one.
+fn encoding(headers: &HeaderMap) -> Option<&'static str> {
     let codings = headers.get_all(CONTENT_ENCODING).iter();
-    codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).any(|coding| {
-        let coding = coding.trim_ascii();
-        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
-    })
+    let mut codings =
+        codings.flat_map(|codings| codings.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let coding = codings.find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))?;
+    Some(CODINGS.into_iter().find(|name| coding.eq_ignore_ascii_case(name.as_bytes())).unwrap_or("other"))
 }
 
 /// Adapts the headers of a request to its changed body of this length. The transport sets `content-length` itself if it

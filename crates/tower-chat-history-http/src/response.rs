@@ -1,26 +1,17 @@
 //! Responses: the same response with a body that is recorded.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, ready},
-};
+use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{
-    Stream, StreamExt as _,
-    stream::{self, Fuse},
-};
 use http::{Response, response::Parts};
-use http_body::Frame;
 use http_body_util::BodyStream;
 use tower_chat_history::{
     BoxError, Reply,
-    adapt::{Asked, Read},
+    adapt::{Asked, Read, within},
     report::ResponseShape,
 };
 
 use super::{
+    blocking::blocking,
     body::HistoryBody,
     fold::SseFold,
     kind::{self, Kind},
@@ -64,7 +55,8 @@ pub async fn read_response(
         }
         Kind::Other(shape) => unreadable(Response::from_parts(head, body), shape),
         Kind::Whole if body.read_ahead(limits.response, |_| false).await? => {
-            let reply = wire.reply(body.read());
+            let bytes = body.read().clone();
+            let reply = blocking(bytes.len(), move || wire.reply(&bytes)).await;
             Ok(Read::whole(Response::from_parts(head, body), reply))
         }
         Kind::Whole => unreadable(Response::from_parts(head, body), ResponseShape::TooLarge),
@@ -74,14 +66,19 @@ pub async fn read_response(
 /// The largest body in which a wire looks for a repair. Refusals are small.
 const MAX_REFUSAL: usize = 64 << 10;
 
+/// The longest time for which the body of a refusal is read. The turn is not over until then, so other calls may wait
+/// for it.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
-/// the body. All bytes of the body are passed on.
+/// the body. All bytes of the body are passed on. A body that does not end in time has no repair.
 async fn failed(routes: &Routes, response: Response<HistoryBody>, asked: Asked) -> Read<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
     let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
     let mut repair = None;
+    let limit = asked.idle_timeout.unwrap_or(REFUSAL_TIMEOUT).min(REFUSAL_TIMEOUT);
     if let Some(wire) = routes.numbered(asked.read_as).filter(|_| is_read)
-        && body.peek(MAX_REFUSAL).await
+        && within(Some(limit), body.peek(MAX_REFUSAL)).await == Ok(true)
     {
         repair = wire.repair(head.status, body.read());
     }
@@ -89,35 +86,10 @@ async fn failed(routes: &Routes, response: Response<HistoryBody>, asked: Asked) 
     Read::failed(Response::from_parts(head, body), error_type).with_repair(repair)
 }
 
-/// Returns a response with the recorded stream of the body.
+/// Returns a response with the recorded stream of the body. The frames after the event after which clients stop reading
+/// are passed on, too.
 fn events(head: Parts, body: HistoryBody, fold: SseFold) -> Read<Response<HistoryBody>> {
-    let frames = Shared(Arc::new(Mutex::new(BodyStream::new(body).fuse())));
-    let mut rest = Some(frames.clone());
-    Read::stream(frames, fold, BoxError::from, move |mut recorded| {
-        // A recorded stream ends with the event after which clients stop reading. Frames after it are passed on too.
-        let all = stream::poll_fn(move |context| {
-            let item = ready!(recorded.poll_next_unpin(context));
-            if recorded.is_stalled() {
-                // The connection is released although the caller still has the body.
-                rest = None;
-            }
-            match (item, &mut rest) {
-                (None, Some(rest)) => rest.poll_next_unpin(context),
-                (item, _) => Poll::Ready(item),
-            }
-        });
-        Response::from_parts(head, HistoryBody::of_frames(all))
+    Read::stream(BodyStream::new(body), fold, BoxError::from, move |recorded| {
+        Response::from_parts(head, HistoryBody::of_frames(recorded.with_rest()))
     })
-}
-
-/// A stream for two readers. The second one continues where the first one stopped.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Fuse<BodyStream<HistoryBody>>>>);
-
-impl Stream for Shared {
-    type Item = Result<Frame<Bytes>, BoxError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_next_unpin(context)
-    }
 }

@@ -7,10 +7,18 @@ use tower_chat_history::{Message, adapt::Prompt};
 
 /// A place in a body is outside of the body, or overlaps another place. The [`Wire`](crate::Wire) that found it has an
 /// error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a place that the wire found in the call's body is outside of it, or overlaps another place")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a place that the wire found in the call's body is outside of it, or overlaps another place: bytes {} to {} of {length}",
+    place.start, place.end
+)]
 #[non_exhaustive]
-pub struct SpliceError;
+pub struct SpliceError {
+    /// The place, in bytes. If it overlaps another place, it is the later one.
+    pub place: Range<usize>,
+    /// The length of the body, in bytes.
+    pub length: usize,
+}
 
 /// Writes the messages of a window.
 type Write = Arc<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
@@ -80,11 +88,12 @@ impl Splice {
         places.push(self.gap.range.clone());
         places.sort_by_key(|place| (place.start, place.end));
         let mut free = 0;
-        for Range { start, end } in places {
-            if start < free || end < start || end > self.bytes.len() {
-                return Err(SpliceError);
+        let length = self.bytes.len();
+        for place in places {
+            if place.start < free || place.end < place.start || place.end > length {
+                return Err(SpliceError { place, length });
             }
-            free = end;
+            free = place.end;
         }
         Ok(self)
     }
@@ -188,13 +197,18 @@ mod tests {
         let gap = |range| Gap { range, before: "", after: "", empty: Some("") };
         let new = |range| Splice::new(Bytes::from("0123456789"), gap(range));
         for range in [0..11, 11..11, 4..3, usize::MAX..usize::MAX] {
-            assert_eq!(new(range.clone()).err(), Some(SpliceError), "{range:?}");
+            assert_eq!(new(range.clone()).err(), Some(SpliceError { place: range.clone(), length: 10 }), "{range:?}");
         }
+        let error = new(4..11).err().unwrap();
+        assert!(error.to_string().ends_with("bytes 4 to 11 of 10"), "{error}");
         for range in [2..4, 4..4, 5..7, 9..11, 0..9] {
-            assert_eq!(new(3..6).unwrap().reply_limit(Some(range.clone())).err(), Some(SpliceError), "{range:?}");
+            let error = new(3..6).unwrap().reply_limit(Some(range.clone())).err().unwrap();
+            let later = if (range.start, range.end) < (3, 6) { 3..6 } else { range };
+            assert_eq!(error, SpliceError { place: later, length: 10 });
         }
         for position in [4, 5, 11] {
-            assert_eq!(new(3..6).unwrap().insert(position, "x").err(), Some(SpliceError), "{position}");
+            let error = new(3..6).unwrap().insert(position, "x").err().unwrap();
+            assert_eq!(error, SpliceError { place: position..position, length: 10 });
         }
         let splice = new(3..6).unwrap().reply_limit(Some(6..8)).unwrap();
         let splice = splice.insert(3, "a").unwrap().insert(6, "b").unwrap().insert(10, "c").unwrap();

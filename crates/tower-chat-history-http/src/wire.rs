@@ -41,7 +41,9 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     fn fold(&self, choices: usize) -> Box<dyn FoldReply<Event>>;
 
     /// Returns the repair with which a refused call can succeed. `body` is the whole body of a response with a status
-    /// 4xx. Larger bodies than 64 KiB, and encoded ones, are never repaired. The default is `None`.
+    /// 4xx. Larger bodies than 64 KiB, encoded ones, and those that do not end within 10 seconds (or the [idle
+    /// timeout](tower_chat_history::HistoryOptions::stream_idle_timeout), if that is shorter) are passed on and never
+    /// repaired. The default is `None`.
     fn repair(&self, status: StatusCode, body: &[u8]) -> Option<Repair> {
         let _ = (status, body);
         None

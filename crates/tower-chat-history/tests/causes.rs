@@ -15,7 +15,9 @@ use async_trait::async_trait;
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, MemoryStore, Message, Policies, Reply, Retention,
     TurnInput,
+    dialect::OpenAiResponses,
     policy::OnLoadFailure,
+    store::{Compact, Cut, HistoryStore as _, Load, Loaded, Profile, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -139,6 +141,28 @@ async fn turn(engine: &Engine) {
     }
 }
 
+/// Runs a turn that is repaired, and during which another process stores a compaction.
+async fn repaired_turn(engine: &Engine, store: &FaultStore<MemoryStore>) {
+    let id = ConversationId::new(["tests", "causes"]).unwrap();
+    let item = |json: String| Message::in_dialect(&OpenAiResponses, json).unwrap();
+    let reply = || {
+        let sealed = format!(r#"{{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"{SECRET}"}}"#);
+        let text = format!(r#"{{"type":"output_text","text":"{SECRET}"}}"#);
+        Reply::of([item(sealed), item(format!(r#"{{"type":"message","role":"assistant","content":[{text}]}}"#))])
+    };
+    let question = || item(format!(r#"{{"role":"user","content":"{SECRET}"}}"#));
+    let begin = || async { engine.begin(TurnInput::new(id.clone(), [question()]).dialect(&OpenAiResponses)).await };
+    for _ in 0..2 {
+        begin().await.unwrap().commit(reply()).await.unwrap();
+    }
+    let mut turn = begin().await.unwrap();
+    assert!(turn.repair("400").await);
+    let Loaded::Window(window) = store.get_ref().load(&id, Load::new()).await.unwrap() else { panic!("it is stored") };
+    let cut = Compact::new(Profile::default(), window.compaction_version(), Cut::window_from(Seq::new(1)));
+    store.get_ref().compact(&id, window.revision.incarnation(), cut).await.unwrap();
+    turn.commit(reply()).await.unwrap();
+}
+
 const EVERY_FAULT: [(Fault, &str); 5] = [
     (Fault::Unavailable, "the store is not available: the store failed on demand"),
     (Fault::Backend, "the store failed: the store failed on demand"),
@@ -203,6 +227,15 @@ async fn failure_events_name_causes_and_contain_no_text() {
             store.mend();
         }
         events.name("the exchanges to summarize could not be loaded", cause);
+    }
+
+    for (fault, cause) in EVERY_FAULT {
+        let store = FaultStore::new(MemoryStore::new());
+        let engine = Engine::new(store.clone());
+        store.fail(Op::Compact, usize::MAX, fault);
+        repaired_turn(&engine, &store).await;
+        engine.drain(Duration::from_secs(100)).await.unwrap();
+        events.name("a compaction without encrypted elements could not be stored", cause);
     }
 
     for (op, message) in [(Op::Load, "its history could not be loaded"), (Op::Append, "could not be stored")] {

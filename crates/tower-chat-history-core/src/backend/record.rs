@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
-    exchange::{Exchange, TokenCounts, TranslationCell, Usage, default_reply_len},
+    exchange::{Exchange, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
     message::{self, DialectName, Message},
     provenance::Provenance,
@@ -203,7 +203,6 @@ fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
             incomplete,
             recalled,
             provenance,
-            translation: TranslationCell::default(),
         },
     ))
 }

@@ -1,10 +1,6 @@
 //! Exchanges in another dialect than the one in which they are stored.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{Exchange, Recorded};
 use crate::{
@@ -34,7 +30,7 @@ impl Recorded {
     ///
     /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
     pub fn translated(&self, to: &'static dyn Dialect, reader: &Origin) -> Result<Translated, MessageError> {
-        self.translated_after(to, reader, &[])
+        translate(self, to, reader, &self.places(&[]))
     }
 
     /// Returns the ids of the first results, which answer calls of earlier exchanges.
@@ -43,27 +39,9 @@ impl Recorded {
         before.flat_map(Message::answers)
     }
 
-    /// Returns the exchange in another dialect. The first results answer calls at these places, as far as they are
-    /// known.
-    ///
-    /// The translation stays with the exchange until another one is made.
-    pub(crate) fn translated_after(
-        &self,
-        to: &'static dyn Dialect,
-        reader: &Origin,
-        answered: &[Option<Place>],
-    ) -> Result<Translated, MessageError> {
-        let places = self.places(answered);
-        if let Some(found) = self.exchange.translation.get(self, to, reader, &places) {
-            return Ok(found);
-        }
-        let translated = translate(self, to, reader, &places)?;
-        self.exchange.translation.set(self, to, reader, places, &translated);
-        Ok(translated)
-    }
-
-    /// Returns the places of the calls that the first results answer. Results of unknown calls are numbered.
-    fn places(&self, answered: &[Option<Place>]) -> Vec<Place> {
+    /// Returns the places of the calls that the first results answer. `answered` has those that are known. Results of
+    /// unknown calls are numbered.
+    pub(crate) fn places(&self, answered: &[Option<Place>]) -> Vec<Place> {
         let asked = self.exchange.continues.unwrap_or(self.seq);
         let mut unknown: HashMap<&CallId, usize> = HashMap::new();
         let place = |(at, id)| {
@@ -78,7 +56,8 @@ impl Recorded {
     }
 }
 
-fn translate(
+/// Returns the exchange in another dialect. The first results answer the calls at these places.
+pub(crate) fn translate(
     Recorded { seq, exchange, .. }: &Recorded,
     to: &'static dyn Dialect,
     reader: &Origin,
@@ -114,7 +93,6 @@ fn translate(
         incomplete: exchange.incomplete,
         recalled,
         provenance: None,
-        translation: TranslationCell::default(),
     };
     Ok(Translated { exchange: Arc::new(exchange), left_out })
 }
@@ -166,69 +144,6 @@ fn number(statements: &mut [Statement<'_>], asked: Seq, round: usize) {
         let next = seen.entry((is_call, id.original().clone())).or_default();
         id.set_place(Place { asked, round, occurrence: *next });
         *next += 1;
-    }
-}
-
-/// The newest translation of an exchange. It is no part of the exchange: a clone has none, and it makes no difference
-/// to equality.
-#[derive(Default)]
-pub(crate) struct TranslationCell(Mutex<Option<Box<Kept>>>);
-
-struct Kept {
-    /// The exchange that was translated, whose fields can have changed since.
-    of: Exchange,
-    seq: Seq,
-    to: &'static str,
-    reader: Origin,
-    places: Vec<Place>,
-    translated: Translated,
-}
-
-impl TranslationCell {
-    fn get(&self, recorded: &Recorded, to: &dyn Dialect, reader: &Origin, places: &[Place]) -> Option<Translated> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |kept: &&Kept| {
-            let is_for_same = kept.to == to.name() && kept.reader == *reader && kept.places == places;
-            is_for_same && kept.seq == recorded.seq && kept.of == *recorded.exchange
-        };
-        kept.as_deref().filter(is_same).map(|kept| kept.translated.clone())
-    }
-
-    fn set(
-        &self,
-        recorded: &Recorded,
-        to: &'static dyn Dialect,
-        reader: &Origin,
-        places: Vec<Place>,
-        translated: &Translated,
-    ) {
-        let kept = Kept {
-            of: Exchange::clone(&recorded.exchange),
-            seq: recorded.seq,
-            to: to.name(),
-            reader: reader.clone(),
-            places,
-            translated: translated.clone(),
-        };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
-    }
-}
-
-impl Clone for TranslationCell {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl PartialEq for TranslationCell {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl fmt::Debug for TranslationCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TranslationCell")
     }
 }
 

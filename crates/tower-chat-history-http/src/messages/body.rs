@@ -46,7 +46,7 @@ pub(super) fn open(
     let limit = body.get("max_tokens").filter(|json| json.parse::<u64>().is_ok()).map(|json| range(text, json));
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]).placing(marks_history);
     let info = info(&body);
-    messages.head.splice(..0, instructions(&body)?);
+    messages.head.splice(..0, instructions(text, &body)?);
     let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| marks.fit(window));
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
@@ -81,11 +81,11 @@ fn is_paused(reply: &Message) -> bool {
 }
 
 /// Returns the caller's instructions as a message of the head. Nothing is sent of it, because the body has them.
-fn instructions(body: &Object<'_>) -> Result<Option<Message>, CallError> {
+fn instructions(text: &str, body: &Object<'_>) -> Result<Option<Message>, CallError> {
     let Some(system) = body.get("system") else { return Ok(None) };
     let json = format!(r#"{{"role":"system","content":{system}}}"#);
     let message = Message::in_dialect(&AnthropicMessages, json);
-    message.map(Some).map_err(|_| CallError::Body { line: 0, column: 0 })
+    message.map(Some).map_err(|_| CallError::body_at(text, range(text, system).start))
 }
 
 fn info(body: &Object<'_>) -> RequestInfo {

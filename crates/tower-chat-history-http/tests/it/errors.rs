@@ -61,7 +61,7 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (413, "body_too_large", CallError::TooLarge { limit: 7 }.into()),
         (400, "body", CallError::Read(SECRET.into()).into()),
         (500, "wire", CallError::Splice(outside()).into()),
-        (415, "content_encoding", CallError::Encoded.into()),
+        (415, "content_encoding", CallError::Encoded { coding: "gzip" }.into()),
         (400, "input", HistoryError::Input(InputError::Empty).into()),
         (409, "already_recorded", HistoryError::AlreadyRecorded(recorded()).into()),
         (503, "unavailable", HistoryError::Load(unavailable()).into()),

@@ -90,7 +90,7 @@ async fn trailers_of_a_read_body_are_sent_without_digests() {
     let history = History::new();
     for (text, digest) in [(ASK, Some("x")), (AGAIN, None)] {
         let trailers = HeaderMap::from_iter(
-            [("digest", "x"), ("x-checksum", "7")]
+            [("digest", "x"), ("x-checksum", "7"), ("x-chat-history-conversation", "c")]
                 .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))),
         );
         let (front, back) = text.split_at(11);
@@ -100,6 +100,7 @@ async fn trailers_of_a_read_body_are_sent_without_digests() {
             let body = request.into_body().collect().await?;
             let trailers = body.trailers().unwrap();
             assert_eq!(trailers.get("x-checksum").unwrap(), "7");
+            assert!(!trailers.contains_key(CONVERSATION_ID), "it is for the layer only");
             assert_eq!(trailers.get("digest").map(|value| value.to_str().unwrap()), digest);
             Ok::<_, BoxError>(answer(JSON, WHOLE))
         });

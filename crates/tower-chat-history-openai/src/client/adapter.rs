@@ -100,7 +100,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = Bytes::copy_from_slice(bytes);
-        let opened = parts::open_body(route, id, options, self.input_mode, bytes);
+        let opened = parts::open_body(route, id, options, self.input_mode, bytes).await;
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
             return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
         }

@@ -39,7 +39,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{Asked, Read, ReadResponse, Repair},
+    read::{Asked, Read, ReadResponse, Repair, within},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply};

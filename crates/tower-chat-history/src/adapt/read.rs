@@ -1,6 +1,6 @@
 //! Reading replies from responses.
 
-use std::{borrow::Cow, error::Error, fmt, future::pending};
+use std::{borrow::Cow, error::Error, fmt, future::pending, time::Duration};
 
 use futures_core::Stream;
 use tower_chat_history_core::Dialect;
@@ -8,7 +8,7 @@ use tower_chat_history_core::Dialect;
 use crate::{
     call::{FoldReply, Reply},
     discard::DiscardOnDrop,
-    engine::{Turn, stream::RecordedStream},
+    engine::{Turn, stream::RecordedStream, timeout},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
 };
@@ -50,6 +50,9 @@ pub struct Asked {
     pub dialect: &'static dyn Dialect,
     /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
     pub read_as: usize,
+    /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout), for adapters that [wait](within) for a part of the
+    /// response. The layer applies it to [streams](Read::stream) itself.
+    pub idle_timeout: Option<Duration>,
     /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
     pub is_repairable: bool,
 }
@@ -59,7 +62,8 @@ impl Asked {
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
         let (choices, dialect, read_as) = (turn.choices(), turn.dialect(), turn.read_as());
-        Self { choices, dialect, read_as, is_repairable: false }
+        let idle_timeout = turn.idle_timeout();
+        Self { choices, dialect, read_as, idle_timeout, is_repairable: false }
     }
 
     /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.
@@ -68,6 +72,16 @@ impl Asked {
         self.is_repairable = is_repairable;
         self
     }
+}
+
+/// Returns the output of a future, or an error if it takes longer than `limit`. Without a limit, and outside of a tokio
+/// runtime, the time is not limited.
+///
+/// # Errors
+///
+/// Returns an error if the future takes longer.
+pub async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, StreamStalled> {
+    timeout(limit, future).await.map_err(|after| StreamStalled { after })
 }
 
 /// The change with which a refused call can succeed. The layer makes it at most once in a turn.

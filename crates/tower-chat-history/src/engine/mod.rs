@@ -41,6 +41,7 @@ mod store;
 pub mod stream;
 mod summaries;
 mod timer;
+mod translations;
 mod turn;
 mod unreadable;
 mod wait;
@@ -49,7 +50,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prune, Revision};
 
-pub(crate) use self::begin::{Beginning, Step};
+pub(crate) use self::{
+    begin::{Beginning, Step},
+    timer::timeout,
+};
 pub use self::{
     commit::Commit,
     results::{StoredResults, ToolResults},
@@ -256,9 +260,16 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Finishes all pending saves, running summaries and preparations of [recall](crate::recall), and waits for
-    /// detached streams. Call it before the runtime shuts down. With the default options, each of these has a timeout,
-    /// so the wait ends even with a long `timeout` (for streams see [`DetachLimits`](crate::policy::DetachLimits)).
+    /// Removes all [translations](crate::HistoryOptions::translation_cache) from this engine's memory, for example after
+    /// conversations were deleted. Later calls make them again.
+    pub fn clear_translations(&self) {
+        self.shared.translations.clear();
+    }
+
+    /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of
+    /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down. With the default
+    /// options, each of these has a timeout, so the wait ends even with a long `timeout` (for streams see
+    /// [`DetachLimits`](crate::policy::DetachLimits)).
     ///
     /// Outside of a tokio runtime there is no timer, so `timeout` has no effect. If tasks are always ready, tokio looks
     /// at its timers only after 61 polls of tasks, so `timeout` may end late. A preparation by `LogRecall` computes for
@@ -266,14 +277,15 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an error with the numbers of pending saves, streams, summaries and preparations if some are still
+    /// Returns an error with the numbers of pending saves, streams, cuts, summaries and preparations if some are still
     /// pending after `timeout`. The spawner continues to run its tasks.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let Shared { in_flight, summaries, recall, .. } = &*self.shared;
+        let Shared { in_flight, repairs, summaries, recall, .. } = &*self.shared;
         let (summaries, recall) = (summaries.as_ref(), recall.as_ref());
-        // Streams and saves come first, because the end of a turn may start a summary.
+        // Streams and saves come first, because the end of a turn may start the others.
         let drained = async {
             in_flight.drained().await;
+            repairs.drained().await;
             if let Some(summaries) = summaries {
                 summaries.drained().await;
             }
@@ -284,6 +296,7 @@ impl Engine {
         timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
+            repairs: repairs.running(),
             summaries: summaries.map_or(0, SummaryWorker::running),
             preparations: recall.map_or(0, RecallWorker::running),
         })

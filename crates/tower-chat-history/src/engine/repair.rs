@@ -1,43 +1,108 @@
 //! Storing that encrypted elements are left out, after another compaction was stored first.
 
-use tower_chat_history_core::{CompactOutcome, Compaction, ConversationId, Cut, Incarnation, Seq};
+use std::sync::Arc;
 
-use super::store::BoundedStore;
+use tower_chat_history_core::{CompactOutcome, Compaction, ConversationId, Incarnation, Seq};
+
+use super::{
+    running::RunningWork,
+    store::{BoundedStore, FIRST_PAUSE},
+    timer,
+};
 
 /// The largest number of attempts to merge the position into a compaction that was stored in the meantime.
-const MAX_MERGES: usize = 8;
+const MAX_MERGES: u32 = 8;
 
-impl BoundedStore {
-    /// Stores that encrypted elements before this position are left out, in the compaction that is stored now. Returns
-    /// the cut, or `None` if the stored one leaves them out already.
-    ///
-    /// If the cut cannot be stored, the next turn is refused once more, and stores it.
-    pub(super) async fn leave_out_encrypted(
-        &self,
-        conversation: &ConversationId,
-        incarnation: Incarnation,
-        before: Seq,
-    ) -> Option<Cut> {
-        let mut replaced: Option<Compaction> = None;
-        let mut attempts = self.options().save_attempts;
-        for _ in 0..MAX_MERGES {
-            let mut cut = replaced.as_ref().map(|stored| stored.cut.clone()).unwrap_or_default();
-            if cut.encrypted_from >= before {
-                return None;
+/// Stores in the background that conversations leave encrypted elements out, at most one position at a time for each
+/// conversation.
+///
+/// The exchange of a repaired turn normally has the position in its compaction. If another compaction was stored during
+/// the turn, the position is stored here, after the exchange. The reply does not wait for it.
+pub(super) struct Repairs {
+    store: BoundedStore,
+    running: Arc<RunningWork<()>>,
+}
+
+impl Repairs {
+    pub(super) fn new(store: BoundedStore) -> Self {
+        Self { store, running: Arc::default() }
+    }
+
+    /// Begins to store that encrypted elements before this position are left out.
+    pub(super) fn start(&self, conversation: &ConversationId, incarnation: Incarnation, before: Seq) {
+        let (store, id) = (self.store.clone(), conversation.clone());
+        let work = async move {
+            leave_out_encrypted(&store, &id, incarnation, before).await;
+            None
+        };
+        self.running.run_next(conversation, &*self.store.options().spawn, work);
+    }
+
+    /// Returns `true` if a position of the conversation is being stored.
+    pub(super) fn has(&self, conversation: &ConversationId) -> bool {
+        self.running.get(conversation).is_some()
+    }
+
+    /// Waits until the position of this conversation is stored, at most for the store timeout. A turn that begins
+    /// without it may be refused, and is then repaired itself.
+    pub(super) async fn stored(&self, conversation: &ConversationId) {
+        if let Some(running) = self.running.get(conversation) {
+            let _ = timer::timeout(self.store.options().store_timeout, running).await;
+        }
+    }
+
+    /// Returns the number of conversations whose position is being stored.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Finishes all running work.
+    pub(super) async fn drained(&self) {
+        self.running.drained().await;
+    }
+}
+
+/// Stores the position in the compaction that is stored now, unless that one leaves the elements out already. It is
+/// attempted as often as a save, with the same pauses.
+async fn leave_out_encrypted(
+    store: &BoundedStore,
+    conversation: &ConversationId,
+    incarnation: Incarnation,
+    before: Seq,
+) {
+    let mut replaced: Option<Compaction> = None;
+    let (mut merges, mut attempts, mut pause) = (0, 1, FIRST_PAUSE);
+    loop {
+        let mut cut = replaced.as_ref().map(|stored| stored.cut.clone()).unwrap_or_default();
+        if cut.encrypted_from >= before {
+            return;
+        }
+        cut.encrypted_from = before;
+        match store.compact(conversation, incarnation, replaced.as_ref(), cut).await {
+            Ok(CompactOutcome::Stored(_)) => return,
+            Ok(CompactOutcome::Kept(stored)) if merges < MAX_MERGES => {
+                replaced = stored;
+                merges += 1;
             }
-            cut.encrypted_from = before;
-            match self.compact(conversation, incarnation, replaced.as_ref(), cut.clone()).await {
-                Ok(CompactOutcome::Stored(_)) => return Some(cut),
-                Ok(CompactOutcome::Kept(stored)) => replaced = stored,
-                Err(error) if error.is_retryable() && attempts > 1 => attempts -= 1,
-                Err(error) => {
-                    let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = %error, "a compaction without encrypted elements could \
-                        not be stored");
-                    return None;
-                }
+            Ok(CompactOutcome::Kept(_)) => {
+                tracing::warn!(
+                    merges,
+                    "a compaction without encrypted elements could not be stored, because other \
+                    compactions were stored first; the next call may be refused once more"
+                );
+                return;
+            }
+            Err(error) if error.is_retryable() && attempts < store.options().save_attempts => {
+                attempts += 1;
+                timer::sleep(pause).await;
+                pause *= 2;
+            }
+            Err(error) => {
+                let kind = error.kind();
+                tracing::warn!(error.type = kind, error = %error, attempts, "a compaction without encrypted elements \
+                    could not be stored; the next call may be refused once more");
+                return;
             }
         }
-        None
     }
 }

@@ -43,10 +43,45 @@ impl<T: Clone + Send + Sync + 'static> RunningWork<T> {
         spawner: &dyn Spawn,
         work: impl Future<Output = Option<T>> + Send + 'static,
     ) -> Result<Running<T>, Running<T>> {
-        let mut all = self.lock();
+        let all = self.lock();
         if let Some((_, running)) = all.running.get(conversation) {
             return Err(running.clone());
         }
+        Ok(self.begin(all, conversation, spawner, work))
+    }
+
+    /// Begins work as [`run`](Self::run) does. If the conversation already has running work, the new work begins after
+    /// it.
+    pub(super) fn run_next(
+        self: &Arc<Self>,
+        conversation: &ConversationId,
+        spawner: &dyn Spawn,
+        work: impl Future<Output = Option<T>> + Send + 'static,
+    ) {
+        let all = self.lock();
+        let before = all.running.get(conversation).map(|(_, running)| running.clone());
+        let work = async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            work.await
+        };
+        drop(self.begin(all, conversation, spawner, work));
+    }
+
+    /// Returns the conversation's running work.
+    pub(super) fn get(&self, conversation: &ConversationId) -> Option<Running<T>> {
+        self.lock().running.get(conversation).map(|(_, running)| running.clone())
+    }
+
+    /// Begins work, which is now the running work of the conversation.
+    fn begin(
+        self: &Arc<Self>,
+        mut all: MutexGuard<'_, ByConversation<T>>,
+        conversation: &ConversationId,
+        spawner: &dyn Spawn,
+        work: impl Future<Output = Option<T>> + Send + 'static,
+    ) -> Running<T> {
         let key = all.next_key;
         all.next_key += 1;
         let entry = || Entry { work: Arc::downgrade(self), conversation: conversation.clone(), key };
@@ -56,8 +91,9 @@ impl<T: Clone + Send + Sync + 'static> RunningWork<T> {
             AssertUnwindSafe(work).catch_unwind().await.ok().flatten()
         };
         let running = work.boxed().shared();
-        all.running.insert(conversation.clone(), (key, running.clone()));
+        let replaced = all.running.insert(conversation.clone(), (key, running.clone()));
         drop(all);
+        drop(replaced);
         let driven = running.clone();
         let task = async move {
             // If the task is dropped with its runtime, the work is removed, so that it can be begun again.
@@ -65,7 +101,7 @@ impl<T: Clone + Send + Sync + 'static> RunningWork<T> {
             driven.await;
         };
         spawn_guarded(spawner, task.boxed());
-        Ok(running)
+        running
     }
 
     /// Returns the number of conversations with running work.
@@ -141,6 +177,23 @@ mod tests {
             running.await;
             assert_eq!(work.len(), 0, "after {number}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_next_work_begins_after_the_running_one() {
+        let (work, spawner) = (Arc::new(RunningWork::<()>::default()), NeverPolls::default());
+        let id = ConversationId::new(["running"]).unwrap();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..3 {
+            let done = Arc::clone(&done);
+            work.run_next(&id, &spawner, async move {
+                done.lock().unwrap().push(number);
+                (number != 1).then_some(())
+            });
+        }
+        assert_eq!((work.len(), done.lock().unwrap().len()), (1, 0));
+        assert_eq!(work.get(&id).unwrap().await, Some(()));
+        assert_eq!((work.len(), done.lock().unwrap().as_slice()), (0, [0, 1, 2].as_slice()));
     }
 
     #[tokio::test]

@@ -6,8 +6,9 @@ use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::HistoryStore;
 
 use super::{
-    in_flight::InFlight, last_seen::LastSeen, queue::Queues, recall::RecallWorker, retention::Retainer,
-    store::BoundedStore, summaries::SummaryWorker, unreadable::Unreadable,
+    in_flight::InFlight, last_seen::LastSeen, queue::Queues, recall::RecallWorker, repair::Repairs,
+    retention::Retainer, store::BoundedStore, summaries::SummaryWorker, translations::TranslationCache,
+    unreadable::Unreadable,
 };
 use crate::{options::HistoryOptions, telemetry::Recorder};
 
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub(super) summaries: Option<SummaryWorker>,
     /// Recalls messages. `None` if recall is not configured.
     pub(super) recall: Option<RecallWorker>,
+    pub(super) repairs: Repairs,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) queues: Arc<Queues>,
     /// Queues of the calls that store tool results: one call at a time per conversation.
@@ -28,6 +30,7 @@ pub(super) struct Shared {
     pub(super) calibration: Calibration,
     pub(super) unreadable: Unreadable,
     pub(super) last_seen: LastSeen,
+    pub(super) translations: Arc<TranslationCache>,
 }
 
 impl Shared {
@@ -35,10 +38,13 @@ impl Shared {
         let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
+        let translations = Arc::new(TranslationCache::new(store.options().translation_cache));
         let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
-            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
+            summaries: summaries
+                .map(|summaries| SummaryWorker::new(store.clone(), Arc::clone(&translations), summaries)),
             recall: recall.map(|recall| RecallWorker::new(recall, store.clone())),
+            repairs: Repairs::new(store.clone()),
             store,
             retainer,
             in_flight,
@@ -48,6 +54,7 @@ impl Shared {
             calibration: Calibration::default(),
             unreadable: Unreadable::default(),
             last_seen: LastSeen::default(),
+            translations,
         }
     }
 }

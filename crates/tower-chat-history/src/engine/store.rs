@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The pause before the first retry. Each further pause is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The largest number of times that one load is repeated with twice the limit. Without it, an edited log in which no
 /// exchange closes the open calls would be loaded completely.

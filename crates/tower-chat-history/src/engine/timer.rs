@@ -65,7 +65,7 @@ pub(super) async fn sleep(duration: Duration) {
 
 /// Returns the future's output, or the limit if the future takes longer. If `limit` is `None`, and outside of a
 /// runtime, the time is not limited.
-pub(super) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Duration> {
+pub(crate) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Duration> {
     let Some(limit) = limit else { return Ok(future.await) };
     match future::select(pin!(future), Timer::after(limit)).await {
         Either::Left((output, _)) => Ok(output),

@@ -22,7 +22,7 @@ pub(super) enum Ahead {
     Unknown,
     /// Other calls are ahead in the queue.
     Calls(QueuePlace, QueueLimits),
-    /// Saves are pending.
+    /// Saves are pending, or the position of a repaired turn is being stored.
     Saves(Option<QueuePermit>),
 }
 
@@ -35,7 +35,7 @@ impl Ahead {
         conversation: &ConversationId,
         turn: &Span,
     ) -> Result<ControlFlow<Option<QueuePermit>, Self>, HistoryError> {
-        let in_flight = &engine.shared.in_flight;
+        let (in_flight, repairs) = (&engine.shared.in_flight, &engine.shared.repairs);
         let permit = match (self, engine.options().policies.on_conflict) {
             (Self::Unknown, OnConflict::Rebase | OnConflict::Reject) => None,
             (Self::Unknown, OnConflict::Serialize(limits)) => match engine.shared.queues.enter(conversation, limits) {
@@ -58,11 +58,16 @@ impl Ahead {
                 Some(permit?)
             }
             (Self::Saves(permit), _) => {
-                in_flight.saved(conversation).instrument(telemetry::wait(turn, WaitFor::Saves)).await;
+                let saved = async {
+                    in_flight.saved(conversation).await;
+                    // A save may have begun it.
+                    repairs.stored(conversation).await;
+                };
+                saved.instrument(telemetry::wait(turn, WaitFor::Saves)).await;
                 return Ok(ControlFlow::Break(permit));
             }
         };
-        let is_saving = in_flight.has(conversation);
+        let is_saving = in_flight.has(conversation) || repairs.has(conversation);
         Ok(if is_saving { ControlFlow::Continue(Self::Saves(permit)) } else { ControlFlow::Break(permit) })
     }
 

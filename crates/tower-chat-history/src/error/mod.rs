@@ -185,14 +185,17 @@ impl From<StreamStalled> for std::io::Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error(
-    "{saves} saves, {streams} detached streams, {summaries} summaries and {preparations} preparations of recall were \
-     still pending"
+    "{saves} saves, {streams} detached streams, {repairs} cuts of repaired turns, {summaries} summaries and \
+     {preparations} preparations of recall were still pending"
 )]
 pub struct DrainError {
     /// The number of saves that are not finished.
     pub saves: usize,
     /// The number of detached streams that have not ended.
     pub streams: usize,
+    /// The number of conversations in which the [cut](crate::store::Cut::encrypted_from) of a repaired turn is not
+    /// stored yet.
+    pub repairs: usize,
     /// The number of summaries that are not finished.
     pub summaries: usize,
     /// The number of preparations of [recall](crate::recall) that are not finished.

@@ -28,6 +28,7 @@ pub struct HistoryOptions {
     pub(crate) recall: Option<RecallOptions>,
     pub(crate) origin: Origin,
     pub(crate) dialects: Vec<&'static dyn Dialect>,
+    pub(crate) translation_cache: usize,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -48,6 +49,7 @@ impl HistoryOptions {
             recall: None,
             origin: Origin::UNKNOWN,
             dialects: Vec::new(),
+            translation_cache: 64 << 20,
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -106,6 +108,19 @@ impl HistoryOptions {
         self
     }
 
+    /// Sets the largest memory, in bytes, that the engine takes to keep translations between calls
+    /// ([`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate)). 0 means that each call translates its
+    /// window again. The default is 64 MiB.
+    ///
+    /// The size of a translation is an estimate, and includes that of the exchange that was translated. To stay within
+    /// the limit, the least recently used translations are removed. They also stay in memory after a conversation was
+    /// deleted: see [`Engine::clear_translations`](crate::Engine::clear_translations).
+    #[must_use]
+    pub const fn translation_cache(mut self, bytes: usize) -> Self {
+        self.translation_cache = bytes;
+        self
+    }
+
     /// Sets which data of a turn is exported. The default is spans without conversation ids and message content. See
     /// [`telemetry`](crate::telemetry).
     #[must_use]
@@ -146,7 +161,12 @@ impl HistoryOptions {
     ///   decides if the text so far is stored. If nothing is stored, the report has
     ///   [`NotStored::Stalled`](crate::report::NotStored::Stalled).
     ///
-    /// In contrast, tower's `Timeout` in the inner service limits only the time until the stream begins.
+    /// Over HTTP, a body may go on after the event after which clients stop reading. The rest is passed on, and the
+    /// timeout ends the body without an error.
+    ///
+    /// The timeout does not apply to responses that are no streams. In contrast, tower's `Timeout` in the inner service
+    /// limits only the time until a response begins. A `Timeout` around the layer limits the time until a whole
+    /// response is stored.
     #[must_use]
     pub fn stream_idle_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.stream_idle_timeout = timeout.into();
@@ -195,6 +215,7 @@ impl fmt::Debug for HistoryOptions {
             .field("summaries", &self.summaries)
             .field("recall", &self.recall)
             .field("dialects", &self.dialects)
+            .field("translation_cache", &self.translation_cache)
             .field("telemetry", &self.telemetry)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)

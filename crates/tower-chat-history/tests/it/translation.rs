@@ -1,10 +1,16 @@
 //! Conversations that change their dialect.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread::{self, ThreadId},
+};
 
 use tower_chat_history::{
-    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
-    TurnInput, TurnReport,
+    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, MemoryStore,
+    Message, Policies, Reply, TurnInput, TurnReport,
     dialect::{
         AnthropicMessages, CallId, ChatCompletions, Dialect, DialectName, Expressed, Index, LeftOut, MessageError,
         OpenAiResponses, Part, Statement,
@@ -215,10 +221,23 @@ async fn deepseek_gets_the_field_that_it_requires() {
 }
 
 /// Chat completions under another name, which counts its translations.
-#[derive(Debug)]
-struct Counted;
+#[derive(Debug, Default)]
+struct Counted {
+    translated: AtomicUsize,
+    /// The thread of the newest one.
+    thread: Mutex<Option<ThreadId>>,
+}
 
-static TRANSLATED: AtomicUsize = AtomicUsize::new(0);
+impl Counted {
+    /// A dialect that only one test uses.
+    fn new() -> &'static Self {
+        Box::leak(Box::default())
+    }
+
+    fn translated(&self) -> usize {
+        self.translated.load(Relaxed)
+    }
+}
 
 impl Dialect for Counted {
     fn name(&self) -> &'static str {
@@ -247,29 +266,76 @@ impl Dialect for Counted {
 
     fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
         // An exchange is written in two parts: its input, and its reply.
-        TRANSLATED.fetch_add(usize::from(!expressed.is_followed), Relaxed);
+        self.translated.fetch_add(usize::from(!expressed.is_followed), Relaxed);
+        *self.thread.lock().unwrap() = Some(thread::current().id());
         ChatCompletions.express(statements, expressed)
     }
 }
 
 #[tokio::test]
 async fn a_later_turn_translates_only_what_is_new() {
-    let options = options().dialects([&Counted as &'static dyn Dialect]);
+    let counted = Counted::new();
+    let options = options().dialects([counted as &'static dyn Dialect]);
     let store = MemoryStore::new();
     let engine = Engine::with_options(store.clone(), options.clone());
     for number in 0..10 {
         turn(&engine, &AnthropicMessages, &format!("t{number}")).await;
     }
-    turn(&engine, &Counted, "one").await;
-    assert_eq!(TRANSLATED.load(Relaxed), 10);
-    turn(&engine, &Counted, "two").await;
-    assert_eq!(TRANSLATED.load(Relaxed), 10, "nothing is translated again");
+    turn(&engine, counted, "one").await;
+    assert_eq!(counted.translated(), 10);
+    turn(&engine, counted, "two").await;
+    assert_eq!(counted.translated(), 10, "nothing is translated again");
     turn(&engine, &AnthropicMessages, "t10").await;
-    turn(&engine, &Counted, "three").await;
-    assert_eq!(TRANSLATED.load(Relaxed), 11);
-    let other = Engine::with_options(store, options);
-    turn(&other, &Counted, "four").await;
-    assert_eq!(TRANSLATED.load(Relaxed), 11, "it stays with the exchange, in all engines over the store");
+    turn(&engine, counted, "three").await;
+    assert_eq!(counted.translated(), 11);
+    engine.clear_translations();
+    turn(&engine, counted, "four").await;
+    assert_eq!(counted.translated(), 22);
+    let none = Engine::with_options(store, options.translation_cache(0));
+    for calls in 1..3 {
+        turn(&none, counted, "five").await;
+        assert_eq!(counted.translated(), 22 + 11 * calls, "nothing is kept");
+    }
+}
+
+#[tokio::test]
+async fn another_model_of_the_provider_needs_no_new_translation() {
+    let counted = Counted::new();
+    let store = MemoryStore::new();
+    let engine = Engine::with_options(store, options().dialects([counted as &'static dyn Dialect]));
+    turn(&engine, &AnthropicMessages, "u").await;
+    for (provider, model, translated) in [("p", "a", 1), ("p", "b", 1), ("q", "b", 2), ("p", "a", 2)] {
+        let mut input = TurnInput::new(id(), [said(counted, &Role::User, "v")]);
+        input.request.origin = Origin::unknown().provider(provider).model(model);
+        drop(engine.begin(input).await.unwrap());
+        assert_eq!(counted.translated(), translated, "{provider} {model}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_and_made_again_is_translated_again() {
+    let counted = Counted::new();
+    let store = MemoryStore::new();
+    let engine = Engine::with_options(store.clone(), options().dialects([counted as &'static dyn Dialect]));
+    for text in ["old", "new"] {
+        turn(&engine, &AnthropicMessages, text).await;
+        let (prompt, _) = turn(&engine, counted, "u").await;
+        let expected = [text, text, "u"].map(|text| format!(r#""content":"{text}""#));
+        assert!(prompt.iter().zip(&expected).all(|(json, text)| json.contains(text)), "{prompt:?}");
+        store.delete(&id()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_large_window_is_translated_on_another_thread() {
+    for (bytes, is_here) in [(1_000, true), (100_000, false)] {
+        let counted = Counted::new();
+        let store = MemoryStore::new();
+        let engine = Engine::with_options(store, options().dialects([counted as &'static dyn Dialect]));
+        turn(&engine, &AnthropicMessages, &"x".repeat(bytes)).await;
+        turn(&engine, counted, "u").await;
+        assert_eq!(counted.thread.lock().unwrap().unwrap() == thread::current().id(), is_here, "{bytes}");
+    }
 }
 
 #[tokio::test]

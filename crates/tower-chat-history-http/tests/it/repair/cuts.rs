@@ -1,12 +1,13 @@
 //! The stored cut: under concurrent cuts, truncation, fork and prune, and in other engines.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     store::{Compact, Cut, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
 };
-use tower_chat_history_test::responses::Say;
+use tower_chat_history_test::{Fault, FaultStore, Op, responses::Say};
 
 use super::{super::support::id, Talk, is_bound};
 
@@ -70,8 +71,83 @@ async fn a_cut_that_another_process_stored_in_the_meantime_is_merged() {
         })
     });
     talk.ok(2).await;
+    talk.engine.drain(Duration::from_secs(60)).await.unwrap();
     let cut = talk.cut().await.unwrap();
     assert_eq!((cut.window_start, cut.covers_to(), cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(2)));
+    talk.ok(1).await;
+}
+
+/// Returns a conversation after a repaired turn, during which another process stored a compaction. `faults` sets what
+/// the store does with the next compaction.
+async fn overtaken(faults: impl FnOnce(&FaultStore<MemoryStore>)) -> Talk<FaultStore<MemoryStore>> {
+    let store = MemoryStore::new();
+    let talk = Talk::new(Arc::new(FaultStore::new(store.clone())));
+    talk.ok(1).await;
+    talk.ok(1).await;
+    talk.provider.rotate_key();
+    talk.provider
+        .before_next(move || Box::pin(async move { cut_elsewhere(&store, Cut::window_from(Seq::new(1))).await }));
+    faults(&talk.store);
+    let begun = Instant::now();
+    talk.ok(2).await;
+    assert_eq!(begun.elapsed(), Duration::ZERO, "the reply does not wait for the cut");
+    assert_eq!((talk.engine.pending_saves(), talk.log().await.len()), (0, 3), "the exchange is stored");
+    talk
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_call_waits_for_the_cut_of_a_repaired_one() {
+    let talk = overtaken(|store| store.fail(Op::Compact, 2, Fault::Unavailable)).await;
+    assert_eq!(talk.encrypted_from().await, Seq::FIRST);
+    let begun = Instant::now();
+    talk.ok(1).await;
+    assert_eq!(begun.elapsed(), Duration::from_millis(150), "the pauses between the attempts");
+    assert_eq!((talk.encrypted_from().await, talk.provider.refused()), (Seq::new(2), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_call_waits_at_most_for_the_store_timeout_and_is_repaired_itself() {
+    let talk = overtaken(|store| store.delay(Op::Compact, Duration::from_secs(3_600))).await;
+    let begun = Instant::now();
+    talk.ok(2).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert_eq!(talk.provider.refused(), 2);
+    talk.engine.drain(Duration::from_secs(3_600)).await.unwrap();
+    assert_eq!(talk.encrypted_from().await, Seq::new(3));
+    talk.ok(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_that_others_overtake_again_and_again_is_given_up() {
+    let talk = overtaken(|store| store.delay(Op::Compact, Duration::from_millis(10))).await;
+    let store = talk.store.get_ref().clone();
+    let others = tokio::spawn(async move {
+        for number in 0.. {
+            let mut cut = Cut::window_from(Seq::new(1));
+            cut.summary = Some(Summary::new(format!("s{number}"), Seq::new(1)));
+            cut_elsewhere(&store, cut).await;
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    talk.engine.drain(Duration::from_secs(60)).await.unwrap();
+    others.abort();
+    assert!(others.await.is_err());
+    assert_eq!((talk.store.calls(Op::Compact), talk.encrypted_from().await), (9, Seq::FIRST));
+    talk.ok(2).await;
+    assert_eq!(talk.encrypted_from().await, Seq::new(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_that_cannot_be_stored_is_given_up_after_the_attempts_of_a_save() {
+    let talk = overtaken(|store| store.fail(Op::Compact, usize::MAX, Fault::Unavailable)).await;
+    let error = talk.engine.drain(Duration::from_millis(1)).await.unwrap_err();
+    assert_eq!((error.repairs, error.saves), (1, 0));
+    talk.engine.drain(Duration::from_secs(1)).await.unwrap();
+    assert_eq!((talk.store.calls(Op::Compact), talk.encrypted_from().await), (3, Seq::FIRST));
+    talk.store.mend();
+    let begun = Instant::now();
+    talk.ok(2).await;
+    assert_eq!((begun.elapsed(), talk.encrypted_from().await), (Duration::ZERO, Seq::new(3)));
     talk.ok(1).await;
 }
 

@@ -29,6 +29,7 @@ use super::support::{id, text};
 struct Talk<S> {
     store: Arc<S>,
     provider: Provider,
+    engine: Engine,
     layer: ChatHistoryLayer<HttpHistory>,
     reports: Arc<Mutex<Vec<TurnReport>>>,
 }
@@ -46,7 +47,8 @@ impl<S: HistoryStore> Talk<S> {
         });
         let engine = Engine::with_options(Arc::clone(&store), options);
         let adapter = HttpHistory::new().input_mode(InputMode::New);
-        Self { store, provider, layer: ChatHistoryLayer::from_engine(engine, adapter), reports }
+        let layer = ChatHistoryLayer::from_engine(engine.clone(), adapter);
+        Self { store, provider, engine, layer, reports }
     }
 
     /// Asks a question, for this response. Returns the status and the text of the response.

@@ -27,7 +27,7 @@ use std::{
 use futures_core::Stream;
 use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
-use self::recording::{Phase, Recording, Stalled};
+use self::recording::{Phase, Recording, Rest, Stalled};
 use super::{Engine, Turn, idle::Idle, in_flight::Detached, timer};
 use crate::{
     call::{Flow, FoldReply},
@@ -44,6 +44,8 @@ pub struct RecordedStream<T: Send + 'static, E: Send + 'static> {
     /// The last item, while the exchange is being stored.
     held: Option<Result<T, E>>,
     is_stalled: bool,
+    /// True if the items after the last one that is recorded are passed on, too.
+    has_rest: bool,
 }
 
 impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
@@ -64,7 +66,16 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
     }
 
     const fn of(recording: Recording<T, E>) -> Self {
-        Self { recording: Some(recording), held: None, is_stalled: false }
+        Self { recording: Some(recording), held: None, is_stalled: false, has_rest: false }
+    }
+
+    /// Passes on the items that the inner stream has after the item for which the fold returned [`Flow::Hold`]. They
+    /// are not recorded. The [idle timeout](crate::HistoryOptions::stream_idle_timeout) applies to them, too, and ends
+    /// the stream without an error. By default, the stream ends with that item.
+    #[must_use]
+    pub const fn with_rest(mut self) -> Self {
+        self.has_rest = true;
+        self
     }
 
     /// Returns `true` if the [idle timeout](crate::HistoryOptions::stream_idle_timeout) ended the stream. If its
@@ -116,7 +127,7 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
     type Item = Result<T, E>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { recording, held, is_stalled } = &mut *self;
+        let Self { recording, held, is_stalled, has_rest } = &mut *self;
         let Some(recording) = recording else { return Poll::Ready(None) };
         loop {
             match &mut recording.phase {
@@ -141,7 +152,18 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
                     drop(ready!(commit.poll_unpin(context)));
                     recording.phase = Phase::Ended;
                 }
-                Phase::Ended => return Poll::Ready(held.take()),
+                Phase::Ended => {
+                    let last = held.take();
+                    if *has_rest && !*is_stalled && last.is_some() {
+                        recording.phase = Phase::Rest;
+                    }
+                    return Poll::Ready(last);
+                }
+                Phase::Rest => {
+                    let polled = recording.poll_rest(context);
+                    *is_stalled = matches!(polled, Poll::Ready(Rest::Stalled));
+                    return polled.map(Rest::item);
+                }
             }
         }
     }
@@ -167,6 +189,7 @@ impl<T: Send, E: Send> fmt::Debug for RecordedStream<T, E> {
             Phase::Open { .. } => "open",
             Phase::Complete(_) => "complete",
             Phase::Ending(_) => "ending",
+            Phase::Rest => "rest",
             Phase::Ended => "ended",
         });
         f.debug_struct("RecordedStream").field("phase", &phase).finish_non_exhaustive()

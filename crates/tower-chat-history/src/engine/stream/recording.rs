@@ -58,7 +58,26 @@ pub(super) enum Phase {
     Complete(Commit),
     /// The exchange is being stored. After that, the stream yields the held item, if any, and ends.
     Ending(Commit),
+    /// The turn is over, and the stream yields the items after the held one.
+    Rest,
     Ended,
+}
+
+/// The result of a poll after the held item.
+pub(super) enum Rest<T, E> {
+    Item(Result<T, E>),
+    End,
+    /// No item came within the idle timeout.
+    Stalled,
+}
+
+impl<T, E> Rest<T, E> {
+    pub(super) fn item(self) -> Option<Result<T, E>> {
+        match self {
+            Self::Item(item) => Some(item),
+            Self::End | Self::Stalled => None,
+        }
+    }
 }
 
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
@@ -82,10 +101,31 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         Poll::Ready(item)
     }
 
+    /// Polls the next item after the held one.
+    pub(super) fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Rest<T, E>> {
+        // If the stream panics, it is not polled again.
+        self.phase = Phase::Ended;
+        let rest = match self.poll_item(context) {
+            Poll::Ready(Some(item)) => Poll::Ready(Rest::Item(item)),
+            Poll::Ready(None) => return Poll::Ready(Rest::End),
+            Poll::Pending if self.idle.as_mut().is_some_and(|idle| idle.poll(context).is_ready()) => {
+                self.release();
+                return Poll::Ready(Rest::Stalled);
+            }
+            Poll::Pending => Poll::Pending,
+        };
+        self.phase = Phase::Rest;
+        rest
+    }
+
+    /// Drops the inner stream, which releases its connection.
+    fn release(&mut self) {
+        self.stream = stream::empty().boxed();
+    }
+
     /// Ends a stream after the idle timeout. If its reply is not complete, returns the error that is its last item.
     pub(super) fn stall(&mut self, after: Duration) -> Option<Result<T, E>> {
-        // Dropping the stream releases the connection.
-        self.stream = stream::empty().boxed();
+        self.release();
         if !matches!(self.phase, Phase::Open { .. }) {
             self.end();
             return None;
@@ -177,7 +217,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         let reply = match self.phase {
             Phase::Complete(_) => Some(self.call_fold(|fold| fold.reply())),
             Phase::Open { broken: false, .. } => self.call_fold(|fold| fold.is_whole().then(|| fold.reply())),
-            Phase::Open { broken: true, .. } | Phase::Ending(_) | Phase::Ended => None,
+            Phase::Open { broken: true, .. } | Phase::Ending(_) | Phase::Rest | Phase::Ended => None,
         };
         if let Some(reply) = &reply
             && let Some(call) = self.call.take()
@@ -239,7 +279,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
                 }
                 commit.update(reply);
             }
-            Phase::Ending(_) | Phase::Ended => {}
+            Phase::Ending(_) | Phase::Rest | Phase::Ended => {}
         }
     }
 }

@@ -55,9 +55,12 @@ impl SummaryWorker {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
             Ok(Loaded::Window(mut window)) => {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
-                read_each(self.store.options(), turn.dialect, conversation, &window.exchanges)
-                    .and_then(|()| in_dialect(called, &mut window.exchanges))
-                    .map(|_| window)
+                let read = read_each(self.store.options(), turn.dialect, conversation, &window.exchanges);
+                match read {
+                    Ok(()) => in_dialect(&self.translations, called, conversation, &mut window.exchanges).await,
+                    Err(error) => Err(error),
+                }
+                .map(|_| window)
             }
             Ok(Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),

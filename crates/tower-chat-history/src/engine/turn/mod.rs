@@ -8,7 +8,7 @@ mod report;
 mod save;
 mod translate;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
@@ -126,6 +126,11 @@ impl Turn {
     /// Returns the number by which the adapter reads the response.
     pub(crate) fn read_as(&self) -> usize {
         self.0.call.read_as
+    }
+
+    /// Returns the idle timeout of streams.
+    pub(crate) fn idle_timeout(&self) -> Option<Duration> {
+        self.engine().options().stream_idle_timeout
     }
 
     /// Returns the number of choices that the request specifies.

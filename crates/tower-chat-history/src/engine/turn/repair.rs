@@ -20,6 +20,11 @@ impl Turn {
     /// If the exchange is stored, a [cut](crate::store::Cut::encrypted_from) is stored with it, so no later turn of the
     /// profile sends these elements. The report says [`WithoutEncrypted`](crate::report::Fallback::WithoutEncrypted).
     ///
+    /// If another compaction was stored during the turn, the cut is stored in the background, after the exchange. The
+    /// conversation's next turn in this engine waits for it, at most for the [store
+    /// timeout](crate::HistoryOptions::store_timeout). If the cut is not stored by then, or if another process makes the
+    /// next call, that call may be refused and repaired once more.
+    ///
     /// Returns `false` if the turn is not [repairable](Self::is_repairable), if it was repaired before, or if it cannot
     /// be planned without these elements, for example because the prompt does not fit. The reason is then logged, and
     /// the context is unchanged. `error_type` is recorded in the span

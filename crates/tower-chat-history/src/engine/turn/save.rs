@@ -142,10 +142,8 @@ impl TurnState {
             engine.shared.last_seen.update(conversation, CompactionPositions::of(stored.revision, cut));
         };
         saw_cut(cut.as_ref().filter(|_| has_cut));
-        if let Some(before) = self.repaired.filter(|_| !has_cut)
-            && let Some(cut) = store.leave_out_encrypted(conversation, stored.revision.incarnation(), before).await
-        {
-            saw_cut(Some(&cut));
+        if let Some(before) = self.repaired.filter(|_| !has_cut) {
+            engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
         }
         // This runs even if the log has the exchange of another call under the same id, because the turn is over in
         // this case too.

@@ -1,11 +1,14 @@
 //! Exchanges that are stored in another dialect than that of the call.
 
+use tokio::runtime::Handle;
 use tower_chat_history_core::{
-    ConversationId, Dialect, DialectName, LeftOut, Message, NewestRound, Origin, Recorded, Seq, StoreError, Translator,
+    ConversationId, Dialect, DialectName, LeftOut, Message, MessageError, NewestRound, Origin, Recorded, Seq,
+    StoreError, Translated, Translator, Untranslated,
 };
 
 use super::read_in;
 use crate::{
+    engine::translations::{TranslatedFor, TranslationCache},
     error::{DialectPlace, HistoryError, OtherDialect},
     options::HistoryOptions,
     policy::OnOtherDialect,
@@ -47,27 +50,44 @@ pub(in crate::engine) fn read_each(
 }
 
 /// Translates those exchanges that are in another dialect than that of the call. They must have been
-/// [read](read_each). The exchanges are the log from any of them on. Returns `None` if all are in that dialect.
-pub(in crate::engine) fn in_dialect(
+/// [read](read_each). The exchanges are the log from any of them on. Translations that the engine keeps are not made
+/// again. Returns `None` if all exchanges are in the dialect of the call.
+pub(in crate::engine) async fn in_dialect(
+    cache: &TranslationCache,
     called: Called<'_>,
-    exchanges: &mut Vec<Recorded>,
+    conversation: &ConversationId,
+    exchanges: &mut [Recorded],
 ) -> Result<Option<Translations>, HistoryError> {
     let is_other = |recorded: &Recorded| recorded.exchange.dialect.as_str() != called.dialect.name();
     if !exchanges.iter().any(is_other) {
         return Ok(None);
     }
-    let mut translations = Translations { as_stored: exchanges.clone(), left_out: Vec::new() };
-    let mut translator = Translator::new(called.dialect, called.origin);
+    let mut translations = Translations { as_stored: exchanges.to_vec(), left_out: Vec::new() };
+    // A dialect sees no other part of the origin, so that a translation stays the same if the model changes.
+    let mut reader = Origin::unknown();
+    reader.provider.clone_from(&called.origin.provider);
+    let call = TranslatedFor { conversation, to: called.dialect, provider: reader.provider.as_deref() };
+    let mut translator = Translator::new(called.dialect, &reader);
+    let (mut places, mut new) = (Vec::new(), Vec::new());
     for recorded in exchanges {
         if !is_other(recorded) {
             translator.keep(recorded);
             continue;
         }
-        let translated = translator.translate(recorded);
-        let translated =
-            translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
-        recorded.exchange = translated.exchange;
-        translations.left_out.push((recorded.seq, translated.left_out));
+        let next = translator.next(recorded);
+        match cache.get(call, &next) {
+            Some(kept) => translations.replace(recorded, kept),
+            None => {
+                places.push(recorded);
+                new.push(next);
+            }
+        }
+    }
+    let made = translate_all(called.dialect, &reader, &new).await;
+    let made = made.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
+    for ((recorded, of), translated) in places.into_iter().zip(new).zip(made) {
+        translations.replace(recorded, translated.clone());
+        cache.insert(call, of, translated);
     }
     Ok(Some(translations))
 }
@@ -82,6 +102,12 @@ pub(in crate::engine) struct Translations {
 }
 
 impl Translations {
+    /// Replaces an exchange by its translation.
+    fn replace(&mut self, recorded: &mut Recorded, translated: Translated) {
+        recorded.exchange = translated.exchange;
+        self.left_out.push((recorded.seq, translated.left_out));
+    }
+
     /// Returns the report about the exchanges that are sent, or `None` if none of them was translated.
     pub(super) fn report(&self, sent: &[Seq]) -> Option<TranslationReport> {
         let mut report = TranslationReport::default();
@@ -92,6 +118,30 @@ impl Translations {
         }
         Some(report).filter(|report| report.exchanges > 0)
     }
+}
+
+/// The number of bytes of messages from which they are translated on a thread for blocking work. Fewer take a few
+/// milliseconds.
+const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
+
+/// Translates exchanges for this provider.
+async fn translate_all(
+    to: &'static dyn Dialect,
+    reader: &Origin,
+    exchanges: &[Untranslated],
+) -> Result<Vec<Translated>, MessageError> {
+    let translate = |exchanges: &[Untranslated], reader: &Origin| -> Result<Vec<Translated>, MessageError> {
+        exchanges.iter().map(|exchange| exchange.translate(to, reader)).collect()
+    };
+    let bytes: usize = exchanges.iter().map(|exchange| exchange.recorded().exchange.bytes()).sum();
+    if let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= BLOCKING_THRESHOLD_BYTES) {
+        let (exchanges, reader) = (exchanges.to_vec(), reader.clone());
+        // It fails if the runtime shuts down, or if the dialect panics.
+        if let Ok(translated) = runtime.spawn_blocking(move || translate(&exchanges, &reader)).await {
+            return translated;
+        }
+    }
+    translate(exchanges, reader)
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the

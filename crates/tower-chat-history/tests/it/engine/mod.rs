@@ -9,6 +9,7 @@ mod late_summary;
 mod panics;
 mod permits;
 mod repeated_append;
+mod rest_of_streams;
 mod saves;
 mod since_last;
 use crate::support;
