@@ -7,6 +7,7 @@ mod api;
 mod bad_input;
 mod bodies;
 mod contract;
+mod documented;
 mod errors;
 mod hostile;
 mod messages;
