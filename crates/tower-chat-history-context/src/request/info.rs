@@ -26,6 +26,10 @@ pub struct RequestInfo {
     /// True if the adapter cannot lower `max_output`. The budget then does not
     /// [shrink](crate::ContextBudget::shrink_reply_to) the reply.
     pub max_output_is_fixed: bool,
+    /// True if the request lets the provider drop reasoning that is [bound](tower_chat_history_core::Bound) to another
+    /// prompt, as `drop_block` of Anthropic does. A turn that exceeds the budget then loses its reasoning. By default,
+    /// the call fails with [`DoesNotFit::turn_is_bound`](crate::DoesNotFit::turn_is_bound).
+    pub may_drop_reasoning: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,
     /// The nucleus sampling parameter. It is used in spans only.
@@ -45,6 +49,7 @@ impl RequestInfo {
             response_format: None,
             max_output: None,
             max_output_is_fixed: false,
+            may_drop_reasoning: false,
             temperature: None,
             top_p: None,
         }

@@ -98,7 +98,11 @@ fn info(body: &Object<'_>) -> RequestInfo {
     let limit = body.get("max_tokens").and_then(|json| json.parse::<u64>().ok());
     info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
     // The API refuses a limit that is not larger than the budget of the thinking.
-    info.max_output_is_fixed = body.object("thinking").is_some_and(|thinking| thinking.get("budget_tokens").is_some());
+    let thinking = body.object("thinking");
+    info.max_output_is_fixed = thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some());
+    let binding = thinking.and_then(|thinking| thinking.object("block_binding"));
+    let on_mismatch = binding.and_then(|binding| binding.text("prefix_mismatch_behavior"));
+    info.may_drop_reasoning = on_mismatch.as_deref() == Some("drop_block");
     info.temperature = number(body.get("temperature"));
     info.top_p = number(body.get("top_p"));
     info
@@ -179,5 +183,8 @@ mod tests {
         let fixed = body.replace(r#""adaptive""#, r#""enabled","budget_tokens":800"#);
         assert!(read(&fixed, InputMode::New).info.max_output_is_fixed);
         assert_eq!(read(&fixed, InputMode::New).info.max_output, Some(900));
+        assert!(!read(body, InputMode::New).info.may_drop_reasoning);
+        let drops = r#""adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
+        assert!(read(&body.replace(r#""adaptive""#, drops), InputMode::New).info.may_drop_reasoning);
     }
 }

@@ -47,6 +47,9 @@ use crate::{
 /// because the API takes no limit below this budget. Vertex AI and Bedrock have the model in the address, so it is then
 /// unknown.
 ///
+/// If a tool loop whose thinking is bound to its prompt exceeds the budget, the call fails. With `drop_block` as the
+/// request's `thinking.block_binding.prefix_mismatch_behavior`, earlier rounds and the thinking are left out instead.
+///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
 /// do not live longer than a mark before them. With [`mark_history`](Self::mark_history), the wire places a mark itself.

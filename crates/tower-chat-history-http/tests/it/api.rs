@@ -76,6 +76,24 @@ impl Api {
         }
     }
 
+    /// Returns the message, or the items, of a reply with sealed reasoning and a call of this id.
+    pub(crate) fn reasoned_call(self, id: &str) -> String {
+        let call = self.call(id);
+        match self {
+            Self::Chat => {
+                let block = r#"{"type":"thinking","thinking":"hm","signature":"c2VjcmV0"}"#;
+                call.replacen(r#""tool_calls""#, &format!(r#""thinking_blocks":[{block}],"tool_calls""#), 1)
+            }
+            Self::Messages => {
+                let block = r#"{"type":"thinking","thinking":"hm","signature":"c2VjcmV0"}"#;
+                call.replacen('[', &format!("[{block},"), 1)
+            }
+            Self::Responses => {
+                format!(r#"{{"type":"reasoning","id":"rs_{id}","summary":[],"encrypted_content":"c2VjcmV0"}},{call}"#)
+            }
+        }
+    }
+
     /// Returns the message with the result of a call.
     pub(crate) fn result(self, id: &str, text: &str) -> String {
         match self {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tower_chat_history::{
-    HistoryError,
+    ContextBudget, HistoryError, HistoryOptions,
     error::InputError,
     report::{NotStored, Outcome},
 };
@@ -133,6 +133,37 @@ async fn a_changed_head_leaves_out_thinking() {
         let answer = chat.call(ask("a", &head), 1.0).await.unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(kinds(&chat), expected, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_loop_over_the_window_loses_its_thinking_if_the_provider_may_drop_it() {
+    for drops in [false, true] {
+        let budget = ContextBudget::tokens(400).reply_reserve(100).calibrate(false);
+        let chat = Chat::of(HistoryOptions::new().context(budget));
+        let behavior = if drops { "drop_block" } else { "error" };
+        let call = async |round: u32, content: Value| {
+            let says = vec![Say::Thinking(format!("hm {round}")), Say::call(format!("x{round}"), "look", json!({}))];
+            chat.mock.push(says);
+            let mut body: Value = serde_json::from_str(&body(&json!([{"role": "user", "content": content}]))).unwrap();
+            body["thinking"] = json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": behavior}});
+            chat.call(body.to_string(), 1.0).await
+        };
+        call(0, json!("u")).await.unwrap();
+        for round in 1..40 {
+            let id = format!("x{}", round - 1);
+            let result = json!([{"type": "tool_result", "tool_use_id": id, "content": "It is 20 degrees in Cologne."}]);
+            match call(round, result).await {
+                Ok(answer) => assert_eq!(answer.status, 200, "{}", answer.body),
+                Err(error) => {
+                    let Some(HistoryError::DoesNotFit(error)) = error.downcast_ref() else { panic!("{error}") };
+                    assert!(!drops && error.turn_is_bound && error.to_string().contains("`drop_block`"), "{error}");
+                    break;
+                }
+            }
+            assert!(drops || round < 39, "the loop fits");
+        }
+        assert_eq!(chat.log().await.len() == 80, drops);
     }
 }
 
