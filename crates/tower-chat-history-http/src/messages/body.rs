@@ -39,7 +39,6 @@ pub(super) fn open(
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let mut messages = RequestMessages::split(messages, few_shot_messages, mode);
-    check_last(&messages)?;
 
     let resent = messages.transcript_range();
     let gap = gap(&array, &ranges, &resent);
@@ -59,25 +58,6 @@ fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
         Some(second) => Err(CallError::body_at(text, range(text, second).start)),
         None => Ok(list),
     }
-}
-
-/// Refuses a reply at the end, which the model would have to continue. The reply to such a request is only the rest of
-/// a message, so it could not be stored. A reply that the provider has paused is no such message.
-fn check_last(messages: &RequestMessages) -> Result<(), CallError> {
-    let last = messages.input.last().or(messages.transcript.last()).filter(|last| last.is_reply());
-    if last.is_none_or(is_paused) {
-        return Ok(());
-    }
-    Err(CallError::Prefill { position: messages.transcript_range().end + messages.input.len() - 1 })
-}
-
-/// Returns `true` if the reply ends with a tool that the provider executes, or with its result.
-fn is_paused(reply: &Message) -> bool {
-    let kind = Object::read(reply.json()).and_then(|reply| {
-        let last = object::entries(reply.get("content")?)?.pop()?;
-        Object::read(last)?.text("type")
-    });
-    kind.is_some_and(|kind| matches!(&*kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result"))
 }
 
 /// Returns the caller's instructions as a message of the head. Nothing is sent of it, because the body has them.

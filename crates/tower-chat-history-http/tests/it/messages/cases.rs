@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tower_chat_history::{
-    ContextBudget, HistoryError, HistoryOptions,
+    ContextBudget, HistoryError, HistoryOptions, Policies,
     error::InputError,
+    policy::OnTranscriptMismatch,
     report::{NotStored, Outcome},
 };
-use tower_chat_history_http::CallError;
 use tower_chat_history_test::messages::Say;
 
 use super::Chat;
@@ -46,46 +46,91 @@ async fn consecutive_messages_of_one_role_are_kept_apart() {
     assert_eq!(sent.as_array().unwrap().len(), 4);
 }
 
+/// Returns the error of a call whose input is refused.
+async fn refused(chat: &Chat, messages: &Value) -> InputError {
+    let before = chat.mock.requests().len();
+    let error = chat.call(body(messages), 1.0).await.unwrap_err();
+    assert_eq!(chat.mock.requests().len(), before, "the provider was called");
+    let Some(HistoryError::Input(error)) = error.downcast_ref() else { panic!("{error}") };
+    error.clone()
+}
+
 #[tokio::test]
-async fn a_list_that_ends_with_a_reply_is_refused() {
+async fn a_list_that_ends_with_a_reply_of_the_caller_is_refused() {
+    let assistant = |text: &str| json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
+    let user = |text: &str| json!({"role": "user", "content": text});
     let chat = Chat::new();
-    for (messages, at) in [
-        (json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "The answer is"}]), 1),
-        (json!([{"role": "assistant", "content": [{"type": "text", "text": "("}]}]), 0),
+    assert_eq!(refused(&chat, &json!([user("a"), assistant("b, se")])).await, InputError::Prefill { position: 1 });
+    assert_eq!(refused(&chat, &json!([assistant("(")])).await, InputError::Prefill { position: 0 });
+    assert!(chat.log().await.is_empty());
+    chat.say(&json!([user("a")]), said("b, secret")).await;
+    for (list, position) in [
+        (json!([user("a"), assistant("b")]), 1),
+        (json!([user("a"), assistant("b, secret"), user("c"), assistant("d")]), 3),
+        (json!([assistant("d")]), 0),
     ] {
-        let error = chat.call(body(&messages), 1.0).await.unwrap_err();
-        assert!(matches!(error.downcast_ref(), Some(CallError::Prefill { position }) if *position == at), "{error}");
-        assert!(!error.to_string().contains("answer is"));
+        let error = refused(&chat, &list).await;
+        assert_eq!(error, InputError::Prefill { position }, "{list}");
+        assert!(!error.to_string().contains("secret"));
     }
-    assert!(chat.mock.requests().is_empty() && chat.log().await.is_empty());
+    assert_eq!(chat.log().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_list_that_ends_with_a_reply_of_the_caller_is_refused_although_the_log_is_trusted() {
+    let policies = Policies::new().on_transcript_mismatch(OnTranscriptMismatch::TrustLog);
+    let chat = Chat::of(HistoryOptions::new().policies(policies));
+    let ask = json!({"role": "user", "content": "a"});
+    let paused = chat.say(&json!([ask]), vec![Say::Text("Let me see.".into()), Say::Pause]).await;
+    let paused = json!({"role": "assistant", "content": paused["content"]});
+    let wrote = json!({"role": "assistant", "content": "The answer is"});
+    let list = json!([ask, paused, {"role": "user", "content": "b"}, wrote]);
+    assert_eq!(refused(&chat, &list).await, InputError::Prefill { position: 3 });
+    let edited = json!([{"role": "user", "content": "edited"}, paused]);
+    chat.say(&edited, said("So.")).await;
+    assert_eq!(chat.sent(), json!([ask, paused]), "the log is sent");
 }
 
 #[tokio::test]
 async fn a_paused_reply_is_continued_by_an_empty_list_or_by_one_that_ends_with_it() {
-    for resends in [false, true] {
-        let chat = Chat::new();
-        let ask = json!([{"role": "user", "content": "a"}]);
-        let script = vec![Say::Text("Let me see.".into()), Say::OpenSearch("s".into()), Say::Pause];
-        let reply = chat.say(&ask, script).await;
-        assert_eq!(reply["stop_reason"], "pause_turn");
-        let whole = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
-        let messages = if resends { whole } else { json!([]) };
-        chat.say(&messages, vec![Say::Found("s".into()), Say::Text("b".into())]).await;
-        assert_eq!((chat.sent().as_array().unwrap().len(), chat.log().await.len()), (2, 3));
-        chat.say(&json!([{"role": "user", "content": "c"}]), said("d")).await;
-        assert_eq!(chat.sent().as_array().unwrap().len(), 4, "both parts of the reply stay");
+    let searches = || [Say::Text("Let me see.".into()), Say::OpenSearch("s".into()), Say::Pause];
+    let found = || vec![Say::Found("s".into()), Say::Text("b".into())];
+    let ends_with_text = || [Say::Search("s".into()), Say::Text("Let me".into()), Say::Pause];
+    let continued = || vec![Say::Text(" see.".into())];
+    let ask = json!([{"role": "user", "content": "a"}]);
+    for (pauses, goes_on) in [(searches(), found()), (ends_with_text(), continued())] {
+        for (resends, streams) in [(false, false), (false, true), (true, false), (true, true)] {
+            let chat = Chat::new();
+            let call = async |messages: &Value, says: Vec<Say>| {
+                chat.mock.push(says);
+                let body = json!({"model": "claude", "max_tokens": 9, "messages": messages, "stream": streams});
+                let answer = chat.call(body.to_string(), 1.0).await.unwrap();
+                assert_eq!(answer.status, 200, "{}", answer.body);
+            };
+            call(&ask, pauses.to_vec()).await;
+            let reply: Value = serde_json::from_str(chat.log().await[1].json()).unwrap();
+            assert_eq!(chat.exchanges().await[0].exchange.finish_reason.as_deref(), Some("pause_turn"));
+            let messages = if resends { json!([ask[0], reply]) } else { json!([]) };
+            call(&messages, goes_on.clone()).await;
+            assert_eq!(chat.sent(), json!([ask[0], reply]), "the paused reply is the last message");
+            assert_eq!(chat.log().await.len(), 3);
+            call(&json!([{"role": "user", "content": "c"}]), said("d")).await;
+            assert_eq!(chat.sent().as_array().unwrap().len(), 4, "both parts of the reply stay");
+        }
     }
 }
 
 #[tokio::test]
-async fn a_reply_with_a_server_tool_at_its_end_is_no_prefill() {
-    let chat = Chat::new();
-    let ask = json!([{"role": "user", "content": "a"}]);
-    let paused = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
-    let reply = chat.say(&ask, vec![Say::Text("Let me see.".into()), Say::Block(paused)]).await;
-    let messages = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
-    let error = chat.call(body(&messages), 1.0).await.unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(HistoryError::Input(InputError::Empty))), "{error}");
+async fn a_reply_that_was_not_paused_is_not_continued() {
+    let open = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    for last in [Say::Text("So.".into()), Say::Block(open), Say::Search("s".into())] {
+        let chat = Chat::new();
+        let ask = json!([{"role": "user", "content": "a"}]);
+        let reply = chat.say(&ask, vec![Say::Text("Let me see.".into()), last]).await;
+        let resent = json!([ask[0], {"role": "assistant", "content": reply["content"]}]);
+        assert_eq!(refused(&chat, &resent).await, InputError::Empty);
+        assert_eq!(refused(&chat, &json!([])).await, InputError::Empty);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Loading a call's conversation.
 
-use tower_chat_history_context::plan::{self, History, TranscriptError, transcript};
+use tower_chat_history_context::plan::{self, History, TranscriptError};
 use tower_chat_history_core::{
     Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
 };
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{DialectPlace, HistoryError, OtherDialect},
-    policy::{OnLoadFailure, OnTranscriptMismatch},
+    policy::OnLoadFailure,
     report::{HistoryStatus, TranslationReport},
 };
 
@@ -87,12 +87,9 @@ impl Call {
         };
         // If the history is unavailable, the transcript cannot be compared, and is used as history.
         let (mut resent, mut mismatch) = (Vec::new(), None);
-        match (status, options.policies.on_transcript_mismatch) {
-            (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),
-            (_, OnTranscriptMismatch::Fail) => transcript::check(&self.transcript, window.as_ref())?,
-            (_, OnTranscriptMismatch::TrustLog) => {
-                mismatch = transcript::check(&self.transcript, window.as_ref()).err();
-            }
+        match status {
+            HistoryStatus::Unavailable => resent = Recorded::log(self.transcript.clone()),
+            _ => mismatch = self.compare_transcript(window.as_ref())?,
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
         let messages = messages.map(|recorded| recorded.exchange.messages.len()).sum();

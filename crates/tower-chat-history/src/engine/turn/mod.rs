@@ -6,6 +6,7 @@ mod planned;
 mod repair;
 mod report;
 mod save;
+mod transcript;
 mod translate;
 
 use std::fmt;
