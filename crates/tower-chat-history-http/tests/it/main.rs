@@ -11,6 +11,7 @@ mod documented;
 mod errors;
 mod hostile;
 mod messages;
+mod parts;
 mod passing;
 mod providers;
 mod repair;

@@ -5,6 +5,7 @@ use std::{borrow::Cow, error::Error, fmt, future::pending};
 use futures_core::Stream;
 use tower_chat_history_core::Dialect;
 
+use super::ReadBy;
 use crate::{
     call::{FoldReply, Reply},
     discard::DiscardOnDrop,
@@ -41,15 +42,15 @@ pub trait ReadResponse<Res> {
 }
 
 /// The facts about a call by which its response is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Asked {
     /// The number of choices that the request [specifies](crate::TurnInput::choices).
     pub choices: usize,
     /// The dialect of the call.
     pub dialect: &'static dyn Dialect,
-    /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
-    pub read_as: usize,
+    /// The value that the adapter [set](crate::TurnInput::read_by) when it read the request.
+    pub read_by: ReadBy,
     /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
     pub is_repairable: bool,
 }
@@ -58,13 +59,13 @@ impl Asked {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
-        let (choices, dialect, read_as) = (turn.choices(), turn.dialect(), turn.read_as());
-        Self { choices, dialect, read_as, is_repairable: false }
+        let (choices, dialect, read_by) = (turn.choices(), turn.dialect(), turn.read_by().clone());
+        Self { choices, dialect, read_by, is_repairable: false }
     }
 
     /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.
     #[must_use]
-    pub const fn repairable(mut self, is_repairable: bool) -> Self {
+    pub fn repairable(mut self, is_repairable: bool) -> Self {
         self.is_repairable = is_repairable;
         self
     }

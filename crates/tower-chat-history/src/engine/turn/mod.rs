@@ -18,6 +18,7 @@ use tracing::Span;
 
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
 use crate::{
+    adapt::ReadBy,
     call::{FoldReply, Reply},
     error::StreamStalled,
     policy::OnSaveFailure,
@@ -124,9 +125,9 @@ impl Turn {
         self.0.planned.history.provider.as_deref()
     }
 
-    /// Returns the number by which the adapter reads the response.
-    pub(crate) fn read_as(&self) -> usize {
-        self.0.call.read_as
+    /// Returns the value by which the adapter reads the response.
+    pub(crate) fn read_by(&self) -> &ReadBy {
+        &self.0.call.read_by
     }
 
     /// Returns the number of choices that the request specifies.
