@@ -1,6 +1,6 @@
 //! The body of a request: its messages, and the place of the window among them.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 use tower_chat_history::{
@@ -13,6 +13,7 @@ use tower_chat_history::{
 use super::{
     marks::Marks,
     object::{self, Object},
+    without_thinking,
 };
 use crate::{
     error::CallError,
@@ -46,7 +47,15 @@ pub(super) fn open(
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]).placing(marks_history);
     let info = info(&body);
     messages.head.splice(..0, instructions(&body)?);
-    let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| marks.fit(window));
+    let has_budget =
+        body.object("thinking").is_some_and(|thinking| thinking.text("type").as_deref() == Some("enabled"));
+    let is_question = messages.input.first().is_some_and(without_thinking::is_asked);
+    let splice = Splice::new(bytes, gap)?.reply_limit(limit)?.write_window(move |window| {
+        let Some(others) = has_budget.then(|| without_thinking::leave_out(window, is_question)).flatten() else {
+            return marks.fit(window);
+        };
+        marks.fit(&others).into_iter().map(|json| Cow::Owned(json.into_owned())).collect()
+    });
     Ok(OpenedBody { info, ..OpenedBody::new(splice, messages) })
 }
 

@@ -13,6 +13,7 @@ mod partial;
 mod place;
 mod repair;
 mod reply;
+mod without_thinking;
 
 use bytes::Bytes;
 use http::{StatusCode, Uri};
@@ -51,6 +52,9 @@ use crate::{
 ///
 /// If a tool loop whose thinking is bound to its prompt exceeds the budget, the call fails. With `drop_block` as the
 /// request's `thinking.block_binding.prefix_mismatch_behavior`, earlier rounds and the thinking are left out instead.
+///
+/// With `thinking.type` = `enabled`, the API refuses results for a reply without thinking. If a question ended the turn
+/// of such a round, and the model had not replied to the results, the round is left out.
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which

@@ -212,6 +212,53 @@ async fn a_tool_loop_over_the_window_loses_its_thinking_if_the_provider_may_drop
     }
 }
 
+/// Makes a call under this head, whose reply begins with thinking. Returns its status.
+async fn think(chat: &Chat, thinking: &Value, streams: bool, content: Value, system: &str, then: Say) -> u16 {
+    chat.mock.push(vec![Say::Thinking("hm".into()), then]);
+    let body = json!({"model": "claude", "max_tokens": 2048, "thinking": thinking, "system": system,
+        "messages": [{"role": "user", "content": content}], "stream": streams});
+    chat.call(body.to_string(), 1.0).await.unwrap().status
+}
+
+fn look(id: &str) -> Say {
+    Say::call(id, "look", json!({}))
+}
+
+#[tokio::test]
+async fn a_round_that_lost_its_thinking_is_left_out_before_a_question_if_thinking_has_a_budget() {
+    let budget = json!({"type": "enabled", "budget_tokens": 1024});
+    let ask = |text: &str| json!({"role": "user", "content": text});
+    for (streams, thinking) in
+        [(false, &budget), (true, &budget), (false, &json!({"type": "adaptive"})), (true, &json!(null))]
+    {
+        let chat = Chat::new();
+        let think = async |text: &str, system: &str, then: Say| {
+            assert_eq!(think(&chat, thinking, streams, json!(text), system, then).await, 200);
+            chat.sent().as_array().unwrap().clone()
+        };
+        think("a", "s", look("x")).await;
+        let sent = think("b", "t", look("y")).await;
+        assert_eq!(sent.len(), if *thinking == budget { 2 } else { 4 }, "{thinking}");
+        assert_eq!((&sent[0], sent.last()), (&ask("a"), Some(&ask("b"))));
+        // The thinking of the second call is valid, so its round stays. Later prompts begin in the same way.
+        let again = think("c", "t", Say::Text("d".into())).await;
+        assert_eq!((&again[..sent.len()], again.len()), (&sent[..], sent.len() + 3));
+        assert_eq!(chat.log().await.len(), 6, "the log has everything");
+    }
+}
+
+#[tokio::test]
+async fn results_for_calls_that_lost_their_thinking_are_refused_if_thinking_has_a_budget() {
+    let budget = json!({"type": "enabled", "budget_tokens": 1024});
+    let results = || json!([{"type": "tool_result", "tool_use_id": "x", "content": "r"}]);
+    let chat = Chat::new();
+    assert_eq!(think(&chat, &budget, false, json!("a"), "s", look("x")).await, 200);
+    assert_eq!(think(&chat, &budget, false, results(), "t", look("y")).await, 400);
+    assert_eq!(chat.log().await.len(), 2);
+    let adaptive = json!({"type": "adaptive"});
+    assert_eq!(think(&chat, &adaptive, false, results(), "t", look("y")).await, 200);
+}
+
 #[tokio::test]
 async fn marks_are_stored_and_at_most_four_are_sent() {
     let chat = Chat::new();
