@@ -1,5 +1,5 @@
 //! The fields without which a provider refuses tool calls, and which async-openai's types cannot carry. The rules are
-//! those of November 2026; `docs/providers.md` lists them.
+//! those of November 2026; `docs/provider-fields.md` lists them.
 
 use async_openai::types::chat::ChatCompletionRequestMessage;
 use serde::Deserialize;

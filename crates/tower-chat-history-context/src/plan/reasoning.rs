@@ -291,7 +291,7 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
             whole.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
         let is_removed = left == Left::Nothing || is_unfollowed;
         if is_removed || left == Left::Rest {
-            left_out += usize::from(has_reasoning(&whole) && (is_removed || !has_reasoning(&item.message)));
+            left_out += usize::from(has_reasoning(&whole) && (is_removed || has_lost_reasoning(&whole, &item.message)));
         }
         (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
         if is_removed {
@@ -299,6 +299,12 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         }
     }
     left_out
+}
+
+/// Returns `true` if the rest of a message lacks reasoning that the message had. Other sealed parts may be left, such as
+/// the result of a search.
+fn has_lost_reasoning(whole: &Message, rest: &Message) -> bool {
+    whole.bound().to_prefix && !rest.bound().to_prefix || !has_reasoning(rest)
 }
 
 /// Returns `true` if the message has reasoning, readable or sealed. A message that stands for everything before it is

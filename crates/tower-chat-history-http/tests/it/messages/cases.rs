@@ -259,6 +259,31 @@ async fn results_for_calls_that_lost_their_thinking_are_refused_if_thinking_has_
     assert_eq!(think(&chat, &adaptive, false, results(), "t", look("y")).await, 200);
 }
 
+/// The first cut leaves out thinking, and keeps the result of a search, which is sealed, too.
+#[tokio::test]
+async fn thinking_that_a_cut_left_out_beside_a_search_stays_left_out() {
+    let budget = json!({"type": "enabled", "budget_tokens": 50});
+    let mut with_thinking = 0;
+    for window in 120..240 {
+        let chat = Chat::of(HistoryOptions::new().context(ContextBudget::tokens(window)));
+        let call = async |content: Value, says: Vec<Say>| {
+            chat.mock.push([&[Say::Thinking("hm".into())], &says[..]].concat());
+            let body = json!({"model": "claude", "max_tokens": 99, "thinking": budget,
+                "messages": [{"role": "user", "content": content}]});
+            match chat.call(body.to_string(), 1.0).await {
+                Ok(answer) => assert_eq!(answer.status, 200, "window of {window}: {}", answer.body),
+                Err(error) => assert!(matches!(error.downcast_ref(), Some(HistoryError::DoesNotFit(_))), "{error}"),
+            }
+        };
+        call(json!("and 0?"), vec![look("x"), Say::Search("s".into())]).await;
+        call(json!("and 1?"), vec![Say::Search("t".into())]).await;
+        call(json!("and 2?"), vec![look("y")]).await;
+        call(json!([{"type": "tool_result", "tool_use_id": "y", "content": "r"}]), said("So.")).await;
+        with_thinking += u32::from(chat.sent().to_string().contains("hm"));
+    }
+    assert!(with_thinking > 10);
+}
+
 #[tokio::test]
 async fn marks_are_stored_and_at_most_four_are_sent() {
     let chat = Chat::new();
