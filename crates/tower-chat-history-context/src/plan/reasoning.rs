@@ -291,7 +291,8 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
             whole.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
         let is_removed = left == Left::Nothing || is_unfollowed;
         if is_removed || left == Left::Rest {
-            left_out += usize::from(has_reasoning(&whole) && (is_removed || has_lost_reasoning(&whole, &item.message)));
+            let has_lost = is_removed || has_lost_reasoning(&whole, &item.message);
+            left_out += usize::from(has_reasoning(&whole) && has_lost);
         }
         (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
         if is_removed {

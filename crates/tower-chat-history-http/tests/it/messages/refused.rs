@@ -101,6 +101,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
+    // A partial reply never equals another one. The mock tells replies apart by what they say.
     let mut id = |prefix: &str| {
         *number += 1;
         format!("{prefix}_{number}")
@@ -108,12 +109,11 @@ fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
     let say = |block: &Block| match block {
         Block::Thinking => Say::Thinking(id("hm")),
         Block::Redacted => Say::Redacted,
-        // A partial reply never equals another one. The mock tells replies apart by what they say.
         Block::Text(text) if !text.trim().is_empty() => Say::Text(id(text) + "."),
         Block::Text(text) => Say::Text((*text).to_owned()),
         Block::Call => Say::call(id("toolu"), "look", json!({})),
         Block::Search => Say::Search(id("srvtoolu")),
-        Block::Unknown => Say::Block(json!({"type": "later", "level": 1.5})),
+        Block::Unknown => Say::Block(json!({"type": "later", "id": id("later"), "level": 1.5})),
     };
     reply.iter().map(say).collect()
 }
