@@ -302,8 +302,8 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
     left_out
 }
 
-/// Returns `true` if the rest of a message lacks reasoning that the message had. Other sealed parts may be left, such as
-/// the result of a search.
+/// Returns `true` if the rest of a message lacks reasoning that the message had. Other sealed parts may be left, such
+/// as the result of a search.
 fn has_lost_reasoning(whole: &Message, rest: &Message) -> bool {
     whole.bound().to_prefix && !rest.bound().to_prefix || !has_reasoning(rest)
 }

@@ -89,6 +89,8 @@ fn kind(block: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -148,9 +150,9 @@ mod tests {
     fn earlier_rounds_are_left_out_up_to_one_with_thinking_or_text() {
         let ask = user(&json!("u"));
         let round = |blocks: &[Value]| [reply(&[blocks, &[call("x")]].concat()), user(&json!([result("x")]))];
-        let after = |first: &[Value]| [&[ask.clone()], &round(first)[..], &round(&[]), &round(&[])].concat();
+        let after = |first: &[Value]| [slice::from_ref(&ask), &round(first), &round(&[]), &round(&[])].concat();
         assert_eq!(leave_out(&after(&[]), true), Some(vec![ask.clone()]));
-        let thought = [&[ask.clone()], &round(&[thinking()])[..]].concat();
+        let thought = [slice::from_ref(&ask), &round(&[thinking()])].concat();
         assert_eq!(leave_out(&after(&[thinking()]), true), Some(thought));
         let said = vec![ask.clone(), reply(&[text("a")])];
         assert_eq!(leave_out(&after(&[text("a")]), true), Some(said));

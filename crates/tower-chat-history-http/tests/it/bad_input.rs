@@ -6,9 +6,9 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
 use tower_chat_history_http::{CONVERSATION_ID, CallError};
+use tower_chat_history_test::formats::Api;
 
 use super::{
-    api::Api,
     hostile::{MIB, hostile},
     support::{EVENTS, History, JSON, answer, answer_with, id},
 };

@@ -2,8 +2,6 @@
 //! propagator for the whole process.
 #![allow(clippy::unwrap_used)] // A test may.
 
-#[allow(dead_code)] // The tests over every store use all of it.
-mod api;
 mod bad_input;
 mod bodies;
 mod contract;

@@ -13,8 +13,9 @@ use tower_chat_history::{
     store::Seq,
 };
 use tower_chat_history_http::{Routes, Wire, error_response};
+use tower_chat_history_test::formats::Api;
 
-use super::{Answer, Talk, api::Api};
+use super::{Answer, Talk};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
