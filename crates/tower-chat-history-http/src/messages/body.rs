@@ -10,13 +10,10 @@ use tower_chat_history::{
     engine::{InputMode, RequestInfo},
 };
 
-use super::{
-    marks::Marks,
-    object::{self, Object},
-    without_thinking,
-};
+use super::{marks::Marks, without_thinking};
 use crate::{
     error::CallError,
+    json::{self, Object, finite},
     list::{gap, range},
     splice::Splice,
     wire::OpenedBody,
@@ -32,7 +29,7 @@ pub(super) fn open(
     let text = CallError::text(&bytes)?;
     let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
-    let elements = object::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
+    let elements = json::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
     let array = range(text, array);
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element)).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
@@ -92,14 +89,9 @@ fn info(body: &Object<'_>) -> RequestInfo {
     let binding = thinking.and_then(|thinking| thinking.object("block_binding"));
     let on_mismatch = binding.and_then(|binding| binding.text("prefix_mismatch_behavior"));
     info.may_drop_reasoning = on_mismatch.as_deref() == Some("drop_block");
-    info.temperature = number(body.get("temperature"));
-    info.top_p = number(body.get("top_p"));
+    info.temperature = finite(body.get("temperature"));
+    info.top_p = finite(body.get("top_p"));
     info
-}
-
-/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
-fn number(json: Option<&str>) -> Option<f64> {
-    json?.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 #[cfg(test)]

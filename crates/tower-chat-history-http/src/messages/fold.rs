@@ -9,11 +9,13 @@ use tower_chat_history::{
 
 use super::{
     block::{self, Block},
-    object::{self, Object},
     partial,
     reply::{self, Counts},
 };
-use crate::sse::Event;
+use crate::{
+    json::{self, Object},
+    sse::Event,
+};
 
 /// The largest size of the blocks in memory, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -93,7 +95,7 @@ impl MessagesFold {
         self.model = message.text("model").or(self.model.take());
         self.stop_reason = stop_reason(message).or(self.stop_reason.take());
         self.counts.read(message);
-        for (index, json) in (0..).zip(message.get("content").and_then(object::entries).unwrap_or_default()) {
+        for (index, json) in (0..).zip(message.get("content").and_then(json::entries).unwrap_or_default()) {
             self.begin_block(Some(index), json)?;
             self.block(Some(index))?.is_finished = true;
         }

@@ -8,7 +8,6 @@ mod fold_tests;
 #[cfg(test)]
 mod fold_tools_tests;
 mod marks;
-mod object;
 mod partial;
 mod place;
 mod repair;

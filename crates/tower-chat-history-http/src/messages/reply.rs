@@ -8,9 +8,7 @@ use tower_chat_history::{
     store::Usage,
 };
 
-use super::object::{self, Object};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use crate::json::{self, BOM, Object};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -43,7 +41,7 @@ fn shape_of(body: &[u8]) -> ResponseShape {
 
 /// Returns the message with this content, which must be a list or a text.
 fn message(content: &str) -> Option<Message> {
-    let is_content = content.starts_with('"') || object::entries(content).is_some();
+    let is_content = content.starts_with('"') || json::entries(content).is_some();
     is_content.then(|| said(content)).flatten()
 }
 

@@ -11,7 +11,7 @@ use tower_chat_history::{
     dialect::{AnthropicMessages, Dialect as _},
 };
 
-use super::object::{self, Object};
+use crate::json::{self, Object};
 use crate::list::range;
 
 /// Returns the window without such rounds, or `None` if it has none. `is_question` is true if the input opens a turn.
@@ -80,7 +80,7 @@ fn without_round(message: &Message) -> Option<Message> {
 /// Returns the content of a message if it is a list, and its blocks.
 fn blocks(message: &str) -> Option<(&str, Vec<&str>)> {
     let content = Object::read(message)?.get("content")?;
-    Some((content, object::entries(content)?))
+    Some((content, json::entries(content)?))
 }
 
 fn kind(block: &str) -> Option<String> {
