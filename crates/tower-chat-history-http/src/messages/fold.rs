@@ -4,7 +4,7 @@ use std::{collections::HashMap, fmt};
 
 use tower_chat_history::{
     Message, Reply,
-    adapt::{Flow, FoldReply},
+    adapt::{Flow, FoldReply, completion},
 };
 
 use super::{
@@ -90,7 +90,7 @@ impl MessagesFold {
     fn begin(&mut self, message: &Object<'_>) -> Option<()> {
         self.has_begun = true;
         if message.text("role").is_some_and(|role| role != "assistant") {
-            reply::warn_of_role();
+            completion::warn_of_role();
         }
         self.model = message.text("model").or(self.model.take());
         self.stop_reason = stop_reason(message).or(self.stop_reason.take());

@@ -1,11 +1,7 @@
 //! The reply of a whole response.
 
 use tower_chat_history::{
-    Message, Reply,
-    adapt::completion,
-    dialect::{AnthropicMessages, Dialect as _},
-    report::ResponseShape,
-    store::Usage,
+    Message, Reply, adapt::completion, dialect::AnthropicMessages, report::ResponseShape, store::Usage,
 };
 
 use crate::json::{self, BOM, Object};
@@ -20,7 +16,7 @@ pub(super) fn reply_of(body: &[u8]) -> Reply {
     }
     let Some(message) = response.get("content").and_then(message) else { return Reply::unreadable(shape_of(body)) };
     if response.text("role").is_some_and(|role| role != "assistant") {
-        warn_of_role();
+        completion::warn_of_role();
     }
     let mut counts = Counts::default();
     counts.read(&response);
@@ -48,13 +44,6 @@ fn message(content: &str) -> Option<Message> {
 /// Returns the model's message with this content.
 pub(super) fn said(content: &str) -> Option<Message> {
     Message::in_dialect(&AnthropicMessages, format!(r#"{{"role":"assistant","content":{content}}}"#)).ok()
-}
-
-/// Warns that a provider gave a reply another role. The warning does not quote the role, because it is text of the
-/// provider.
-pub(super) fn warn_of_role() {
-    let dialect = AnthropicMessages.name();
-    tracing::warn!(dialect, "a reply has a role other than `assistant`; it is stored with the role `assistant`");
 }
 
 /// The numbers of tokens that the provider reports. In a stream, later numbers replace the earlier ones, because they

@@ -19,7 +19,6 @@ pub mod custom;
 pub mod extract;
 mod json;
 mod read;
-mod read_by;
 mod recorded;
 
 #[doc = include_str!("../../docs/writing-an-adapter.md")]
@@ -41,10 +40,9 @@ pub use self::{
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
     read::{Asked, Read, ReadResponse, Repair},
-    read_by::ReadBy,
     recorded::{to_json_body, to_json_response},
 };
-pub use crate::call::{Flow, FoldReply};
+pub use crate::call::{Flow, FoldReply, ReadBy};
 #[doc(inline)]
 pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};

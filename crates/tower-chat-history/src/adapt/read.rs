@@ -5,9 +5,8 @@ use std::{borrow::Cow, error::Error, fmt, future::pending};
 use futures_core::Stream;
 use tower_chat_history_core::Dialect;
 
-use super::ReadBy;
 use crate::{
-    call::{FoldReply, Reply},
+    call::{FoldReply, ReadBy, Reply},
     discard::DiscardOnDrop,
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},

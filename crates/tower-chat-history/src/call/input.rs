@@ -9,11 +9,8 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{ChatCompletions, Closes, ConversationId, Dialect, ExchangeId, Message};
 
-use super::{CallOptions, Stored};
-use crate::{
-    adapt::ReadBy,
-    error::{DialectPlace, HistoryError, check_dialect},
-};
+use super::{CallOptions, ReadBy, Stored};
+use crate::error::{DialectPlace, HistoryError, check_dialect};
 
 /// The input of a call: its conversation, its new messages, and facts about its request.
 #[derive(Clone, Debug)]

@@ -17,8 +17,7 @@ use super::{
     translate::Called,
 };
 use crate::{
-    adapt::ReadBy,
-    call::{CallOptions, Stored, TurnInput},
+    call::{CallOptions, ReadBy, Stored, TurnInput},
     error::HistoryError,
     report::ReportSender,
 };

@@ -18,8 +18,7 @@ use tracing::Span;
 
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
 use crate::{
-    adapt::ReadBy,
-    call::{FoldReply, Reply},
+    call::{FoldReply, ReadBy, Reply},
     error::StreamStalled,
     policy::OnSaveFailure,
     report::{NotStored, Outcome},
