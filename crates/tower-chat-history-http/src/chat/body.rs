@@ -35,8 +35,8 @@ const FIELDS: [&str; 9] = [
 pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
     let body = CallError::text(&bytes)?;
     let members = Members::read(body, FIELDS).map_err(CallError::body)?;
-    let [messages, n, model, tools, format, newer_limit, limit, temperature, top_p] = members.values;
-    let array = messages.ok_or_else(|| CallError::no_list(body))?;
+    let [_, n, model, tools, format, newer_limit, limit, temperature, top_p] = members.values;
+    let array = members.written[0].ok_or_else(|| CallError::no_list(body))?;
     let list = range(body, array);
     if members.repeated[0] {
         // It is unknown which of two lists is meant.

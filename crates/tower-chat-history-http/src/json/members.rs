@@ -16,6 +16,8 @@ pub(crate) struct Members<'a, const N: usize> {
     /// The JSON of each member. `None` if it is null, or if there is no such member. Of a repeated member, the last
     /// value counts.
     pub(crate) values: [Option<&'a str>; N],
+    /// The same, also of those that are null.
+    pub(crate) written: [Option<&'a str>; N],
     /// True for each member that is repeated.
     pub(crate) repeated: [bool; N],
 }
@@ -26,9 +28,7 @@ impl<'a, const N: usize> Members<'a, N> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let mut members = Named(names).deserialize(&mut deserializer)?;
         deserializer.end()?;
-        for value in &mut members.values {
-            *value = value.filter(|json| *json != "null");
-        }
+        members.values = members.written.map(|value| value.filter(|json| *json != "null"));
         Ok(members)
     }
 }
@@ -51,10 +51,10 @@ impl<'de, const N: usize> Visitor<'de> for Named<'_, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members { values: [None; N], repeated: [false; N] };
+        let mut members = Members { values: [None; N], written: [None; N], repeated: [false; N] };
         while let Some((Name(name), value)) = map.next_entry::<_, &'de RawValue>()? {
             if let Some(at) = self.0.iter().position(|own| *own == name) {
-                members.repeated[at] = members.values[at].replace(value.get()).is_some();
+                members.repeated[at] = members.written[at].replace(value.get()).is_some();
             }
         }
         Ok(members)
@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn the_last_of_repeated_members_counts() {
         let json = r#"{"a":1,"\u0062": [ 2 ] ,"a":null,"b":3,"d":{"c":4}}"#;
-        let expected = Members { values: [None, Some("3"), None], repeated: [true, true, false] };
+        let (values, written) = ([None, Some("3"), None], [Some("null"), Some("3"), None]);
+        let expected = Members { values, written, repeated: [true, true, false] };
         assert_eq!(Members::read(json, ["a", "b", "c"]).unwrap(), expected);
     }
 
