@@ -51,15 +51,6 @@ pub enum CallError {
         /// The cause.
         source: MessageError,
     },
-    /// The last message is a reply of the assistant, which the model would have to continue.
-    #[error(
-        "message {position}, the last one, was written by the assistant, and the history cannot store its \
-         continuation: end the list with a message of the user"
-    )]
-    Prefill {
-        /// The index of the message, counted from 0.
-        position: usize,
-    },
     /// The provider keeps the conversation of the call, so the history cannot be added to it. See
     /// [`OnServerState`](crate::OnServerState).
     #[error("the call's `{field}` names a conversation that the provider keeps, so it cannot have another history")]

@@ -182,6 +182,6 @@ where
     /// Reads the reply of a successful response. With any other status, the call has failed, and the response is
     /// returned unchanged.
     async fn read(&self, response: Response<B>, asked: Asked) -> Result<Read<Self::Response>, BoxError> {
-        read_response(&self.routes, self.limits, response.map(HistoryBody::new), asked).await
+        read_response(self.limits, response.map(HistoryBody::new), asked).await
     }
 }

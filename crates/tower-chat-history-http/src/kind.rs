@@ -3,9 +3,7 @@
 use http::{HeaderMap, header::CONTENT_TYPE};
 use tower_chat_history::{BoxError, report::ResponseShape};
 
-use super::body::HistoryBody;
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use super::{body::HistoryBody, json::BOM};
 
 /// The names of the fields of server-sent events.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];

@@ -90,6 +90,7 @@ mod fold;
 pub mod guide;
 mod headers;
 mod history;
+mod json;
 mod kind;
 mod limits;
 mod list;

@@ -55,11 +55,9 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
                 of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
             }
             CallError::Encoded { .. } => of_sender(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding"),
-            CallError::Read(_)
-            | CallError::StreamedBody
-            | CallError::Body { .. }
-            | CallError::Message { .. }
-            | CallError::Prefill { .. } => of_sender(StatusCode::BAD_REQUEST, "body"),
+            CallError::Read(_) | CallError::StreamedBody | CallError::Body { .. } | CallError::Message { .. } => {
+                of_sender(StatusCode::BAD_REQUEST, "body")
+            }
             CallError::ServerState { .. } => of_sender(StatusCode::BAD_REQUEST, "server_state"),
             CallError::Splice(_) => {
                 internal(StatusCode::INTERNAL_SERVER_ERROR, "wire", "the request could not be changed")

@@ -11,7 +11,7 @@ use http::{
 use http_body::Body as _;
 use tower_chat_history::{
     BoxError, CallOptions, ConversationId, TurnInput,
-    adapt::{Completed, Draft, Prompt},
+    adapt::{Completed, Draft, Prompt, ReadBy},
     engine::InputMode,
 };
 
@@ -26,6 +26,7 @@ const DIGESTS: [HeaderName; 4] = [
 ];
 
 /// Reads the body of a call in a conversation: returns the input of its turn, and the body that waits for its window.
+/// The input has the route, by which [`read_response`](super::response::read_response) reads the response.
 /// A body of 1 MiB or more is read on a thread for blocking work, so that other calls do not wait for it.
 ///
 /// # Errors
@@ -43,7 +44,7 @@ pub async fn open_body(
     let OpenedBody { splice, messages, choices, info } = opened?;
     let mut turn = TurnInput::new(conversation, messages.input).transcript(messages.transcript).options(options);
     turn = turn.dialect(route.wire.dialect());
-    turn.read_as = route.number;
+    turn.read_by = ReadBy::new(route);
     turn.choices = choices;
     turn.request = info;
     turn.request.head = messages.head;

@@ -17,28 +17,29 @@ use super::{
     kind::{self, Kind},
     limits::HttpLimits,
     request::is_encoded,
-    routes::Routes,
+    routes::Route,
 };
 
-/// Reads the response to a call of one of these routes: finds the reply in a whole response, or records a stream.
+/// Reads the response to a call whose body was read by [`open_body`](super::request::open_body): finds the reply in a
+/// whole response, or records a stream.
 ///
-/// A response with an error status is the result of a failed call.
+/// A response with an error status is the result of a failed call. If the call was not read by `open_body`, its
+/// response counts as unreadable ([`ResponseShape::UnknownCall`]) and is passed on.
 ///
 /// # Errors
 ///
 /// Returns the error of the body, if it breaks off before it is known to be a stream, or before its end if it is whole.
 pub async fn read_response(
-    routes: &Routes,
     limits: HttpLimits,
     response: Response<HistoryBody>,
     asked: Asked,
 ) -> Result<Read<Response<HistoryBody>>, BoxError> {
     if !response.status().is_success() {
-        return Ok(failed(routes, response, asked).await);
+        return Ok(failed(response, &asked).await);
     }
     let unreadable = |response, shape| Ok(Read::whole(response, Reply::unreadable(shape)));
-    let Some(wire) = routes.numbered(asked.read_as) else {
-        return unreadable(response, ResponseShape::NoMessage);
+    let Some(wire) = asked.read_by.get().map(|route: &Route| route.wire()) else {
+        return unreadable(response, ResponseShape::UnknownCall);
     };
     if is_encoded(response.headers()) {
         return unreadable(response, ResponseShape::Encoded);
@@ -72,15 +73,15 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
 /// the body. All bytes of the body are passed on. A body that does not end in time has no repair.
-async fn failed(routes: &Routes, response: Response<HistoryBody>, asked: Asked) -> Read<Response<HistoryBody>> {
+async fn failed(response: Response<HistoryBody>, asked: &Asked) -> Read<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
     let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
     let mut repair = None;
     let limit = asked.idle_timeout.unwrap_or(REFUSAL_TIMEOUT).min(REFUSAL_TIMEOUT);
-    if let Some(wire) = routes.numbered(asked.read_as).filter(|_| is_read)
+    if let Some(route) = asked.read_by.get::<Route>().filter(|_| is_read)
         && within(Some(limit), body.peek(MAX_REFUSAL)).await == Ok(true)
     {
-        repair = wire.repair(head.status, body.read());
+        repair = route.wire().repair(head.status, body.read());
     }
     let error_type = head.status.as_str().to_owned();
     Read::failed(Response::from_parts(head, body), error_type).with_repair(repair)

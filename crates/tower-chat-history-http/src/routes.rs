@@ -107,17 +107,9 @@ impl Routes {
     /// Returns the route of a request. `None` means that the request has no history.
     #[must_use]
     pub fn route_of(&self, method: &Method, uri: &Uri) -> Option<Route> {
-        let added = (DEFAULTS.len()..).zip(&self.added).find(|(_, (matches, _))| matches(method, uri));
-        let added = added.map(|(number, (_, wire))| Route { number, wire: *wire });
+        let added = self.added.iter().find(|(matches, _)| matches(method, uri));
+        let added = added.map(|(_, wire)| Route { wire: *wire });
         added.or_else(|| if self.has_defaults { Endpoint::of(method, uri.path())?.route() } else { None })
-    }
-
-    /// Returns the wire of the route with this number.
-    pub(crate) fn numbered(&self, number: usize) -> Option<&'static dyn Wire> {
-        match number.checked_sub(DEFAULTS.len()) {
-            Some(added) => self.added.get(added).map(|(_, wire)| *wire),
-            None => DEFAULTS.get(number).copied().filter(|_| self.has_defaults),
-        }
     }
 }
 
@@ -134,10 +126,9 @@ impl fmt::Debug for Routes {
     }
 }
 
-/// The route of a request: its wire, and the number by which the wire of the response is found.
+/// The route of a request: its wire, which reads the response, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    pub(crate) number: usize,
     pub(crate) wire: &'static dyn Wire,
 }
 
@@ -148,9 +139,6 @@ impl Route {
         self.wire
     }
 }
-
-/// The wires of the default routes. They have the first numbers.
-static DEFAULTS: [&dyn Wire; 3] = [&ChatWire::new(), &MessagesWire::new(), &ResponsesWire::new()];
 
 /// A conversational endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,13 +172,13 @@ impl Endpoint {
 
     /// Returns the route of the endpoint, or `None` if the endpoint has no history.
     fn route(self) -> Option<Route> {
-        let number = match self {
-            Self::ChatCompletions => 0,
-            Self::Messages => 1,
-            Self::Responses => 2,
+        let wire: &'static dyn Wire = match self {
+            Self::ChatCompletions => &const { ChatWire::new() },
+            Self::Messages => &const { MessagesWire::new() },
+            Self::Responses => &const { ResponsesWire::new() },
             Self::Threads => return None,
         };
-        Some(Route { number, wire: DEFAULTS[number] })
+        Some(Route { wire })
     }
 
     const fn name(self) -> &'static str {
@@ -219,7 +207,10 @@ pub fn warn_without_memory(method: &Method, path: &str) {
 
 #[cfg(test)]
 mod tests {
+    use tower_chat_history::{CallOptions, ConversationId, engine::InputMode};
+
     use super::*;
+    use crate::request::open_body;
 
     /// Real paths of providers and gateways, as of November 2026, with the endpoint of a POST request to each.
     const PATHS: [(&str, Option<Endpoint>); 36] = [
@@ -291,22 +282,25 @@ mod tests {
         assert!(routes.find(&Method::POST, &"/v1/chat/completions".parse().unwrap()).is_none());
     }
 
-    #[test]
-    fn the_number_of_a_route_finds_its_wire() {
+    #[tokio::test]
+    async fn a_call_has_the_wire_of_its_route() {
         static OWN: ChatWire = ChatWire::new();
         static MESSAGES: MessagesWire = MessagesWire::new().mark_history();
         let on = |path: &'static str| move |_: &Method, uri: &Uri| uri.path() == path;
-        let is_same = |one: &'static dyn Wire, other: &'static dyn Wire| std::ptr::addr_eq(one, other);
         let routes = Routes::new().route(on("/a"), &MESSAGES).route(on("/b"), &OWN);
-        let of = |path: &str| routes.route_of(&Method::POST, &path.parse().unwrap()).unwrap();
-        for (path, number) in
-            [("/v1/chat/completions", 0), ("/v1/messages", 1), ("/v1/responses", 2), ("/a", 3), ("/b", 4)]
-        {
-            let route = of(path);
-            assert_eq!(route.number, number);
-            assert!(is_same(routes.numbered(number).unwrap(), route.wire()), "{path}");
+        for (path, list) in [
+            ("/v1/chat/completions", "messages"),
+            ("/v1/messages", "messages"),
+            ("/v1/responses", "input"),
+            ("/a", "messages"),
+            ("/b", "messages"),
+        ] {
+            let route = routes.route_of(&Method::POST, &path.parse().unwrap()).unwrap();
+            let body = format!(r#"{{"{list}":[{{"role":"user","content":"u"}}]}}"#).into();
+            let (id, options) = (ConversationId::new(["acme"]).unwrap(), CallOptions::new());
+            let (turn, _) = open_body(route, id, options, InputMode::New, body).await.unwrap();
+            let found = turn.read_by.get::<Route>().unwrap().wire();
+            assert!(std::ptr::addr_eq(found, route.wire()), "{path}");
         }
-        assert!(routes.numbered(5).is_none());
-        assert!(Routes::none().numbered(0).is_none());
     }
 }

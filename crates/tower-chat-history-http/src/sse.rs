@@ -2,7 +2,7 @@
 
 use std::{fmt, mem};
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use super::json::BOM;
 
 /// An event or a line is larger than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The fields without which a provider refuses tool calls, and which async-openai's types cannot carry. The rules are
-//! those of November 2026; `docs/providers.md` lists them.
+//! those of November 2026; `docs/provider-fields.md` lists them.
 
 use async_openai::types::chat::ChatCompletionRequestMessage;
 use serde::Deserialize;
-use tower_chat_history::{Message, Role};
+use tower_chat_history::{Message, Role, dialect::ChatCompletions};
 
 /// The error for a call whose prompt has tool calls with a field that their provider requires and async-openai's types
 /// cannot carry. The provider would refuse the request.
@@ -154,7 +154,7 @@ enum Rule {
 /// Returns the rule of a provider, by its name in OpenTelemetry or its usual name.
 fn rule(provider: &str) -> Option<Rule> {
     match provider.to_ascii_lowercase().as_str() {
-        "deepseek" | "moonshot" | "moonshotai" | "moonshot_ai" | "kimi" => Some(Rule::ReasoningContent),
+        name if ChatCompletions::requires_reasoning_content(name) => Some(Rule::ReasoningContent),
         "gcp.gemini" | "gcp.vertex_ai" | "gcp.gen_ai" | "gemini" | "vertex_ai" | "google" => Some(Rule::Signature),
         "openrouter" | "litellm" | "anthropic" | "aws.bedrock" => Some(Rule::SignedReasoning),
         _ => None,

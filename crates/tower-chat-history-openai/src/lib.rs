@@ -55,7 +55,7 @@
 //! | count tokens exactly | `tokens::Tiktoken`, `tokens::BpeOpenai` (features) |
 //! | convert messages | [`to_request_messages`], [`from_request_messages`] |
 //! | answer a repeated call from the log | [`to_response`] |
-//! | use DeepSeek, Gemini, OpenRouter, LiteLLM or vLLM | `client`, because [async-openai's types lose their reasoning](guide::providers) |
+//! | use DeepSeek, Gemini, OpenRouter, LiteLLM or vLLM | `client`, because [async-openai's types lose their reasoning](guide::provider_fields) |
 //!
 //! # Features
 //!
@@ -74,7 +74,7 @@
 //!
 //! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
 //!   summaries.
-//! - [`guide::providers`] lists the providers whose conversations are replayed correctly, by integration.
+//! - [`guide::provider_fields`] lists the fields that providers require in later requests, and how they are carried.
 //! - [`guide::types`] lists the parts of messages that the types cannot carry.
 //! - [`Engine::drain`](tower_chat_history::Engine::drain) waits for pending saves, summaries and detached streams. Call
 //!   it before the runtime ends.

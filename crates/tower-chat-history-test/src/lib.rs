@@ -189,6 +189,9 @@
 mod api;
 mod chat_rules;
 mod fault;
+// For the tests of this workspace.
+#[doc(hidden)]
+pub mod formats;
 #[cfg(feature = "openai")]
 mod llm;
 mod lock;

@@ -61,15 +61,18 @@ pub struct DoesNotFit {
     /// The reply reserve, in tokens of the provider. If it may shrink, this is its smallest size.
     pub reply_reserve: u64,
     /// True if nothing of the window can be left out, because the turn that the input continues has reasoning that the
-    /// provider [binds](tower_chat_history_core::Bound) to everything before it. Besides the ways in the error's text, a
-    /// lower [low watermark](super::Watermarks) leaves more room when a turn opens, and a new question ends the turn.
+    /// provider [binds](tower_chat_history_core::Bound) to everything before it. The error's text then names three more
+    /// ways: a new question ends the turn, a lower [low watermark](super::Watermarks) leaves more room when a turn opens,
+    /// and a request can let the provider
+    /// [drop such reasoning](crate::RequestInfo::may_drop_reasoning).
     pub turn_is_bound: bool,
 }
 
 const fn bound(turn_is_bound: bool) -> &'static str {
     if turn_is_bound {
         "the turn's reasoning is bound to the whole prompt, so nothing can be left out before the turn ends; start a new \
-         turn, keep more room by a lower low watermark, "
+         turn, keep more room by a lower low watermark, let the provider drop blocks (in Anthropic's Messages API, set \
+         `thinking.block_binding.prefix_mismatch_behavior` to `drop_block`), "
     } else {
         ""
     }

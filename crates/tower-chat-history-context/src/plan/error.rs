@@ -21,10 +21,20 @@ pub enum FitError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The input is empty. A request may have no input only if the log ends with a complete round: calls and all their
-    /// results.
+    /// The input is empty. A request may have no input only if the log ends with a complete round (calls and all their
+    /// results), or with a reply that the model [paused](tower_chat_history_core::Exchange::is_paused).
     #[error("there is no input message")]
     Empty,
+    /// The resent list ends with a reply that is not the last one of the log, so the model would have to continue it.
+    /// The response to such a request has only the rest of the reply.
+    #[error(
+        "message {position} (counted from 0 after the head), the last one, was written by the assistant and is not in \
+         the log, so its continuation cannot be stored: end the list with a message of the user"
+    )]
+    Prefill {
+        /// The index of the reply, counted from the first message after the head.
+        position: usize,
+    },
     /// The input contains a message of the model: a reply (an assistant message without tool calls), or the calls that
     /// are open in the log. The caller resends the conversation, which would therefore be sent and stored twice.
     ///

@@ -281,7 +281,7 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         match left {
             Left::All => {}
             Left::Rest(rest) => {
-                left_out += usize::from(has_reasoning(message) && !has_reasoning(&rest));
+                left_out += usize::from(has_reasoning(message) && has_lost_reasoning(message, &rest));
                 item.message = rest;
             }
             Left::Nothing => {
@@ -292,6 +292,12 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
     }
     left_out
+}
+
+/// Returns `true` if the rest of a message lacks reasoning that the message had. Other sealed parts may be left, such
+/// as the result of a search.
+fn has_lost_reasoning(whole: &Message, rest: &Message) -> bool {
+    whole.bound().to_prefix && !rest.bound().to_prefix || !has_reasoning(rest)
 }
 
 /// Returns `true` if the message has reasoning, readable or sealed. A message that stands for everything before it is

@@ -30,6 +30,10 @@ pub struct RequestInfo {
     /// as Anthropic does (as of November 2026). A constant reply then stands between results without a reply and a new
     /// question.
     pub thinks_with_budget: bool,
+    /// True if the request lets the provider drop reasoning that is [bound](tower_chat_history_core::Bound) to another
+    /// prompt, as `drop_block` of Anthropic does. A turn that exceeds the budget then loses its reasoning. By default,
+    /// the call fails with [`DoesNotFit::turn_is_bound`](crate::DoesNotFit::turn_is_bound).
+    pub may_drop_reasoning: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,
     /// The nucleus sampling parameter. It is used in spans only.
@@ -50,6 +54,7 @@ impl RequestInfo {
             max_output: None,
             max_output_is_fixed: false,
             thinks_with_budget: false,
+            may_drop_reasoning: false,
             temperature: None,
             top_p: None,
         }

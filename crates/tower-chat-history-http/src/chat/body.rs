@@ -3,64 +3,72 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tower_chat_history::{
     Message,
     adapt::RequestMessages,
     engine::{InputMode, RequestInfo},
 };
 
-use super::fields::Fields;
 use crate::{
     error::CallError,
+    json::{Members, entries, finite, number, text},
     list::{gap, range},
     splice::Splice,
     wire::OpenedBody,
 };
 
-/// Finds the messages, and the other fields that count for a budget or that spans report.
+/// The fields that history reads. Their values are not checked here; the provider checks them.
+const FIELDS: [&str; 9] = [
+    "messages",
+    "n",
+    "model",
+    "tools",
+    "response_format",
+    "max_completion_tokens",
+    "max_tokens",
+    "temperature",
+    "top_p",
+];
+
+/// Finds the messages, and the other fields that count for a budget or that spans report. If a field occurs twice, the
+/// last value is used.
 pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let text = CallError::text(&bytes)?;
-    let fields: Fields<'_> = serde_json::from_str(text).map_err(CallError::body)?;
-    let array = fields.messages.map(RawValue::get).ok_or_else(|| CallError::no_list(text))?;
-    let list = range(text, array);
-    if fields.repeats_messages {
-        return Err(CallError::body_at(text, list.start));
+    let body = CallError::text(&bytes)?;
+    let members = Members::read(body, FIELDS).map_err(CallError::body)?;
+    let [_, n, model, tools, format, newer_limit, limit, temperature, top_p] = members.values;
+    let array = members.written[0].ok_or_else(|| CallError::no_list(body))?;
+    let list = range(body, array);
+    if members.repeated[0] {
+        // It is unknown which of two lists is meant.
+        return Err(CallError::body_at(body, list.start));
     }
-    let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(|_| CallError::body_at(text, list.start))?;
-    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
+    let elements = entries(array).ok_or_else(|| CallError::body_at(body, list.start))?;
+    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(body, element)).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
-        Message::from_json(element.get()).map_err(|source| CallError::Message { position, source })
+        Message::from_json(*element).map_err(|source| CallError::Message { position, source })
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let messages = RequestMessages::split(messages, few_shot_messages, mode);
-    let (choices, info) = (fields.n.and_then(|n| n.get().parse().ok()).unwrap_or(1), info(&fields));
-    let reply_limit = fields.reply_limit().map(|(json, _)| range(text, json));
-    let gap = gap(&list, &ranges, &messages.transcript_range());
-    let splice = Splice::new(bytes, gap)?.reply_limit(reply_limit)?;
-    Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
-}
-
-fn info(fields: &Fields<'_>) -> RequestInfo {
-    let json = |field: Option<&RawValue>| field.map(RawValue::get).filter(|json| *json != "null").map(str::to_owned);
+    // If both limits exist, that of the newer field counts.
+    let limits = [newer_limit, limit];
+    let limit = limits.into_iter().flatten().find_map(|json| Some((range(body, json), number(Some(json))?)));
     let mut info = RequestInfo::new();
-    info.model = fields.model.and_then(|model| serde_json::from_str(model.get()).ok());
-    info.tools = json(fields.tools);
-    info.response_format = json(fields.response_format);
-    info.max_output = fields.reply_limit().map(|(_, tokens)| tokens);
-    info.temperature = number(fields.temperature);
-    info.top_p = number(fields.top_p);
-    info
-}
-
-/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
-fn number(json: Option<&RawValue>) -> Option<f64> {
-    json?.get().parse().ok().filter(|number: &f64| number.is_finite())
+    info.model = text(model);
+    info.tools = tools.map(str::to_owned);
+    info.response_format = format.map(str::to_owned);
+    info.max_output = limit.as_ref().map(|(_, tokens)| u32::try_from(*tokens).unwrap_or(u32::MAX));
+    info.temperature = finite(temperature);
+    info.top_p = finite(top_p);
+    let choices = n.and_then(|n| n.parse().ok()).unwrap_or(1);
+    let gap = gap(&list, &ranges, &messages.transcript_range());
+    let splice = Splice::new(bytes, gap)?.reply_limit(limit.map(|(place, _)| place))?;
+    Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::value::RawValue;
     use tower_chat_history::adapt::Prompt;
 
     use super::*;

@@ -1,7 +1,6 @@
 //! The wire of chat completions.
 
 mod body;
-mod fields;
 mod fold;
 #[cfg(test)]
 mod fold_tests;

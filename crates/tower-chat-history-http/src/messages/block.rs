@@ -1,6 +1,6 @@
 //! A block of a streamed reply, from its pieces.
 
-use super::object::{self, Object};
+use crate::json::{self, Object};
 
 /// A block of the content.
 pub(super) struct Block {
@@ -124,7 +124,7 @@ impl Block {
         if text == Some("") {
             return None;
         }
-        let whole = text.filter(|text| text.starts_with('{') && object::is_json(text));
+        let whole = text.filter(|text| text.starts_with('{') && json::is_json(text));
         Some(Value::Other(match whole {
             Some(text) => text.to_owned(),
             None => format!(r#"{{"INVALID_JSON":"{}"}}"#, self.input),
@@ -173,7 +173,7 @@ impl Value {
         if let Some(text) = json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             return Self::Text(text.to_owned());
         }
-        match object::entries(json) {
+        match json::entries(json) {
             Some(entries) => Self::List(entries.into_iter().map(str::to_owned).collect()),
             None => Self::Other(json.to_owned()),
         }

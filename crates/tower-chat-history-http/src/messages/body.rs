@@ -10,12 +10,10 @@ use tower_chat_history::{
     engine::{InputMode, RequestInfo},
 };
 
-use super::{
-    marks::Marks,
-    object::{self, Object},
-};
+use super::marks::Marks;
 use crate::{
     error::CallError,
+    json::{self, Object, finite},
     list::{gap, range},
     splice::Splice,
     wire::OpenedBody,
@@ -31,7 +29,7 @@ pub(super) fn open(
     let text = CallError::text(&bytes)?;
     let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
-    let elements = object::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
+    let elements = json::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
     let array = range(text, array);
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element)).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
@@ -39,7 +37,6 @@ pub(super) fn open(
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let mut messages = RequestMessages::split(messages, few_shot_messages, mode);
-    check_last(&messages)?;
 
     let resent = messages.transcript_range();
     let gap = gap(&array, &ranges, &resent);
@@ -59,25 +56,6 @@ fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
         Some(second) => Err(CallError::body_at(text, range(text, second).start)),
         None => Ok(list),
     }
-}
-
-/// Refuses a reply at the end, which the model would have to continue. The reply to such a request is only the rest of
-/// a message, so it could not be stored. A reply that the provider has paused is no such message.
-fn check_last(messages: &RequestMessages) -> Result<(), CallError> {
-    let last = messages.input.last().or(messages.transcript.last()).filter(|last| last.is_reply());
-    if last.is_none_or(is_paused) {
-        return Ok(());
-    }
-    Err(CallError::Prefill { position: messages.transcript_range().end + messages.input.len() - 1 })
-}
-
-/// Returns `true` if the reply ends with a tool that the provider executes, or with its result.
-fn is_paused(reply: &Message) -> bool {
-    let kind = Object::read(reply.json()).and_then(|reply| {
-        let last = object::entries(reply.get("content")?)?.pop()?;
-        Object::read(last)?.text("type")
-    });
-    kind.is_some_and(|kind| matches!(&*kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result"))
 }
 
 /// Returns the caller's instructions as a message of the head. Nothing is sent of it, because the body has them.
@@ -100,15 +78,14 @@ fn info(body: &Object<'_>) -> RequestInfo {
     let thinking = body.object("thinking");
     // The API refuses a limit that is not larger than the budget of the thinking.
     info.max_output_is_fixed = thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some());
-    info.thinks_with_budget = thinking.is_some_and(|thinking| thinking.text("type").as_deref() == Some("enabled"));
-    info.temperature = number(body.get("temperature"));
-    info.top_p = number(body.get("top_p"));
+    info.thinks_with_budget =
+        thinking.as_ref().is_some_and(|thinking| thinking.text("type").as_deref() == Some("enabled"));
+    let binding = thinking.and_then(|thinking| thinking.object("block_binding"));
+    let on_mismatch = binding.and_then(|binding| binding.text("prefix_mismatch_behavior"));
+    info.may_drop_reasoning = on_mismatch.as_deref() == Some("drop_block");
+    info.temperature = finite(body.get("temperature"));
+    info.top_p = finite(body.get("top_p"));
     info
-}
-
-/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
-fn number(json: Option<&str>) -> Option<f64> {
-    json?.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 #[cfg(test)]
@@ -183,5 +160,8 @@ mod tests {
         assert!(read(&fixed, InputMode::New).info.max_output_is_fixed);
         assert!(read(&fixed, InputMode::New).info.thinks_with_budget);
         assert_eq!(read(&fixed, InputMode::New).info.max_output, Some(900));
+        assert!(!read(body, InputMode::New).info.may_drop_reasoning);
+        let drops = r#""adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
+        assert!(read(&body.replace(r#""adaptive""#, drops), InputMode::New).info.may_drop_reasoning);
     }
 }

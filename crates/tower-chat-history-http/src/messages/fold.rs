@@ -4,16 +4,18 @@ use std::{collections::HashMap, fmt};
 
 use tower_chat_history::{
     Message, Reply,
-    adapt::{Flow, FoldReply},
+    adapt::{Flow, FoldReply, completion},
 };
 
 use super::{
     block::{self, Block},
-    object::{self, Object},
     partial,
     reply::{self, Counts},
 };
-use crate::sse::Event;
+use crate::{
+    json::{self, Object},
+    sse::Event,
+};
 
 /// The largest size of the blocks in memory, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -88,12 +90,12 @@ impl MessagesFold {
     fn begin(&mut self, message: &Object<'_>) -> Option<()> {
         self.has_begun = true;
         if message.text("role").is_some_and(|role| role != "assistant") {
-            reply::warn_of_role();
+            completion::warn_of_role();
         }
         self.model = message.text("model").or(self.model.take());
         self.stop_reason = stop_reason(message).or(self.stop_reason.take());
         self.counts.read(message);
-        for (index, json) in (0..).zip(message.get("content").and_then(object::entries).unwrap_or_default()) {
+        for (index, json) in (0..).zip(message.get("content").and_then(json::entries).unwrap_or_default()) {
             self.begin_block(Some(index), json)?;
             self.block(Some(index))?.is_finished = true;
         }

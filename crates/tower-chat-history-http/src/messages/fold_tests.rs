@@ -9,8 +9,8 @@ use tower_chat_history::{
     store::Usage,
 };
 
-use super::{fold::MessagesFold, object::Object, reply::reply_of};
-use crate::fold::SseFold;
+use super::{fold::MessagesFold, reply::reply_of};
+use crate::{fold::SseFold, json::Object};
 
 fn fold() -> SseFold {
     SseFold::new(Box::new(MessagesFold::default()), 16 << 20)

@@ -4,10 +4,8 @@ use std::borrow::Cow;
 
 use tower_chat_history::{Message, dialect::AnthropicMessages};
 
-use super::{
-    object::{self, Object},
-    place,
-};
+use super::place;
+use crate::json::{self, Object};
 
 const NAME: &str = "cache_control";
 
@@ -111,9 +109,9 @@ fn of_list(json: &str) -> Vec<Minutes> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    for entry in object::entries(json).unwrap_or_default() {
+    for entry in json::entries(json).unwrap_or_default() {
         let Some(entry) = Object::read(entry) else { continue };
-        let inner = entry.get("content").and_then(object::entries).unwrap_or_default();
+        let inner = entry.get("content").and_then(json::entries).unwrap_or_default();
         let inner = inner.into_iter().filter_map(|json| Object::read(json)?.get(NAME).map(minutes));
         found.extend(inner);
         found.extend(entry.get(NAME).map(minutes));

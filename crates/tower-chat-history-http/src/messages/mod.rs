@@ -8,7 +8,6 @@ mod fold_tests;
 #[cfg(test)]
 mod fold_tools_tests;
 mod marks;
-mod object;
 mod partial;
 mod place;
 mod repair;
@@ -39,14 +38,22 @@ use crate::{
 /// # Requests
 ///
 /// `system`, `tools` and the format of the output are the caller's head. They are never stored, and stay as they are
-/// written. The messages are the list `messages`. A list that ends with a reply is refused with
-/// [`CallError::Prefill`], because the response has only the rest of the message. A reply that ends with a tool of the
-/// provider, as a paused one does, is no such message.
+/// written. The messages are the list `messages`. A list that ends with a reply continues this reply if it is the
+/// newest one of the log, and the provider paused it. It is refused with
+/// [`InputError::Empty`](tower_chat_history::error::InputError::Empty) if the newest reply was not paused, and with
+/// [`InputError::Prefill`](tower_chat_history::error::InputError::Prefill) if the caller wrote the reply, because the
+/// response has only the rest of the message.
 ///
 /// The limit of the reply is `max_tokens`. It is not lowered if the request has a `budget_tokens` for its thinking,
-/// because the API takes no limit below this budget. If `thinking` is `enabled`, a new question that abandons a tool
-/// round is sent after a [constant reply](tower_chat_history::engine::RequestInfo::thinks_with_budget). Vertex AI and Bedrock have the model in the address, so it is then
+/// because the API takes no limit below this budget. Vertex AI and Bedrock have the model in the address, so it is then
 /// unknown.
+///
+/// If a tool loop whose thinking is bound to its prompt exceeds the budget, the call fails. With `drop_block` as the
+/// request's `thinking.block_binding.prefix_mismatch_behavior`, earlier rounds and the thinking are left out instead.
+///
+/// With `thinking.type` = `enabled`, the API refuses results for a reply without thinking. A new question that abandons a
+/// tool round is therefore sent after a [constant
+/// reply](tower_chat_history::engine::RequestInfo::thinks_with_budget).
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
@@ -59,8 +66,8 @@ use crate::{
 /// `stop_reason` is stored as it is stated.
 ///
 /// A reply that the provider has paused (`pause_turn`) is stored. A call with an empty list of messages continues it.
-/// So does a list that ends with the paused reply, if this ends with a server tool or its result. The rest of the reply
-/// is an exchange of its own. If a new question follows instead, calls of server tools without a result are left out.
+/// So does a list that ends with the paused reply. The rest of the reply is an exchange of its own. If a new question
+/// follows instead, calls of server tools without a result are left out.
 ///
 /// # Streams
 ///

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use tower_chat_history::dialect::AnthropicMessages;
+
 use super::block::Block;
 
 /// Returns the blocks that can be sent again: the first ones, up to one that is not finished or is a call, and the
@@ -18,9 +20,9 @@ pub(super) fn kept(blocks: &[Block]) -> Vec<&Block> {
         if block.kind == "tool_use" || !block.is_finished && !is_text {
             break;
         }
-        if matches!(&*block.kind, "server_tool_use" | "mcp_tool_use") {
+        if AnthropicMessages::is_server_call(&block.kind) {
             open.insert(block.text("id").unwrap_or_default());
-        } else if block.kind.ends_with("_tool_result") {
+        } else if AnthropicMessages::is_server_result(&block.kind) {
             open.remove(&block.text("tool_use_id").unwrap_or_default());
         }
         if open.is_empty() {

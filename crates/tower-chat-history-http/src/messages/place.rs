@@ -1,6 +1,6 @@
 //! Placing a mark for the cache in a message.
 
-use super::object::{self, Object};
+use crate::json::{self, Object};
 use crate::list::range;
 
 /// The kinds of blocks that can have a mark, as of November 2026. Thinking cannot.
@@ -19,7 +19,7 @@ pub(super) fn mark(json: &str) -> Option<String> {
         let block = format!(r#"[{{"type":"text","text":{content},{MARK}}}]"#);
         return (!is_blank).then(|| [&json[..place.start], &block, &json[place.end..]].concat());
     }
-    let block = object::entries(content)?.into_iter().rfind(|block| can_have_mark(block))?;
+    let block = json::entries(content)?.into_iter().rfind(|block| can_have_mark(block))?;
     let end = range(json, block).end - 1;
     Some([&json[..end], ",", MARK, &json[end..]].concat())
 }

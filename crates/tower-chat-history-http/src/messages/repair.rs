@@ -2,7 +2,7 @@
 
 use tower_chat_history::adapt::Repair;
 
-use super::object::Object;
+use crate::json::Object;
 
 /// The ends of the first sentence of such a refusal, after the place of the block.
 const UNREADABLE: [&str; 2] =

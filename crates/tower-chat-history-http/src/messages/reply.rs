@@ -1,16 +1,10 @@
 //! The reply of a whole response.
 
 use tower_chat_history::{
-    Message, Reply,
-    adapt::completion,
-    dialect::{AnthropicMessages, Dialect as _},
-    report::ResponseShape,
-    store::Usage,
+    Message, Reply, adapt::completion, dialect::AnthropicMessages, report::ResponseShape, store::Usage,
 };
 
-use super::object::{self, Object};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use crate::json::{self, BOM, Object};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -22,7 +16,7 @@ pub(super) fn reply_of(body: &[u8]) -> Reply {
     }
     let Some(message) = response.get("content").and_then(message) else { return Reply::unreadable(shape_of(body)) };
     if response.text("role").is_some_and(|role| role != "assistant") {
-        warn_of_role();
+        completion::warn_of_role();
     }
     let mut counts = Counts::default();
     counts.read(&response);
@@ -43,20 +37,13 @@ fn shape_of(body: &[u8]) -> ResponseShape {
 
 /// Returns the message with this content, which must be a list or a text.
 fn message(content: &str) -> Option<Message> {
-    let is_content = content.starts_with('"') || object::entries(content).is_some();
+    let is_content = content.starts_with('"') || json::entries(content).is_some();
     is_content.then(|| said(content)).flatten()
 }
 
 /// Returns the model's message with this content.
 pub(super) fn said(content: &str) -> Option<Message> {
     Message::in_dialect(&AnthropicMessages, format!(r#"{{"role":"assistant","content":{content}}}"#)).ok()
-}
-
-/// Warns that a provider gave a reply another role. The warning does not quote the role, because it is text of the
-/// provider.
-pub(super) fn warn_of_role() {
-    let dialect = AnthropicMessages.name();
-    tracing::warn!(dialect, "a reply has a role other than `assistant`; it is stored with the role `assistant`");
 }
 
 /// The numbers of tokens that the provider reports. In a stream, later numbers replace the earlier ones, because they

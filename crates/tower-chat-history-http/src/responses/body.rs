@@ -9,9 +9,9 @@ use tower_chat_history::{
     engine::{InputMode, RequestInfo},
 };
 
-use super::members::{Members, number, text};
 use crate::{
     error::CallError,
+    json::{Members, finite, number, text},
     list::{gap, range},
     splice::{Gap, Splice},
     wire::OpenedBody,
@@ -107,9 +107,4 @@ fn item(position: usize, json: impl Into<String>) -> Result<Message, CallError> 
 fn response_format(text: Option<&str>) -> Option<String> {
     let Members { values: [format], .. } = Members::read(text?, ["format"]).ok()?;
     format.map(str::to_owned)
-}
-
-/// Returns a field's value if it is a finite number. A string is never parsed as one, because its JSON has quotes.
-fn finite(json: Option<&str>) -> Option<f64> {
-    json?.parse().ok().filter(|number: &f64| number.is_finite())
 }

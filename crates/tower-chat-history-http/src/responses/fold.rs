@@ -8,11 +8,11 @@ use tower_chat_history::{
     report::ResponseShape,
 };
 
-use super::{
-    members::{Members, number, text},
-    reply::{self, Finished},
+use super::reply::{self, Finished};
+use crate::{
+    json::{Members, number, text},
+    sse::Event,
 };
-use crate::sse::Event;
 
 /// The largest total size of the finished items, in bytes.
 const MAX_BYTES: usize = 64 << 20;

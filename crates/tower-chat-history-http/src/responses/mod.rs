@@ -2,7 +2,6 @@
 
 mod body;
 mod fold;
-mod members;
 mod repair;
 mod reply;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use tower_chat_history::adapt::Repair;
 
-use super::members::{Members, text};
+use crate::json::{Members, text};
 
 /// Returns the repair for a refusal, if the provider refused encrypted content or the ids of items.
 pub(super) fn of_refusal(body: &[u8]) -> Option<Repair> {

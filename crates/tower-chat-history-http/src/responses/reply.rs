@@ -5,9 +5,7 @@ use tower_chat_history::{
     Message, Reply, adapt::completion, dialect::OpenAiResponses, report::ResponseShape, store::Usage,
 };
 
-use super::members::{Members, number, text};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use crate::json::{BOM, Members, number, text};
 
 /// Returns the reply in the body of a whole response.
 pub(super) fn of_body(body: &[u8]) -> Reply {

@@ -6,11 +6,11 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
 use tower_chat_history_http::{CONVERSATION_ID, CallError};
+use tower_chat_history_test::formats::Api;
 
 use super::{
-    api::Api,
     hostile::{MIB, hostile},
-    support::{EVENTS, History, JSON, answer, answer_with, id},
+    support::{EVENTS, History, JSON, answer, answer_with, id, text},
 };
 
 fn ask<B>(api: Api, body: B) -> Request<B> {
@@ -96,6 +96,23 @@ async fn names_may_be_escaped() {
             assert_eq!(sent.unwrap().body, expected, "{api:?}");
         }
         assert_eq!(history.log().await.len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn names_need_not_be_unicode() {
+    for api in Api::ALL {
+        let (user, reply, list) = (r#"{"role":"user","\udc00":1,"content":"u"}"#, api.said("a"), api.list());
+        let body = format!(r#"{{"\ud83d":1,"{list}":[{user}],"x":{{"\ud83d\ud83d":2}}}}"#);
+        let whole = api.whole(&reply, api.stop()).replacen('{', r#"{"\ud83d":1,"#, 1);
+        let events = api.events(&["a"]).concat().replace("data: {", r#"data: {"\ud83d":1,"#);
+        for (kind, response) in [(JSON, whole), (EVENTS, events)] {
+            let history = History::new();
+            let (sent, got) = history.call(ask(api, full(body.clone())), answer(kind, response.clone())).await;
+            assert_eq!(sent.unwrap().body, body, "{api:?}");
+            assert_eq!(text(got.unwrap()).await, response);
+            goes_on(api, &history, &[user.into(), reply.clone()]).await;
+        }
     }
 }
 

@@ -56,7 +56,7 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (400, "header", HeaderError::Repeated { name }.into()),
         (400, "body", CallError::Body { line: 1, column: 2 }.into()),
         (400, "body", CallError::Message { position: 3, source: message }.into()),
-        (400, "body", CallError::Prefill { position: 3 }.into()),
+        (400, "input", HistoryError::Input(InputError::Prefill { position: 3 }).into()),
         (400, "body", CallError::StreamedBody.into()),
         (413, "body_too_large", CallError::TooLarge { limit: 7 }.into()),
         (400, "body", CallError::Read(SECRET.into()).into()),

@@ -2,15 +2,15 @@
 //! propagator for the whole process.
 #![allow(clippy::unwrap_used)] // A test may.
 
-#[allow(dead_code)] // The tests over every store use all of it.
-mod api;
 mod bad_input;
 mod bodies;
 mod contract;
+mod documented;
 mod errors;
 mod hostile;
 mod large;
 mod messages;
+mod parts;
 mod passing;
 mod providers;
 mod repair;

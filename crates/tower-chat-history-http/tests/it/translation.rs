@@ -8,11 +8,9 @@ use tower_chat_history::{
     policy::OnOtherDialect, store::Seq,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
+use tower_chat_history_test::formats::Api;
 
-use super::{
-    api::Api,
-    support::{History, JSON, Sent, answer, id, text},
-};
+use super::support::{History, JSON, Sent, answer, id, text};
 
 /// Makes a call with this list, and this reply.
 async fn call(history: &History, api: Api, list: &[String], reply: &str, reason: &str) -> Result<Sent, BoxError> {

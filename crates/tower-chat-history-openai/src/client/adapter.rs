@@ -126,8 +126,7 @@ impl ReadResponse<Response> for OpenAiHttp {
     /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
     /// returned to the client, which reads the error from it.
     async fn read(&self, response: Response, asked: Asked) -> Result<Read<Response>, BoxError> {
-        let (routes, response) = (Routes::new(), response::to_http(response));
-        let read = parts::read_response(&routes, HttpLimits::new(), response, asked).await;
+        let read = parts::read_response(HttpLimits::new(), response::to_http(response), asked).await;
         Ok(read.map_err(response::client_error)?.map(response::from_http))
     }
 }

@@ -42,7 +42,7 @@ pub use self::{
     read::{Asked, Read, ReadResponse, Repair, within},
     recorded::{to_json_body, to_json_response},
 };
-pub use crate::call::{Flow, FoldReply};
+pub use crate::call::{Flow, FoldReply, ReadBy};
 #[doc(inline)]
 pub use crate::completion;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};

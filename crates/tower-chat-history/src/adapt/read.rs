@@ -6,7 +6,7 @@ use futures_core::Stream;
 use tower_chat_history_core::Dialect;
 
 use crate::{
-    call::{FoldReply, Reply},
+    call::{FoldReply, ReadBy, Reply},
     discard::DiscardOnDrop,
     engine::{Turn, stream::RecordedStream, timeout},
     error::{BoxError, StreamStalled, Unsaved, error_type},
@@ -41,15 +41,15 @@ pub trait ReadResponse<Res> {
 }
 
 /// The facts about a call by which its response is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Asked {
     /// The number of choices that the request [specifies](crate::TurnInput::choices).
     pub choices: usize,
     /// The dialect of the call.
     pub dialect: &'static dyn Dialect,
-    /// The number that the adapter [set](crate::TurnInput::read_as) when it read the request.
-    pub read_as: usize,
+    /// The value that the adapter [set](crate::TurnInput::read_by) when it read the request.
+    pub read_by: ReadBy,
     /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout), for adapters that [wait](within) for a part of the
     /// response. The layer applies it to [streams](Read::stream) itself.
     pub idle_timeout: Option<Duration>,
@@ -61,14 +61,14 @@ impl Asked {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
-        let (choices, dialect, read_as) = (turn.choices(), turn.dialect(), turn.read_as());
+        let (choices, dialect, read_by) = (turn.choices(), turn.dialect(), turn.read_by().clone());
         let idle_timeout = turn.idle_timeout();
-        Self { choices, dialect, read_as, idle_timeout, is_repairable: false }
+        Self { choices, dialect, read_by, idle_timeout, is_repairable: false }
     }
 
     /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.
     #[must_use]
-    pub const fn repairable(mut self, is_repairable: bool) -> Self {
+    pub fn repairable(mut self, is_repairable: bool) -> Self {
         self.is_repairable = is_repairable;
         self
     }

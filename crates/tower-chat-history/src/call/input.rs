@@ -9,7 +9,7 @@ use tower_chat_history_context::{
 };
 use tower_chat_history_core::{ChatCompletions, Closes, ConversationId, Dialect, ExchangeId, Message};
 
-use super::{CallOptions, Stored};
+use super::{CallOptions, ReadBy, Stored};
 use crate::error::{DialectPlace, HistoryError, check_dialect};
 
 /// The input of a call: its conversation, its new messages, and facts about its request.
@@ -35,9 +35,9 @@ pub struct TurnInput {
     pub dialect: Option<&'static dyn Dialect>,
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
-    /// The number by which an adapter that reads several kinds of responses finds the one of this call. It gets the
-    /// number back in [`Asked::read_as`](crate::adapt::Asked::read_as). The default is 0.
-    pub read_as: usize,
+    /// The value by which the adapter reads the response, if it reads several kinds of them. The adapter gets it back
+    /// in [`Asked::read_by`](crate::adapt::Asked::read_by). The default has no value.
+    pub read_by: ReadBy,
     /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
     /// count toward the budget.
     pub request: RequestInfo,
@@ -61,7 +61,7 @@ impl TurnInput {
             dialect: None,
             input,
             choices: 1,
-            read_as: 0,
+            read_by: ReadBy::default(),
             request: RequestInfo::new(),
             counter: None,
             options: CallOptions::default(),

@@ -4,6 +4,7 @@ mod fold;
 mod in_conversation;
 mod input;
 mod options;
+mod read_by;
 mod reply;
 mod scope;
 
@@ -13,6 +14,7 @@ pub use self::{
     in_conversation::InConversation,
     input::TurnInput,
     options::CallOptions,
+    read_by::ReadBy,
     reply::Reply,
     scope::CallScope,
 };

@@ -63,8 +63,6 @@ pub struct ChunkFold {
     /// True if a chunk was an error or could not be read, or if the reply was too large. The reply can then no longer
     /// become complete.
     broken: bool,
-    /// True if a delta had a role other than `assistant`. The warning about it is logged once.
-    has_other_role: bool,
     /// The buffer for serializing chunks that do not arrive as JSON text.
     buffer: Vec<u8>,
 }
@@ -214,7 +212,7 @@ impl ChunkFold {
         };
         for (name, value) in delta {
             match &*name {
-                "role" => self.take_role(value),
+                "role" => Self::take_role(value),
                 // The index is only a part of the stream format.
                 "index" => {}
                 "tool_calls" => {
@@ -228,10 +226,10 @@ impl ChunkFold {
         Ok(())
     }
 
-    fn take_role(&mut self, json: &str) {
+    fn take_role(json: &str) {
         let is_other = json.starts_with('"') && !matches!(json, "\"assistant\"" | "\"\"");
-        if is_other && !std::mem::replace(&mut self.has_other_role, true) {
-            role::warn();
+        if is_other {
+            role::warn_of_role();
         }
     }
 

@@ -18,7 +18,7 @@
 //! # The rules
 //!
 //! - The reply is the choice with the lowest `index`. It is stored with the role `assistant`: another role is
-//!   replaced, and a warning is logged; a missing role is added.
+//!   replaced, and a warning is logged once per process; a missing role is added.
 //! - The message of a whole response is stored byte for byte. So is each field of a streamed message that arrives in
 //!   one piece. In a streamed message, role and content come first, then the other fields in the order of their first
 //!   piece, then the tool calls.
@@ -63,7 +63,11 @@ mod role;
 mod shape;
 
 pub(crate) use self::read::reply_of_value;
-pub use self::{fold::ChunkFold, read::reply_of, role::assistant};
+pub use self::{
+    fold::ChunkFold,
+    read::reply_of,
+    role::{assistant, warn_of_role},
+};
 
 /// The error for a stream that exceeds one of the [limits](self#limits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The role of replies.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tower_chat_history_core::{ChatCompletions, Message};
 
 use super::members::Members;
@@ -20,7 +22,7 @@ pub fn assistant(message: Message) -> Message {
     if !is_chat || message.is_reply() {
         return message;
     }
-    warn();
+    warn_of_role();
     with_role(message.json()).unwrap_or_else(|| Message::assistant(message.text()))
 }
 
@@ -57,10 +59,13 @@ fn with_role(json: &str) -> Option<Message> {
 
 const ROLE: &str = r#""role":"assistant""#;
 
-/// Warns that a provider gave a reply another role. The warning does not quote the role, because it is text of the
-/// provider.
-pub(super) fn warn() {
-    tracing::warn!("a reply has a role other than `assistant`; it is stored with the role `assistant`");
+/// Warns that a provider gave a reply another role than `assistant`. It warns once per process, because such a provider
+/// gives each reply this role. The warning does not quote the role, which is text of the provider.
+pub fn warn_of_role() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
+        tracing::warn!("a reply has a role other than `assistant`; such replies are stored with the role `assistant`");
+    }
 }
 
 #[cfg(test)]

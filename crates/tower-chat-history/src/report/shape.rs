@@ -32,6 +32,8 @@ pub enum ResponseShape {
     Encoded,
     /// A body that is larger than the adapter reads.
     TooLarge,
+    /// A response to a call of which the adapter does not know how its response is read.
+    UnknownCall,
 }
 
 impl ResponseShape {
@@ -52,6 +54,7 @@ impl ResponseShape {
             Self::ContentType => "body of another content type",
             Self::Encoded => "encoded body",
             Self::TooLarge => "body over the size limit",
+            Self::UnknownCall => "response to an unknown call",
         }
     }
 }

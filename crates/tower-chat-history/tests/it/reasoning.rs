@@ -18,6 +18,7 @@ struct Talk {
     provider: SigningProvider,
     id: ConversationId,
     tools: &'static str,
+    may_drop_reasoning: bool,
 }
 
 impl Talk {
@@ -25,12 +26,13 @@ impl Talk {
         let store = Arc::new(MemoryStore::new());
         let engine = Engine::with_options(Arc::clone(&store), options);
         let id = ConversationId::new(["acme", "reasoning"]).unwrap();
-        Self { store, engine, provider: SigningProvider::new("one"), id, tools: "" }
+        Self { store, engine, provider: SigningProvider::new("one"), id, tools: "", may_drop_reasoning: false }
     }
 
     async fn try_call(&mut self, message: Message, says: &[Say]) -> Result<Arc<TurnReport>, HistoryError> {
         let mut input = TurnInput::new(self.id.clone(), [message]);
         input.request.tools = Some(self.tools.to_owned());
+        input.request.may_drop_reasoning = self.may_drop_reasoning;
         let head = input.request.digest();
         let turn = self.engine.begin(input).await?;
         let reply = self.provider.reply(head, turn.context(), says).unwrap();
@@ -171,6 +173,7 @@ async fn a_turn_with_bound_reasoning_that_does_not_fit_is_an_error_that_says_so(
             Ok(_) => {}
             Err(HistoryError::DoesNotFit(error)) => {
                 assert!(error.turn_is_bound && error.to_string().contains("bound to the whole prompt"), "{error}");
+                assert!(error.to_string().contains("let the provider drop blocks"), "{error}");
                 // A new question ends the turn.
                 assert!(talk.call(question(), &answers()).await.reasoning_left_out > 0);
                 return;
@@ -179,6 +182,21 @@ async fn a_turn_with_bound_reasoning_that_does_not_fit_is_an_error_that_says_so(
         }
     }
     panic!("the turn never became too large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_loses_bound_reasoning_that_does_not_fit_if_the_provider_may_drop_it() {
+    let budget = ContextBudget::tokens(260).reply_reserve(20).calibrate(false);
+    let mut talk = Talk::new(HistoryOptions::new().context(budget));
+    talk.may_drop_reasoning = true;
+    talk.call(question(), &asks()).await;
+    let mut left_out = 0;
+    for _ in 0..30 {
+        left_out += talk.call(result(), &asks()).await.reasoning_left_out;
+    }
+    assert!(left_out > 0);
+    talk.call(result(), &answers()).await;
+    talk.call(question(), &answers()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ mod hostile;
 mod marking;
 mod mutant;
 mod refused;
-mod streamed;
+pub(crate) mod streamed;
 mod streams;
 
 use std::sync::{Arc, Mutex};

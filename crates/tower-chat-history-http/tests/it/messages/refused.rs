@@ -33,6 +33,16 @@ struct Step {
     head: u8,
 }
 
+/// The parts of a case that hold for all calls.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    /// The context window, in tokens. `None` is without limit.
+    window: Option<u32>,
+    /// Every request enables thinking with a budget. The provider then refuses results for calls whose reply lacks the
+    /// thinking that it was made with.
+    enables_thinking: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Text,
@@ -62,6 +72,7 @@ struct Figures {
     with_results: u64,
     resent: u64,
     too_large: u64,
+    with_budget: u64,
     thinking: u64,
     marks: u64,
 }
@@ -90,6 +101,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
+    // A partial reply never equals another one. The mock tells replies apart by what they say.
     let mut id = |prefix: &str| {
         *number += 1;
         format!("{prefix}_{number}")
@@ -97,14 +109,25 @@ fn says(reply: &[Block], number: &mut u32) -> Vec<Say> {
     let say = |block: &Block| match block {
         Block::Thinking => Say::Thinking(id("hm")),
         Block::Redacted => Say::Redacted,
-        // A partial reply never equals another one. The mock tells replies apart by what they say.
         Block::Text(text) if !text.trim().is_empty() => Say::Text(id(text) + "."),
         Block::Text(text) => Say::Text((*text).to_owned()),
         Block::Call => Say::call(id("toolu"), "look", json!({})),
         Block::Search => Say::Search(id("srvtoolu")),
-        Block::Unknown => Say::Block(json!({"type": "later", "level": 1.5})),
+        Block::Unknown => Say::Block(json!({"type": "later", "id": id("later"), "level": 1.5})),
     };
     reply.iter().map(say).collect()
+}
+
+/// Returns the reply of a model whose thinking has a budget: it begins with thinking. It has no blank text before
+/// thinking, because the API accepts neither the blank text nor the reply without it.
+fn with_budget(reply: &[Block]) -> Vec<Block> {
+    let is_thinking = |block: &Block| matches!(block, Block::Thinking | Block::Redacted);
+    let is_blank = |block: &Block| matches!(block, Block::Text(text) if text.trim().is_empty());
+    let last = reply.iter().rposition(is_thinking).unwrap_or(0);
+    let says = reply.iter().enumerate().filter(|(at, block)| *at > last || !is_blank(block));
+    let says: Vec<Block> = says.map(|(_, block)| *block).collect();
+    let lead = if says.first().is_some_and(is_thinking) { None } else { Some(Block::Thinking) };
+    lead.into_iter().chain(says).collect()
 }
 
 /// Returns messages of the user with these blocks.
@@ -121,16 +144,18 @@ fn messages(form: Form, mut blocks: Vec<Value>) -> Vec<Value> {
     }
 }
 
-fn body(step: &Step, log: &[Message], input: &[Value]) -> String {
+fn body(step: &Step, head: u8, enables_thinking: bool, log: &[Message], input: &[Value]) -> String {
     let resent = if step.resends { log } else { &[] };
     let input: Vec<String> = input.iter().map(Value::to_string).collect();
     let list: Vec<&str> = resent.iter().map(Message::json).chain(input.iter().map(String::as_str)).collect();
-    let mut system = json!([{"type": "text", "text": format!("head {}", step.head)}]);
-    if step.head == 2 {
+    let mut system = json!([{"type": "text", "text": format!("head {head}")}]);
+    if head == 2 {
         system[0]["cache_control"] = json!({"type": "ephemeral"});
     }
+    // The API takes no budget under 1,024 tokens. The mock takes any, so that small windows have room for it.
+    let thinking = if enables_thinking { r#""thinking":{"type":"enabled","budget_tokens":50},"# } else { "" };
     format!(
-        r#"{{"model":"claude","max_tokens":99,"system":{system},"messages":[{}],"stream":{}}}"#,
+        r#"{{"model":"claude","max_tokens":99,{thinking}"system":{system},"messages":[{}],"stream":{}}}"#,
         list.join(","),
         step.streams.is_some()
     )
@@ -139,15 +164,15 @@ fn body(step: &Step, log: &[Message], input: &[Value]) -> String {
 /// Makes the calls of a case.
 async fn run(
     steps: &[Step],
-    window: Option<u32>,
+    setup: Setup,
     chat: impl FnOnce(HistoryOptions) -> Chat,
 ) -> Result<Figures, TestCaseError> {
     let mut options = HistoryOptions::new().policies(Policies::new().on_interruption(OnInterruption::KeepText));
-    if let Some(window) = window {
+    if let Some(window) = setup.window {
         options = options.context(ContextBudget::tokens(window));
     }
     let chat = chat(options);
-    let (mut figures, mut number) = (Figures::default(), 0);
+    let (mut figures, mut number, mut head_of_calls) = (Figures::default(), 0, 0);
     for step in steps {
         let mut rounds = Rounds::default();
         chat.exchanges().await.iter().for_each(|recorded| rounds.push_exchange(recorded));
@@ -158,9 +183,13 @@ async fn run(
         if blocks.is_empty() {
             blocks.push(json!({"type": "text", "text": format!("and {number}?")}));
         }
+        // Under another head, the thinking of the calls is not valid, and without it, the API refuses the results if
+        // thinking has a budget.
+        let head = if open.is_empty() || !setup.enables_thinking { step.head } else { head_of_calls };
         let log = chat.log().await;
-        let body = body(step, &log, &messages(step.form, blocks));
-        chat.mock.push(says(&step.reply, &mut number));
+        let body = body(step, head, setup.enables_thinking, &log, &messages(step.form, blocks));
+        let reply = if setup.enables_thinking { with_budget(&step.reply) } else { step.reply.clone() };
+        chat.mock.push(says(&reply, &mut number));
         let share = step.streams.unwrap_or(1.0);
         let answer = match chat.call(body, share).await {
             Ok(answer) => answer,
@@ -173,9 +202,13 @@ async fn run(
         };
         prop_assert_eq!(answer.status, 200, "{}", answer.body);
         figures.requests += 1;
+        figures.with_budget += u64::from(setup.enables_thinking);
         prop_assert_eq!(chat.mock.requests().len() as u64, figures.requests, "a call was refused and repeated");
         figures.streams += u64::from(step.streams.is_some());
         figures.resent += u64::from(step.resends && !log.is_empty());
+        if matches!(chat.outcome(), Outcome::Stored { .. }) {
+            head_of_calls = head;
+        }
         if share < 1.0 {
             figures.interrupted += 1;
             continue;
@@ -199,9 +232,10 @@ fn the_provider_refuses_nothing() {
     let many = cases(2_000);
     let config = Config { cases: many, failure_persistence: None, ..Config::default() };
     let window = prop_oneof![1 => Just(None), 1 => (60..400u32).prop_map(Some)];
-    let any = (prop::collection::vec(any_step(), 1..16), window, any::<bool>());
-    let outcome = TestRunner::new(config).run(&any, |(steps, window, marks)| {
-        let figures = runtime.block_on(run(&steps, window, if marks { Chat::marking } else { Chat::of }))?;
+    let setup = (window, any::<bool>()).prop_map(|(window, enables_thinking)| Setup { window, enables_thinking });
+    let any = (prop::collection::vec(any_step(), 1..16), setup, any::<bool>());
+    let outcome = TestRunner::new(config).run(&any, |(steps, setup, marks)| {
+        let figures = runtime.block_on(run(&steps, setup, if marks { Chat::marking } else { Chat::of }))?;
         let mut total = total.lock().unwrap();
         total.requests += figures.requests;
         total.streams += figures.streams;
@@ -209,6 +243,7 @@ fn the_provider_refuses_nothing() {
         total.with_results += figures.with_results;
         total.resent += figures.resent;
         total.too_large += figures.too_large;
+        total.with_budget += figures.with_budget;
         total.thinking += figures.thinking;
         total.marks += figures.marks;
         Ok(())
@@ -217,8 +252,9 @@ fn the_provider_refuses_nothing() {
     let total = total.into_inner().unwrap();
     println!("{total:?}");
     if many >= 500 {
-        let Figures { requests, streams, interrupted, with_results, resent, too_large, thinking, marks } = total;
-        let happened = [requests, streams, interrupted, with_results, resent, too_large, thinking, marks];
+        let Figures { requests, streams, interrupted, with_results, resent, too_large, with_budget, thinking, marks } =
+            total;
+        let happened = [requests, streams, interrupted, with_results, resent, too_large, with_budget, thinking, marks];
         assert!(happened.iter().all(|count| *count > 10), "{total:?}");
     }
 }
@@ -226,11 +262,12 @@ fn the_provider_refuses_nothing() {
 #[test]
 fn a_wire_with_a_fault_is_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    const NONE: Setup = Setup { window: None, enables_thinking: false };
     for mutant in Mutant::ALL {
         let config = Config { cases: 1_000, failure_persistence: None, ..Config::default() };
         let steps = prop::collection::vec(any_step(), 1..16);
         let outcome = TestRunner::new(config)
-            .run(&steps, |steps| runtime.block_on(run(&steps, None, |options| mutant.chat(options))).map(|_| ()));
+            .run(&steps, |steps| runtime.block_on(run(&steps, NONE, |options| mutant.chat(options))).map(|_| ()));
         let Err(TestError::Fail(reason, _)) = outcome else { panic!("{mutant:?}: nothing was refused") };
         let refused = match mutant {
             Mutant::EditsTheFirst => "Invalid `signature` in `thinking` block",

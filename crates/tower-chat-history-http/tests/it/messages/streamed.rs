@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Returns the events that stream a response.
-pub(super) fn events(reply: &str) -> String {
+pub(crate) fn events(reply: &str) -> String {
     let whole: Value = serde_json::from_str(reply).unwrap();
     let mut begin = whole.clone();
     (begin["content"], begin["stop_reason"]) = (json!([]), Value::Null);
@@ -38,13 +38,20 @@ fn pieces(block: &Value) -> (Value, Vec<Value>) {
         }
     };
     match block["type"].as_str().unwrap() {
-        "text" => cut("text", "text_delta"),
+        "text" => {
+            cut("text", "text_delta");
+            if let Some(citations) = block["citations"].as_array() {
+                begin["citations"] = json!([]);
+                deltas
+                    .extend(citations.iter().map(|citation| json!({"type": "citations_delta", "citation": citation})));
+            }
+        }
         "thinking" => {
             cut("thinking", "thinking_delta");
             cut("signature", "signature_delta");
         }
         "compaction" => cut("content", "compaction_delta"),
-        "tool_use" | "server_tool_use" => {
+        "tool_use" | "server_tool_use" | "mcp_tool_use" => {
             let input = block["input"].to_string();
             begin["input"] = json!({});
             let (front, back) = input.split_at(input.len() / 2);

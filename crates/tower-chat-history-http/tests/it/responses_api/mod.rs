@@ -15,7 +15,7 @@ use tower_chat_history_http::CONVERSATION_ID;
 use super::support::{self, History, JSON, Sent, answer, id, text};
 
 /// A stream with an event of each kind.
-const STREAM: &str = include_str!("events.sse");
+pub(crate) const STREAM: &str = include_str!("events.sse");
 
 /// The same response, whole.
 const WHOLE: &str = include_str!("response.json");

@@ -1,5 +1,5 @@
-//! The table of `docs/providers.md`: conversations with tools through each integration, with mock servers that refuse
-//! what the providers refuse.
+//! The table of `docs/provider-fields.md`: conversations with tools through each integration, with mock servers that
+//! refuse what the providers refuse.
 
 mod carried;
 mod cuts;

@@ -17,7 +17,7 @@ use super::{
     translate::Called,
 };
 use crate::{
-    call::{CallOptions, Stored, TurnInput},
+    call::{CallOptions, ReadBy, Stored, TurnInput},
     error::HistoryError,
     report::ReportSender,
 };
@@ -32,7 +32,7 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) input: Vec<Message>,
     pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) choices: usize,
-    pub(super) read_as: usize,
+    pub(super) read_by: ReadBy,
     pub(in crate::engine) request: RequestInfo,
     /// The digest of the request, for the calibration.
     pub(super) request_digest: OnceLock<Digest>,
@@ -60,7 +60,7 @@ impl Call {
 
     pub(in crate::engine) fn new(engine: Engine, input: TurnInput, span: Span) -> Result<Self, HistoryError> {
         let dialect = input.check()?;
-        let TurnInput { conversation, transcript, input, dialect: _, choices, read_as, request, counter, options } =
+        let TurnInput { conversation, transcript, input, dialect: _, choices, read_by, request, counter, options } =
             input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
@@ -85,7 +85,7 @@ impl Call {
             input,
             dialect,
             choices,
-            read_as,
+            read_by,
             request,
             request_digest: OnceLock::new(),
             origin,

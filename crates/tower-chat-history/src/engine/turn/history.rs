@@ -1,6 +1,6 @@
 //! Loading a call's conversation.
 
-use tower_chat_history_context::plan::{self, History, TranscriptError, transcript};
+use tower_chat_history_context::plan::{self, History, TranscriptError};
 use tower_chat_history_core::{
     Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
 };
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{DialectPlace, HistoryError, OtherDialect},
-    policy::{OnLoadFailure, OnTranscriptMismatch},
+    policy::OnLoadFailure,
     report::HistoryStatus,
 };
 
@@ -89,16 +89,12 @@ impl Call {
         let (mut resent, mut mismatch) = (Vec::new(), None);
         // The caller does not know the translations.
         let stored_exchanges = window.as_ref().map(|window| match &translations {
-            Some(translations) => &translations.as_stored,
-            None => &window.exchanges,
+            Some(translations) => &*translations.as_stored,
+            None => &*window.exchanges,
         });
-        let stored_exchanges = stored_exchanges.map(Vec::as_slice);
-        match (status, options.policies.on_transcript_mismatch) {
-            (HistoryStatus::Unavailable, _) => resent = Recorded::log(self.transcript.clone()),
-            (_, OnTranscriptMismatch::Fail) => transcript::check(&self.transcript, stored_exchanges)?,
-            (_, OnTranscriptMismatch::TrustLog) => {
-                mismatch = transcript::check(&self.transcript, stored_exchanges).err();
-            }
+        match status {
+            HistoryStatus::Unavailable => resent = Recorded::log(self.transcript.clone()),
+            _ => mismatch = self.compare_transcript(stored_exchanges)?,
         }
         let messages = window.iter().flat_map(|window| &window.exchanges);
         let messages = messages.map(|recorded| recorded.exchange.messages.len()).sum();

@@ -6,6 +6,7 @@ mod planned;
 mod repair;
 mod report;
 mod save;
+mod transcript;
 mod translate;
 
 use std::{fmt, time::Duration};
@@ -17,7 +18,7 @@ use tracing::Span;
 
 use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
 use crate::{
-    call::{FoldReply, Reply},
+    call::{FoldReply, ReadBy, Reply},
     error::StreamStalled,
     policy::OnSaveFailure,
     report::{NotStored, Outcome},
@@ -123,9 +124,9 @@ impl Turn {
         self.0.planned.history.provider.as_deref()
     }
 
-    /// Returns the number by which the adapter reads the response.
-    pub(crate) fn read_as(&self) -> usize {
-        self.0.call.read_as
+    /// Returns the value by which the adapter reads the response.
+    pub(crate) fn read_by(&self) -> &ReadBy {
+        &self.0.call.read_by
     }
 
     /// Returns the idle timeout of streams.

@@ -2,9 +2,9 @@
 
 use tests::{Storage, over_every_store};
 use tower_chat_history::{ContextOptions, HistoryOptions, store::LoadLimit};
-use tower_chat_history_test::Op;
+use tower_chat_history_test::{Op, formats::Api};
 
-use super::{Answer, Talk, api::Api};
+use super::{Answer, Talk};
 
 over_every_store! {
     #[tokio::test]

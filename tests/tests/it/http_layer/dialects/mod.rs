@@ -1,10 +1,6 @@
 //! The cases and the invariants that depend neither on the integration nor on the format, in each of the three formats
 //! over HTTP, with every store.
 
-#[allow(dead_code)] // The suite of the crate uses all of it.
-#[path = "../../../../../crates/tower-chat-history-http/tests/it/api.rs"]
-mod api;
-
 mod invariants;
 mod reply;
 mod request;
@@ -23,11 +19,9 @@ use tower_chat_history::{
     adapt::extract::FromExtensions,
 };
 use tower_chat_history_http::{HistoryBody, HttpHistory};
+use tower_chat_history_test::formats::Api;
 
-use self::{
-    api::Api,
-    upstream::{Answer, Upstream},
-};
+use self::upstream::{Answer, Upstream};
 
 /// A conversation in one of the formats.
 struct Talk {

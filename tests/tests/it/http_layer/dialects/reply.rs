@@ -2,8 +2,9 @@
 
 use tests::{Storage, exchanges, over_every_store};
 use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
+use tower_chat_history_test::formats::Api;
 
-use super::{Answer, Talk, api::Api};
+use super::{Answer, Talk};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]

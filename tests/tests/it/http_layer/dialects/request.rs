@@ -1,6 +1,7 @@
 //! Requests.
 
 use http::Request;
+use serde_json::{Value, json};
 use tests::{Storage, history_error, input_error, over_every_store};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
@@ -11,9 +12,10 @@ use tower_chat_history::{
     policy::OnOpenTurn,
     store::Seq,
 };
-use tower_chat_history_http::Routes;
+use tower_chat_history_http::{Routes, Wire, error_response};
+use tower_chat_history_test::formats::Api;
 
-use super::{Answer, Talk, api::Api};
+use super::{Answer, Talk};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
@@ -23,6 +25,7 @@ over_every_store! {
     a_new_question_while_calls_are_open,
     results_for_no_call,
     a_prompt_over_the_budget,
+    a_tool_loop_over_the_budget,
     a_message_of_1_mb,
     another_dialect_than_that_of_the_conversation,
 }
@@ -98,8 +101,12 @@ async fn a_new_question_while_calls_are_open(storage: Storage) {
     }
 }
 
+fn wire(api: Api) -> &'static dyn Wire {
+    Routes::new().find(&http::Method::POST, &api.path().parse().unwrap()).unwrap()
+}
+
 fn dialect(api: Api) -> &'static dyn Dialect {
-    Routes::new().find(&http::Method::POST, &api.path().parse().unwrap()).unwrap().dialect()
+    wire(api).dialect()
 }
 
 /// Returns the id space of the call.
@@ -137,6 +144,54 @@ async fn a_prompt_over_the_budget(storage: Storage) {
         let error = talk.call(&[&large], talk.whole("a")).await.err().unwrap();
         assert!(matches!(history_error(&error), HistoryError::DoesNotFit(_)), "{api:?} {error}");
         talk.check_log(&storage, &log).await;
+    }
+}
+
+/// In chat completions and Messages, the reasoning of the replies is bound to everything before it, so nothing can be
+/// left out within the loop. In Responses it is not, so earlier rounds are left out.
+async fn a_tool_loop_over_the_budget(storage: Storage) {
+    let budget = ContextBudget::tokens(1_000).reply_reserve(100).calibrate(false);
+    for (api, streams) in Api::ALL.into_iter().flat_map(|api| [(api, false), (api, true)]) {
+        let talk = Talk::with_options(api, &storage, HistoryOptions::new().context(budget.clone()));
+        let asks = |round: usize| {
+            let id = format!("x{round}");
+            Answer::Whole(200, api.whole(&api.reasoned_call(&id), api.stop_for_calls()))
+        };
+        talk.call(&[&Api::user("u")], asks(0)).await.unwrap();
+        let mut refused = None;
+        for round in 0..20 {
+            let result = api.result(&format!("x{round}"), &"word ".repeat(80));
+            if let Err(error) = talk.call(&[&result], asks(round + 1)).await {
+                refused = Some((round, result, error));
+                break;
+            }
+        }
+        let Some((round, result, _)) = refused else {
+            assert_eq!(api, Api::Responses);
+            assert!(!talk.upstream.requests().last().unwrap().contains(r#""call_id":"x0""#));
+            continue;
+        };
+        assert!(api != Api::Responses && round > 3, "{api:?}");
+        let calls = talk.calls();
+        let request = talk.request(api.body(&[&result], streams), CallOptions::new());
+        let error = talk.send(request, talk.whole("a")).await.err().unwrap();
+        assert!(matches!(history_error(&error), HistoryError::DoesNotFit(error) if error.turn_is_bound), "{error}");
+        assert_eq!(talk.calls(), calls, "the provider is not called");
+        let response = error_response(&*error, wire(api));
+        assert_eq!(response.status(), 413);
+        let body: Value = serde_json::from_slice(response.body()).unwrap();
+        let text = body["error"]["message"].as_str().unwrap();
+        assert!(text.contains("bound to the whole prompt") && text.contains("`drop_block`"), "{text}");
+        assert!(!text.contains("word"), "{text}");
+        let expected = match api {
+            Api::Messages => json!({"type": "error", "error": {"type": "request_too_large", "message": text}}),
+            _ => {
+                json!({"error": {"message": text, "type": "invalid_request_error", "param": null, "code": "does_not_fit"}})
+            }
+        };
+        assert_eq!(body, expected);
+        // A new question ends the turn.
+        talk.ask(streams, "u1", "a1").await;
     }
 }
 

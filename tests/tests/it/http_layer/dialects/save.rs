@@ -8,9 +8,9 @@ use tower_chat_history::{
     report::Outcome,
 };
 use tower_chat_history_http::HistoryBody;
-use tower_chat_history_test::{Fault, Op};
+use tower_chat_history_test::{Fault, Op, formats::Api};
 
-use super::{Talk, api::Api};
+use super::Talk;
 
 over_every_store! {
     #[tokio::test(start_paused = true)]

@@ -11,9 +11,9 @@ use tower_chat_history::{
     policy::OnInterruption,
     report::{NotStored, Outcome},
 };
-use tower_chat_history_test::Op;
+use tower_chat_history_test::{Op, formats::Api};
 
-use super::{Answer, Talk, api::Api};
+use super::{Answer, Talk};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]

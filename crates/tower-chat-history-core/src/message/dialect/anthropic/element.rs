@@ -14,6 +14,7 @@ use crate::{
 
 use super::{
     super::members::Members,
+    AnthropicMessages,
     sent::{self, Sent},
     server_tools::ServerTools,
 };
@@ -110,10 +111,10 @@ fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
             _ => Kind::UnsoundCall,
         },
         ("compaction", Speaker::Model) => Kind::Compaction,
-        ("server_tool_use" | "mcp_tool_use", Speaker::Model) => {
+        (name, Speaker::Model) if AnthropicMessages::is_server_call(name) => {
             id("id").map_or(Kind::Other { is_bound: false }, Kind::ServerCall)
         }
-        (name, Speaker::Model) if name.ends_with("_tool_result") => {
+        (name, Speaker::Model) if AnthropicMessages::is_server_result(name) => {
             id("tool_use_id").map_or(Kind::Other { is_bound: false }, Kind::ServerResult)
         }
         ("tool_result", Speaker::User) => id("tool_use_id").map_or(Kind::Orphan, Kind::Result),

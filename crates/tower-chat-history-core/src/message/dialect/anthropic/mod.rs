@@ -68,6 +68,18 @@ pub struct AnthropicMessages;
 impl AnthropicMessages {
     /// The name of this dialect.
     pub const NAME: &'static str = "anthropic_messages";
+
+    /// Returns `true` for the type of a block that is a call which the provider executes itself.
+    #[must_use]
+    pub fn is_server_call(kind: &str) -> bool {
+        matches!(kind, "server_tool_use" | "mcp_tool_use")
+    }
+
+    /// Returns `true` for the type of a block in a reply that is the result of such a call.
+    #[must_use]
+    pub fn is_server_result(kind: &str) -> bool {
+        kind.ends_with("_tool_result")
+    }
 }
 
 impl Dialect for AnthropicMessages {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     super::{CallId, Part, members::Members},
+    AnthropicMessages,
     element::{Block, Element, Kind, Speaker},
     source,
 };
@@ -70,7 +71,7 @@ fn other<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
     };
     let kind = block.text("type").unwrap_or_default();
     match &*kind {
-        "server_tool_use" | "mcp_tool_use" => {
+        kind if AnthropicMessages::is_server_call(kind) => {
             visit(Part::OtherCall { name: block.text_or_json("name"), arguments: block.text_or_json("input") });
         }
         "web_search_tool_result" => search_results(&block, visit),

@@ -8,6 +8,7 @@ use super::{
         members::{self, Members},
         statement::{LeftOut, Source, StatedCall, StatedContent, StatedId, Statement, of_url},
     },
+    AnthropicMessages,
     element::{Block, Element, Kind, Speaker},
 };
 use crate::{lossy, message::Message};
@@ -68,7 +69,7 @@ fn reply<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut)
 /// Returns `true` for a call that the provider executes, or its result.
 fn is_of_server(json: &str) -> bool {
     let kind = Members::read(json).ok().and_then(|block| block.text("type")).unwrap_or_default();
-    matches!(&*kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result")
+    AnthropicMessages::is_server_call(&kind) || AnthropicMessages::is_server_result(&kind)
 }
 
 /// Returns the results of a message, and then what the user says in it.

@@ -1,16 +1,18 @@
 //! Statements of other dialects as chat messages.
 
+use std::borrow::Cow;
+
 use crate::{
     message::dialect::{
         Media,
         members::quoted,
-        statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url},
+        statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
     },
     provenance::Origin,
     role::Role,
 };
 
-use super::plain_json;
+use super::{ChatCompletions, plain_json, tool_json};
 
 /// The maximum length of a call's id at OpenAI, in bytes.
 const MAX_ID: usize = 40;
@@ -49,9 +51,8 @@ fn said(role: &Role, text: &str) -> Option<String> {
     (!text.is_empty()).then(|| plain_json(role, text))
 }
 
-fn id(id: &StatedId<'_>) -> String {
-    let is_legal = |id: &str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_graphic());
-    quoted(&id.reusable(is_legal))
+fn id<'a>(id: &StatedId<'a>) -> Cow<'a, str> {
+    id.visible_ascii(MAX_ID)
 }
 
 /// Returns the message of the model with these texts and calls, or `None` if it says nothing.
@@ -62,7 +63,7 @@ fn reply(statements: &[Statement<'_>], reader: &Origin) -> Option<String> {
         match statement {
             Statement::Model(text) if !text.is_empty() => texts.push(text),
             Statement::Call(call) => {
-                let (id, name, arguments) = (id(&call.id), quoted(&call.name()), quoted(&call.arguments()));
+                let (id, name, arguments) = (quoted(&id(&call.id)), quoted(&call.name()), quoted(&call.arguments()));
                 let function = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
                 calls.push(format!(r#"{{"id":{id},"type":"function","function":{function}}}"#));
             }
@@ -74,15 +75,11 @@ fn reply(statements: &[Statement<'_>], reader: &Origin) -> Option<String> {
         return said(&Role::Assistant, &text);
     }
     let content = if text.is_empty() { "null".to_owned() } else { quoted(&text) };
-    let reasoning = if requires_reasoning(reader) { r#""reasoning_content":"","# } else { "" };
+    let provider = reader.provider.as_deref().unwrap_or_default();
+    let requires_reasoning = ChatCompletions::requires_reasoning_content(provider);
+    let reasoning = if requires_reasoning { r#""reasoning_content":"","# } else { "" };
     let calls = calls.join(",");
     Some(format!(r#"{{"role":"assistant","content":{content},{reasoning}"tool_calls":[{calls}]}}"#))
-}
-
-/// Returns `true` if the provider refuses calls without `reasoning_content`. It may be empty.
-fn requires_reasoning(reader: &Origin) -> bool {
-    let name = reader.provider.as_deref().unwrap_or_default().to_ascii_lowercase();
-    matches!(&*name, "deepseek" | "moonshot" | "moonshotai" | "moonshot_ai" | "kimi")
 }
 
 /// Returns the message of the user, or `None` if it says nothing.
@@ -111,11 +108,7 @@ fn media_part(content: &StatedContent<'_>) -> Option<String> {
     let StatedContent::Media { media, source, name } = content else { return None };
     match (media, source) {
         (Media::Image | Media::ImageLowDetail, source) => {
-            let url = match source {
-                Source::Url(url) => quoted(url),
-                Source::Data { kind, base64 } if kind.starts_with("image/") => quoted(&data_url(kind, base64)),
-                _ => return None,
-            };
+            let url = quoted(&image_url(source)?);
             let detail = if *media == Media::ImageLowDetail { r#","detail":"low""# } else { "" };
             Some(format!(r#"{{"type":"image_url","image_url":{{"url":{url}{detail}}}}}"#))
         }
@@ -146,15 +139,10 @@ fn results(statements: &[Statement<'_>], closes: bool, left_out: &mut LeftOut, m
             }
         }
         texts.retain(|text| !text.is_empty());
-        messages.push(tool_json_of(&id(call), &texts.join("\n")));
+        messages.push(tool_json(&id(call), &texts.join("\n")));
     }
     if !shown.is_empty() {
         let label = text_part("[shown by the results of the calls before this message]");
         messages.push(format!(r#"{{"role":"user","content":[{label},{}]}}"#, shown.join(",")));
     }
-}
-
-/// Returns a result. The id is JSON.
-fn tool_json_of(id: &str, text: &str) -> String {
-    format!(r#"{{"role":"tool","tool_call_id":{id},"content":{}}}"#, quoted(text))
 }

@@ -53,6 +53,15 @@ pub struct ChatCompletions;
 impl ChatCompletions {
     /// The name of this dialect.
     pub const NAME: &'static str = "chat_completions";
+
+    /// Returns `true` if this provider refuses tool calls without the field `reasoning_content`, as DeepSeek and
+    /// Moonshot do (as of November 2026). The field may be empty. The provider is named as in OpenTelemetry, or by one
+    /// of its usual names, in any case of letters.
+    #[must_use]
+    pub fn requires_reasoning_content(provider: &str) -> bool {
+        let name = provider.to_ascii_lowercase();
+        matches!(&*name, "deepseek" | "moonshot" | "moonshotai" | "moonshot_ai" | "kimi")
+    }
 }
 
 impl Dialect for ChatCompletions {

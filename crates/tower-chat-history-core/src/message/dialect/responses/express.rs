@@ -5,7 +5,7 @@ use crate::{
     message::dialect::{
         Media,
         members::quoted,
-        statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url},
+        statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
     },
     role::Role,
 };
@@ -38,8 +38,7 @@ pub(super) fn items(statements: &[Statement<'_>], expressed: &mut Expressed<'_>)
 }
 
 fn id(id: &StatedId<'_>) -> String {
-    let is_legal = |id: &str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_graphic());
-    quoted(&id.reusable(is_legal))
+    quoted(&id.visible_ascii(MAX_ID))
 }
 
 fn output(call: &StatedId<'_>, content: &[StatedContent<'_>], left_out: &mut LeftOut) -> String {
@@ -70,11 +69,7 @@ fn media_part(content: &StatedContent<'_>) -> Option<String> {
     let StatedContent::Media { media, source, name } = content else { return None };
     match (media, source) {
         (Media::Image | Media::ImageLowDetail, source) => {
-            let url = match source {
-                Source::Url(url) => quoted(url),
-                Source::Data { kind, base64 } if kind.starts_with("image/") => quoted(&data_url(kind, base64)),
-                _ => return None,
-            };
+            let url = quoted(&image_url(source)?);
             let detail = if *media == Media::ImageLowDetail { "low" } else { "auto" };
             Some(format!(r#"{{"type":"input_image","image_url":{url},"detail":"{detail}"}}"#))
         }

@@ -59,6 +59,12 @@ impl<'a> StatedId<'a> {
         Cow::Owned(self.digest(&format!("{occurrence}")))
     }
 
+    /// Returns the [reusable](Self::reusable) id for a dialect whose ids have visible ASCII characters, of at most this
+    /// number.
+    pub(crate) fn visible_ascii(&self, max: usize) -> Cow<'a, str> {
+        self.reusable(|id| !id.is_empty() && id.len() <= max && id.bytes().all(|byte| byte.is_ascii_graphic()))
+    }
+
     /// Returns the id for a dialect in which every call of a conversation needs an id of its own: the original one with
     /// the place of the call, such as `x-4-0-0`, if `is_legal` returns `true` for it, and otherwise `call_` with 32
     /// hexadecimal digits, which depend on the place.

@@ -62,6 +62,15 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
 }
 
+/// Returns the URL of an image, for dialects that take images by URL only. Returns `None` if it has none.
+pub(in crate::message::dialect) fn image_url<'a>(source: &'a Source<'_>) -> Option<Cow<'a, str>> {
+    match source {
+        Source::Url(url) => Some(Cow::Borrowed(url)),
+        Source::Data { kind, base64 } if kind.starts_with("image/") => Some(Cow::Owned(data_url(kind, base64))),
+        _ => None,
+    }
+}
+
 /// Returns the URL that contains these data.
 pub(in crate::message::dialect) fn data_url(kind: &str, base64: &str) -> String {
     format!("data:{kind};base64,{base64}")

@@ -1,44 +1,36 @@
-//! Reading some members of a JSON object. All other values are skipped, so deep ones take no recursion.
+//! Some members of an object. All other values are skipped.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserializer,
     de::{DeserializeSeed, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
+use super::Name;
+
 /// The members of an object with `N` names.
 #[derive(Debug, PartialEq)]
-pub(super) struct Members<'a, const N: usize> {
+pub(crate) struct Members<'a, const N: usize> {
     /// The JSON of each member. `None` if it is null, or if there is no such member. Of a repeated member, the last
     /// value counts.
-    pub(super) values: [Option<&'a str>; N],
+    pub(crate) values: [Option<&'a str>; N],
+    /// The same, also of those that are null.
+    pub(crate) written: [Option<&'a str>; N],
     /// True for each member that is repeated.
-    pub(super) repeated: [bool; N],
+    pub(crate) repeated: [bool; N],
 }
 
 impl<'a, const N: usize> Members<'a, N> {
     /// Reads the members with these names.
-    pub(super) fn read(json: &'a str, names: [&str; N]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(json: &'a str, names: [&str; N]) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let mut members = Named(names).deserialize(&mut deserializer)?;
         deserializer.end()?;
-        for value in &mut members.values {
-            *value = value.filter(|json| *json != "null");
-        }
+        members.values = members.written.map(|value| value.filter(|json| *json != "null"));
         Ok(members)
     }
-}
-
-/// Returns the text of a string.
-pub(super) fn text(json: Option<&str>) -> Option<String> {
-    serde_json::from_str(json?).ok()
-}
-
-/// Returns the value of a whole number.
-pub(super) fn number(json: Option<&str>) -> Option<u64> {
-    json?.parse().ok()
 }
 
 struct Named<'n, const N: usize>([&'n str; N]);
@@ -59,13 +51,10 @@ impl<'de, const N: usize> Visitor<'de> for Named<'_, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        #[derive(Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        let mut members = Members { values: [None; N], repeated: [false; N] };
+        let mut members = Members { values: [None; N], written: [None; N], repeated: [false; N] };
         while let Some((Name(name), value)) = map.next_entry::<_, &'de RawValue>()? {
             if let Some(at) = self.0.iter().position(|own| *own == name) {
-                members.repeated[at] = members.values[at].replace(value.get()).is_some();
+                members.repeated[at] = members.written[at].replace(value.get()).is_some();
             }
         }
         Ok(members)
@@ -79,7 +68,8 @@ mod tests {
     #[test]
     fn the_last_of_repeated_members_counts() {
         let json = r#"{"a":1,"\u0062": [ 2 ] ,"a":null,"b":3,"d":{"c":4}}"#;
-        let expected = Members { values: [None, Some("3"), None], repeated: [true, true, false] };
+        let (values, written) = ([None, Some("3"), None], [Some("null"), Some("3"), None]);
+        let expected = Members { values, written, repeated: [true, true, false] };
         assert_eq!(Members::read(json, ["a", "b", "c"]).unwrap(), expected);
     }
 

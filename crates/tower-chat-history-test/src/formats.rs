@@ -1,19 +1,22 @@
-//! The three formats of requests and responses, for tests that must hold in each of them.
+//! The three formats of requests and responses, for this workspace's tests that must hold in each of them.
+
+#![allow(clippy::unwrap_used)] // It writes what it reads.
 
 use serde_json::{Value, json};
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Api {
+pub enum Api {
     Chat,
     Messages,
     Responses,
 }
 
 impl Api {
-    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Responses];
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Responses];
 
-    pub(crate) const fn path(self) -> &'static str {
+    #[must_use]
+    pub const fn path(self) -> &'static str {
         match self {
             Self::Chat => "/v1/chat/completions",
             Self::Messages => "/v1/messages",
@@ -22,7 +25,8 @@ impl Api {
     }
 
     /// Returns the name of the list of messages.
-    pub(crate) const fn list(self) -> &'static str {
+    #[must_use]
+    pub const fn list(self) -> &'static str {
         match self {
             Self::Chat | Self::Messages => "messages",
             Self::Responses => "input",
@@ -30,7 +34,8 @@ impl Api {
     }
 
     /// Returns the same name, as JSON may spell it, too.
-    pub(crate) const fn escaped_list(self) -> &'static str {
+    #[must_use]
+    pub const fn escaped_list(self) -> &'static str {
         match self {
             Self::Chat | Self::Messages => r"mess\u0061ges",
             Self::Responses => r"\u0069nput",
@@ -38,18 +43,21 @@ impl Api {
     }
 
     /// Returns a message of the user. It is the same in all formats.
-    pub(crate) fn user(text: &str) -> String {
+    #[must_use]
+    pub fn user(text: &str) -> String {
         json!({"role": "user", "content": text}).to_string()
     }
 
     /// Returns the body of a request with these messages.
-    pub(crate) fn body(self, messages: &[&str], streams: bool) -> String {
+    #[must_use]
+    pub fn body(self, messages: &[&str], streams: bool) -> String {
         let list = self.list();
         format!(r#"{{"model":"m","max_tokens":9,"{list}":[{}],"stream":{streams}}}"#, messages.join(","))
     }
 
     /// Returns the message of a reply with this text.
-    pub(crate) fn said(self, text: &str) -> String {
+    #[must_use]
+    pub fn said(self, text: &str) -> String {
         let text = Value::from(text);
         match self {
             Self::Chat => format!(r#"{{"role":"assistant","content":{text}}}"#),
@@ -62,7 +70,8 @@ impl Api {
     }
 
     /// Returns the message of a reply with a call of this id.
-    pub(crate) fn call(self, id: &str) -> String {
+    #[must_use]
+    pub fn call(self, id: &str) -> String {
         match self {
             Self::Chat => {
                 let function = r#""type":"function","function":{"name":"f","arguments":"{}"}"#;
@@ -76,8 +85,28 @@ impl Api {
         }
     }
 
+    /// Returns the message, or the items, of a reply with sealed reasoning and a call of this id.
+    #[must_use]
+    pub fn reasoned_call(self, id: &str) -> String {
+        let call = self.call(id);
+        match self {
+            Self::Chat => {
+                let block = r#"{"type":"thinking","thinking":"hm","signature":"c2VjcmV0"}"#;
+                call.replacen(r#""tool_calls""#, &format!(r#""thinking_blocks":[{block}],"tool_calls""#), 1)
+            }
+            Self::Messages => {
+                let block = r#"{"type":"thinking","thinking":"hm","signature":"c2VjcmV0"}"#;
+                call.replacen('[', &format!("[{block},"), 1)
+            }
+            Self::Responses => {
+                format!(r#"{{"type":"reasoning","id":"rs_{id}","summary":[],"encrypted_content":"c2VjcmV0"}},{call}"#)
+            }
+        }
+    }
+
     /// Returns the message with the result of a call.
-    pub(crate) fn result(self, id: &str, text: &str) -> String {
+    #[must_use]
+    pub fn result(self, id: &str, text: &str) -> String {
         match self {
             Self::Chat => json!({"role": "tool", "tool_call_id": id, "content": text}),
             Self::Messages => {
@@ -90,7 +119,8 @@ impl Api {
     }
 
     /// Returns the finish reason of a reply with calls.
-    pub(crate) const fn stop_for_calls(self) -> &'static str {
+    #[must_use]
+    pub const fn stop_for_calls(self) -> &'static str {
         match self {
             Self::Chat => "tool_calls",
             Self::Messages => "tool_use",
@@ -99,7 +129,8 @@ impl Api {
     }
 
     /// Returns the finish reason of a complete reply.
-    pub(crate) const fn stop(self) -> &'static str {
+    #[must_use]
+    pub const fn stop(self) -> &'static str {
         match self {
             Self::Chat => "stop",
             Self::Messages => "end_turn",
@@ -108,7 +139,8 @@ impl Api {
     }
 
     /// Returns the whole response with this message.
-    pub(crate) fn whole(self, message: &str, reason: &str) -> String {
+    #[must_use]
+    pub fn whole(self, message: &str, reason: &str) -> String {
         match self {
             Self::Chat => {
                 format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"{reason}"}}]}}"#)
@@ -130,12 +162,14 @@ impl Api {
     }
 
     /// Returns the events of a stream that says these pieces. The last one is that after which clients stop reading.
-    pub(crate) fn events(self, pieces: &[&str]) -> Vec<String> {
+    #[must_use]
+    pub fn events(self, pieces: &[&str]) -> Vec<String> {
         self.events_to(pieces, self.stop())
     }
 
     /// Returns the events of a stream that ends with this reason.
-    pub(crate) fn events_to(self, pieces: &[&str], reason: &str) -> Vec<String> {
+    #[must_use]
+    pub fn events_to(self, pieces: &[&str], reason: &str) -> Vec<String> {
         let text = pieces.concat();
         match self {
             Self::Chat => {
@@ -181,7 +215,8 @@ impl Api {
     }
 
     /// Returns the event of an error within a stream.
-    pub(crate) fn error_event(self) -> String {
+    #[must_use]
+    pub fn error_event(self) -> String {
         let error = json!({"type": "overloaded_error", "message": "busy"});
         match self {
             Self::Chat => event("", &json!({"error": error})),

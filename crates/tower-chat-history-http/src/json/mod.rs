@@ -1,0 +1,100 @@
+//! Reading JSON without changing it. Values are not read, so deep ones take no recursion.
+
+mod members;
+mod object;
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, Visitor},
+};
+use serde_json::value::RawValue;
+
+pub(crate) use self::{members::Members, object::Object};
+
+/// The bytes that some programs write before a text.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Returns the text of a string.
+pub(crate) fn text(json: Option<&str>) -> Option<String> {
+    serde_json::from_str(json?).ok()
+}
+
+/// Returns the value of a whole number.
+pub(crate) fn number(json: Option<&str>) -> Option<u64> {
+    json?.parse().ok()
+}
+
+/// Returns the value of a finite number. A string is never parsed as one, because its JSON has quotes.
+pub(crate) fn finite(json: Option<&str>) -> Option<f64> {
+    json?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
+pub(crate) fn entries(json: &str) -> Option<Vec<&str>> {
+    // serde_json would write a long text into its error.
+    if !json.trim_start().starts_with('[') {
+        return None;
+    }
+    let entries: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+    Some(entries.into_iter().map(RawValue::get).collect())
+}
+
+/// Returns `true` if the text is JSON.
+pub(crate) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// The name of a member. Names that are not Unicode, such as `"\ud83d"`, are legal JSON. Their surrogates are replaced,
+/// so that they do not make the object unreadable.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_bytes<E: Error>(self, name: &'de [u8]) -> Result<Name<'de>, E> {
+                Ok(Name(String::from_utf8_lossy(name)))
+            }
+
+            fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(String::from_utf8_lossy(name).into_owned())))
+            }
+        }
+
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_unicode_do_not_make_an_object_unreadable() {
+        for name in [r"\ud83d", r"\ude00\ud83d", r"a\udc00"] {
+            let json = format!(r#"{{"{name}":1,"\u0061":2,"b\n":3}}"#);
+            let object = Object::read(&json).unwrap();
+            assert_eq!((object.number("a"), object.number("b\n"), object.members().count()), (Some(2), Some(3), 3));
+            let members = Members::read(&json, ["a", "b\n", name]).unwrap();
+            assert_eq!(members.values, [Some("2"), Some("3"), None], "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_only_from_numbers() {
+        assert_eq!(
+            [Some("0.7"), Some("1e-1"), Some("1e999"), Some("\"1\""), None].map(finite),
+            [Some(0.7), Some(0.1), None, None, None]
+        );
+        assert_eq!([Some("7"), Some("-1"), Some("\"7\""), Some("7.0")].map(number), [Some(7), None, None, None]);
+    }
+}
