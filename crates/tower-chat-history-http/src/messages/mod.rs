@@ -51,8 +51,8 @@ use crate::{
 /// If a tool loop whose thinking is bound to its prompt exceeds the budget, the call fails. With `drop_block` as the
 /// request's `thinking.block_binding.prefix_mismatch_behavior`, earlier rounds and the thinking are left out instead.
 ///
-/// With `thinking.type` = `enabled`, the API refuses results for a reply without thinking. A new question that abandons a
-/// tool round is therefore sent after a [constant
+/// With `thinking.type` = `enabled`, the API refuses results for a reply without thinking. A new question that abandons
+/// a tool round is therefore sent after a [constant
 /// reply](tower_chat_history::engine::RequestInfo::thinks_with_budget).
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were

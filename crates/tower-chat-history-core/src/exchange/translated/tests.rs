@@ -269,3 +269,25 @@ fn hostile_numbers_of_calls_and_results_take_linear_time() {
     assert_eq!(found.messages[0].tool_calls().len(), MANY);
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
+
+#[test]
+fn parts_of_a_reply_that_no_other_provider_takes_are_counted() {
+    let left_out = |json: &str| translated(exchange(&ChatCompletions, &[json], 1), &AnthropicMessages).1;
+    let image = r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}"#;
+    let made = left_out(&format!(r#"{{"role":"assistant","content":"a","images":[{image},{image}]}}"#));
+    assert_eq!(made, LeftOut { media: 2, ..LeftOut::default() });
+    let audio = left_out(r#"{"role":"assistant","audio":{"id":"x","data":"AA==","transcript":"a"}}"#);
+    assert_eq!(audio, LeftOut { media: 1, ..LeftOut::default() }, "the words are sent");
+    let calls = r#"[{"id":"","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]"#;
+    let call = left_out(&format!(r#"{{"role":"assistant","content":"a","tool_calls":{calls}}}"#));
+    assert_eq!(call, LeftOut { other: 1, ..LeftOut::default() });
+    assert!(left_out(r#"{"role":"assistant","content":"a","images":[],"audio":null}"#).is_empty());
+}
+
+#[test]
+fn a_file_under_an_id_becomes_a_note() {
+    let upload = r#"{"role":"user","content":[{"type":"container_upload","file_id":"f"},{"type":"text","text":"u"}]}"#;
+    let noted = r#"{"role":"user","content":[{"type":"text","text":"[file that cannot be shown]"},{"type":"text","text":"u"}]}"#;
+    let left_out = check(&AnthropicMessages, &[upload], &ChatCompletions, &[noted]);
+    assert_eq!(left_out, LeftOut { media: 1, ..LeftOut::default() });
+}

@@ -118,6 +118,10 @@ fn content<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut 
             said.push(StatedContent::Media { media: Media::Image, source, name: None });
         }
         Some("document") => document(&block, said, left_out),
+        // A file that the provider keeps under an id.
+        Some("container_upload") => {
+            said.push(StatedContent::Media { media: Media::File, source: Source::Unavailable, name: None });
+        }
         Some("search_result") => {
             said.extend(["title", "source"].iter().filter_map(|name| text(name)).map(StatedContent::Text));
             inner(block.get("content").unwrap_or_default(), said, left_out);

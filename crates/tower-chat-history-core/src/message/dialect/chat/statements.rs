@@ -18,6 +18,11 @@ use crate::{
 /// Returns the statements of a message. The content of the user and of results is read here, because the parts do not
 /// have URLs and media types.
 pub(super) fn of<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
+    if message.is_reply() {
+        let [media, other] = not_in_parts(message);
+        left_out.media += media;
+        left_out.other += other;
+    }
     let answers = message.answers().first();
     if !matches!((message.role(), answers), (Role::User, _) | (Role::Tool, Some(_))) {
         return of_parts(message, left_out);
@@ -35,6 +40,15 @@ pub(super) fn of<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statem
         None if content.is_empty() => Vec::new(),
         None => vec![Statement::User(content)],
     }
+}
+
+/// Returns the numbers of images and audio, and of calls that no result can answer, which a reply has besides its
+/// statements. The words of audio are a statement.
+fn not_in_parts(reply: &Message) -> [usize; 2] {
+    let Ok(members) = Members::read(reply.json()) else { return [0; 2] };
+    let len = |name: &str| members.entries(name).map_or(0, |entries| entries.len());
+    let audio = || members.get("audio").and_then(|audio| Members::read(audio).ok()?.text("transcript"));
+    [len("images") + usize::from(audio().is_some()), len("tool_calls").saturating_sub(reply.tool_calls().len())]
 }
 
 /// Returns a part of a content, or `None` if its kind is unknown.

@@ -43,19 +43,28 @@ impl fmt::Debug for Source<'_> {
 
 /// Returns the place of data with this URL, which can contain them.
 pub(in crate::message::dialect) fn of_url(url: Cow<'_, str>) -> Source<'_> {
-    let Some(data) = url.strip_prefix("data:") else {
+    let scheme = url.get(..DATA.len()).filter(|scheme| scheme.eq_ignore_ascii_case(DATA));
+    let Some(data) = scheme.map(|scheme| &url[scheme.len()..]) else {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         return if is_web { Source::Url(url) } else { Source::Unavailable };
     };
     let found = data.split_once(',').and_then(|(kind, base64)| {
-        let kind = kind.strip_suffix(";base64")?;
-        let kind = kind.split(';').next().unwrap_or_default().to_ascii_lowercase();
-        is_base64(base64).then(|| (kind, base64.to_owned()))
+        let kind = kind.to_ascii_lowercase();
+        let kind = kind.strip_suffix(";base64")?.split(';').next().unwrap_or_default();
+        is_base64(base64).then(|| (registered(kind).to_owned(), base64.to_owned()))
     });
     match found {
         Some((kind, base64)) => Source::Data { kind: Cow::Owned(kind), base64: Cow::Owned(base64) },
         None => Source::Unavailable,
     }
+}
+
+/// The scheme of a URL that contains data.
+const DATA: &str = "data:";
+
+/// Returns the registered name of a media type.
+fn registered(kind: &str) -> &str {
+    if kind == "image/jpg" { "image/jpeg" } else { kind }
 }
 
 fn is_base64(text: &str) -> bool {
@@ -105,10 +114,12 @@ mod tests {
             ("http://example.com/a.png", Source::Url("http://example.com/a.png".into())),
             ("data:image/png;base64,AA==", data("image/png")),
             ("data:IMAGE/PNG;name=a.png;base64,AA==", data("image/png")),
+            ("DATA:image/jpg;BASE64,AA==", data("image/jpeg")),
             ("data:image/png,AA", Source::Unavailable),
             ("data:image/png;base64,", Source::Unavailable),
             ("data:image/png;base64,\"", Source::Unavailable),
             ("data:", Source::Unavailable),
+            ("däta:", Source::Unavailable),
             ("file:///etc/passwd", Source::Unavailable),
             ("", Source::Unavailable),
         ] {
