@@ -28,6 +28,8 @@ struct State {
     signatures: HashSet<String>,
     /// The replies that were paused, without their thinking.
     paused: HashSet<Digest>,
+    /// The types of the blocks of all replies.
+    kinds: HashSet<String>,
     replies: u64,
     counts: ThinkingCounts,
 }
@@ -119,6 +121,7 @@ impl MessagesProvider {
             } else {
                 self.rules.add(&mut before, Speaker::Assistant, &block);
             }
+            state.kinds.extend(block["type"].as_str().map(str::to_owned));
             content.push(block);
         }
         thinking::record(&mut state.made, &content);
@@ -149,7 +152,7 @@ impl MessagesProvider {
             let is_of_server = matches!(kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result");
             is_of_server || last.is_some_and(|last| lock(&self.state).paused.contains(&last))
         })?;
-        content::check(&request)?;
+        content::check(&request, &lock(&self.state).kinds)?;
         pairing::check(&groups)?;
         drop(groups);
         let accepted = self.rules.check(&request)?;

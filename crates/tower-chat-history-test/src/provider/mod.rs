@@ -23,7 +23,7 @@ pub(crate) use self::{
     thought::Thought,
 };
 pub(crate) use self::{prompt::Prompt, recorded::Recorded};
-use crate::chat_rules::check_chat_rules;
+use crate::chat_rules::{check_chat_rules, check_other_rules};
 
 /// A provider of chat completions, by the rules that it adds to the [chat rules](check_chat_rules).
 ///
@@ -32,7 +32,8 @@ use crate::chat_rules::check_chat_rules;
 /// with signatures that it accepts later. [`check`](Self::check) checks a request without a mock. The [crate's
 /// page](crate#providers) has a table and examples.
 ///
-/// Each provider also refuses violations of the chat rules. The wording is the provider's own for results without a
+/// Each provider also refuses violations of the chat rules, except that long ids of calls are refused only by
+/// [`OpenAi`](Self::OpenAi). The wording is the provider's own for results without a
 /// call and calls without a result, and OpenAI's for the others.
 ///
 /// # Example
@@ -125,7 +126,8 @@ impl ChatProvider {
 
     /// Checks a prompt. `recorded` has the replies that had reasoning, or is `None` if all of them had.
     pub(crate) fn check_prompt(self, prompt: &Prompt<'_>, recorded: Option<&Recorded>) -> Result<(), ProviderRefusal> {
-        check_chat_rules(prompt.messages).map_err(|violation| {
+        let rules = if self == Self::OpenAi { check_chat_rules } else { check_other_rules };
+        rules(prompt.messages).map_err(|violation| {
             let message = wording::of_rule(self, &violation, prompt.messages);
             ProviderRefusal::new(self, Refused::ChatRules(violation), message)
         })?;
