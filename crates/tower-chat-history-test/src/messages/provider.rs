@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
@@ -138,6 +138,7 @@ impl MessagesProvider {
             content: content.iter().map(Value::to_string).collect(),
             stop_reason: stop_reason.to_owned(),
             usage: Usage::new(body.len() as u64 / 4, 1),
+            fields: Map::new(),
         }
     }
 

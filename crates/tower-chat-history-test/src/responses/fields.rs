@@ -63,10 +63,11 @@ fn check_id(position: usize, kind: &str, role: &str, json: &Value) -> Result<(),
         "custom_tool_call" => "ctc",
         _ => "",
     };
-    if !id.is_empty() && !id.starts_with(prefix) {
+    let rest = id.strip_prefix(prefix);
+    if !id.is_empty() && rest.is_none() {
         return Err(Refusal::prefix(position, id, prefix));
     }
-    let is_separated = prefix.is_empty() || id[prefix.len()..].starts_with('_');
+    let is_separated = prefix.is_empty() || rest.is_some_and(|rest| rest.starts_with('_'));
     if is_identifier(id) && is_separated { Ok(()) } else { Err(Refusal::invalid(position, "id", id)) }
 }
 

@@ -113,6 +113,7 @@ impl ResponsesProvider {
             usage: Usage::new(body.len() as u64 / 4, output.len() as u64),
             output,
             incomplete: None,
+            fields: serde_json::Map::new(),
         }
     }
 }
