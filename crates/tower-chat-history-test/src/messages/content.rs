@@ -9,7 +9,7 @@ use super::{
     request::{Placed, Request, Said, Speaker, blocks},
 };
 
-/// Checks each message by itself. `made` are the types of the blocks that the provider made.
+/// Checks each message by itself. `made` are the types of blocks that only this provider knows.
 pub(super) fn check(request: &Request, made: &HashSet<String>) -> Result<(), Reason> {
     for (position, message) in request.messages.iter().enumerate() {
         fields::check_message(position, message)?;

@@ -45,7 +45,7 @@ pub(super) fn check_message(message: usize, said: &Said) -> Result<(), Reason> {
     }
 }
 
-/// Checks the type of a block and its fields. `made` are the types that the provider's replies had. System messages
+/// Checks the type of a block and its fields. `made` are the other types that the provider knows. System messages
 /// have blocks of their own, which are not checked.
 pub(super) fn check_block(speaker: Speaker, placed: Placed<'_>, made: &HashSet<String>) -> Result<(), Reason> {
     let Placed { message, block, json } = placed;

@@ -20,7 +20,7 @@
 //! | names of called tools with other characters, empty names, and names of more than 200 characters | langchain-ai/langsmith-sdk#899, anthropics/claude-code#23681 |
 //! | `input` that is missing or is not an object | reference of the Messages API |
 //! | other fields of a message than `role` and `content`, unknown fields of thinking | microsoft/autogen#3034, RooCodeInc/Roo-Code#11429 |
-//! | blocks without a type or of an unknown type, except the types that the provider's own replies have had | reference of the Messages API |
+//! | blocks without a type or of an unknown type, except the types that the provider's own replies have had, and [those of the test](MessagesProvider::with_block_type) | reference of the Messages API |
 //! | images and documents without a source, images as data other than JPEG, PNG, GIF and WebP, documents as data other than PDF | documentation of vision and of PDF support |
 //! | empty texts in `system` | reference of the Messages API |
 //! | system messages at other places than after the user, at the end or before a reply | documentation of mid-conversation system messages, LeenHawk/gproxy#209 |

@@ -28,7 +28,7 @@ struct State {
     signatures: HashSet<String>,
     /// The replies that were paused, without their thinking.
     paused: HashSet<Digest>,
-    /// The types of the blocks of all replies.
+    /// The types of the blocks of all replies, and those that the test has added.
     kinds: HashSet<String>,
     replies: u64,
     counts: ThinkingCounts,
@@ -66,6 +66,14 @@ impl MessagesProvider {
     #[must_use]
     pub const fn without_signatures(mut self) -> Self {
         self.rules.checks_signatures = false;
+        self
+    }
+
+    /// Makes the provider know blocks of this type, as if it were a type of the API. It always knows the types of
+    /// [`Say::Block`]s in its own replies.
+    #[must_use]
+    pub fn with_block_type(self, kind: impl Into<String>) -> Self {
+        lock(&self.state).kinds.insert(kind.into());
         self
     }
 

@@ -135,9 +135,9 @@ impl Reply {
         Self::new(Outcome::Exactly(Vec::new()))
     }
 
-    /// Creates a reply with exactly these choices, whatever the request's `n` says. Anthropic's Messages API and OpenAI's
-    /// Responses API have no choices: if there are several, their requests are answered with status 400 and the code
-    /// `reply_of_another_api`.
+    /// Creates a reply with exactly these choices, whatever the request's `n` says. Anthropic's Messages API and
+    /// OpenAI's Responses API have no choices: if there are several, their requests are answered with status 400 and
+    /// the code `reply_of_another_api`.
     pub fn choices(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }

@@ -36,9 +36,9 @@ use crate::{lock::lock, replies::Replies};
 ///
 /// All three chat APIs take their replies from the same [`Replies`], and each API sends a [`Reply`](crate::Reply) in
 /// its own format. If the body of a request has `"stream": true`, the reply is a stream of the API's server-sent
-/// events. A `stream` that is neither a boolean nor null is refused with status 400. Errors have the form of the API. Every chat request is recorded with its path, headers and body, including
-/// refused requests and retries. Requests for [embeddings](Self::embeddings) are recorded apart, and use none of the
-/// replies.
+/// events. A `stream` that is neither a boolean nor null is refused with status 400. Errors have the form of the API.
+/// Every chat request is recorded with its path, headers and body, including refused requests and retries. Requests for
+/// [embeddings](Self::embeddings) are recorded apart, and use none of the replies.
 ///
 /// Dropping the server stops it at once, with every connection. [`shutdown`](Self::shutdown) first completes the
 /// replies in progress. Delays use tokio's timer. Do not pause tokio's clock: it would advance whenever the runtime

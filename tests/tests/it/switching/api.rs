@@ -161,10 +161,12 @@ impl Providers {
     }
 
     fn chat_reply(&self, script: &[Said], text: &str) -> String {
+        // OpenAI's ids have at most 64 characters. Others have longer ones.
+        let zeros = |kind: usize| (20 * (kind % 5)).min(if self.chat == ChatProvider::OpenAi { 59 } else { 80 });
         let call = |(kind, id): (usize, &str)| match kind % 3 {
             0 => json!({"id": id, "type": "custom", "custom": {"name": "g", "input": "a"}}),
             1 => json!({"id": id, "type": "function", "function": {"name": "mcp.look", "arguments": "{\"a\""}}),
-            _ => json!({"id": format!("call_{}", "0".repeat(20 * (kind % 5))), "type": "function",
+            _ => json!({"id": format!("call_{}", "0".repeat(zeros(kind))), "type": "function",
                 "function": {"name": "look", "arguments": "{\"a\":1}"}}),
         };
         let calls =

@@ -124,6 +124,7 @@ fn blocks_have_known_types() {
     let again = body(&json!([user(&json!("a")), reply, user(&json!("c"))]));
     assert_eq!(provider.check(&again.to_string()), Ok(()));
     assert!(check(&again).is_err(), "another provider");
+    assert_eq!(MessagesProvider::new("q").with_block_type("hologram").check(&again.to_string()), Ok(()));
 }
 
 #[test]
