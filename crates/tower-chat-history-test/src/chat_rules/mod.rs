@@ -16,7 +16,7 @@ pub use self::violation::RuleViolation;
 /// | a prompt without messages | reference of chat completions |
 /// | a tool result that answers no call of the last assistant message before it, or is not directly after it | reference of chat completions |
 /// | a call without a result before the next other message; parallel calls may be answered in any order | reference of chat completions |
-/// | two results with the same id after one assistant message | agno-agi/agno#5116 |
+/// | two calls of one assistant message with the same id, and with two results | agno-agi/agno#5116 |
 /// | `tool_calls` that are empty, or not a list of objects with an id; ids that are empty or not text, also in results | reference of chat completions |
 /// | ids of calls with more than 64 characters | jin-bo/agentao#321, with live requests (September 2026) |
 /// | an assistant message whose content is null or missing, without calls, a refusal or audio | openai/openai-cookbook#503 |
@@ -25,8 +25,8 @@ pub use self::violation::RuleViolation;
 /// | an unknown role | reference of chat completions |
 ///
 /// An empty text is a content, also that of an assistant message. Ids may be used again by later messages. OpenAI
-/// refused ids of more than 40 characters until 2025. Gateways to other providers can have longer ids, so the mocks
-/// check the length for [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) only.
+/// refused ids of more than 40 characters until 2025. Other providers have longer ids, and repeat them in a
+/// message, so the mocks check both for [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) only.
 ///
 /// ```
 /// use tower_chat_history_core::Message;
@@ -39,13 +39,31 @@ pub use self::violation::RuleViolation;
 ///
 /// # Errors
 ///
-/// Returns the first violation, from the beginning of the prompt. The length of ids is checked last.
+/// Returns the first violation, from the beginning of the prompt. Long and repeated ids are checked last.
 pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
     check_other_rules(messages)?;
-    messages.iter().enumerate().try_for_each(|(position, message)| message::check_ids(position, message))
+    check_ids(messages)
 }
 
-/// Checks all rules besides the length of ids.
+/// Checks that ids are short, and that no two calls of a message have the same.
+fn check_ids(messages: &[Message]) -> Result<(), RuleViolation> {
+    // The ids of the results after the last other message, with their positions.
+    let mut answered: Vec<(&str, usize)> = Vec::new();
+    for (position, message) in messages.iter().enumerate() {
+        let Some(id) = message.tool_call_id().filter(|_| message.is_tool_result()) else {
+            message::check_ids(position, message)?;
+            answered.clear();
+            continue;
+        };
+        if let Some((_, first)) = answered.iter().find(|(answered, _)| *answered == id) {
+            return Err(RuleViolation::RepeatedResult { position, first: *first, id: id.into() });
+        }
+        answered.push((id, position));
+    }
+    Ok(())
+}
+
+/// Checks all rules besides those that only OpenAI has.
 pub(crate) fn check_other_rules(messages: &[Message]) -> Result<(), RuleViolation> {
     if messages.is_empty() {
         return Err(RuleViolation::Empty);
@@ -53,29 +71,22 @@ pub(crate) fn check_other_rules(messages: &[Message]) -> Result<(), RuleViolatio
     // The position of the last message that is not a tool result, and the ids of its calls without a result.
     let mut calling = 0;
     let mut open: Vec<&str> = Vec::new();
-    // The ids of the results after this message, with their positions.
-    let mut answered: Vec<(&str, usize)> = Vec::new();
     for (position, message) in messages.iter().enumerate() {
         if message.is_tool_result() {
             let id = message.tool_call_id().unwrap_or_default();
             if message.tool_call_id().is_none_or(str::is_empty) {
                 return Err(RuleViolation::MissingResultId { position });
             }
-            if let Some((_, first)) = answered.iter().find(|(answered, _)| *answered == id) {
-                return Err(RuleViolation::RepeatedResult { position, first: *first, id: id.into() });
-            }
             let Some(call) = open.iter().position(|call| *call == id) else {
                 return Err(RuleViolation::OrphanResult { position, id: id.into() });
             };
             message::check(position, message)?;
             open.remove(call);
-            answered.push((id, position));
             continue;
         }
         unanswered(calling, &open)?;
         message::check(position, message)?;
         calling = position;
-        answered.clear();
         open.extend(message.tool_calls().iter().map(tower_chat_history_core::ToolCall::id));
     }
     unanswered(calling, &open)

@@ -10,7 +10,8 @@ pub enum RuleViolation {
         "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead."
     )]
     Empty,
-    /// The last assistant message before a tool result does not have its call.
+    /// The last assistant message before a tool result does not have its call, or an earlier result has answered the
+    /// call.
     #[error("Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.")]
     OrphanResult {
         /// The position of the result.
@@ -18,7 +19,7 @@ pub enum RuleViolation {
         /// The id of the call that it names.
         id: String,
     },
-    /// An earlier result after the same assistant message has the same id.
+    /// Two calls of an assistant message have the same id, and each has a result.
     #[error(
         "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in messages[{first}] and messages[{position}]."
     )]

@@ -32,8 +32,8 @@ use crate::chat_rules::{check_chat_rules, check_other_rules};
 /// with signatures that it accepts later. [`check`](Self::check) checks a request without a mock. The [crate's
 /// page](crate#providers) has a table and examples.
 ///
-/// Each provider also refuses violations of the chat rules, except that long ids of calls are refused only by
-/// [`OpenAi`](Self::OpenAi). The wording is the provider's own for results without a
+/// Each provider also refuses violations of the chat rules, except that long ids of calls, and one id twice
+/// in a message, are refused only by [`OpenAi`](Self::OpenAi). The wording is the provider's own for results without a
 /// call and calls without a result, and OpenAI's for the others.
 ///
 /// # Example

@@ -19,7 +19,7 @@ pub(super) fn of_rule(provider: ChatProvider, violation: &RuleViolation, message
 
 fn deepseek(violation: &RuleViolation) -> Option<String> {
     match violation {
-        RuleViolation::OrphanResult { .. } | RuleViolation::RepeatedResult { .. } => {
+        RuleViolation::OrphanResult { .. } => {
             Some("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'".into())
         }
         RuleViolation::UnansweredCalls { .. } => Some(
@@ -33,7 +33,7 @@ fn deepseek(violation: &RuleViolation) -> Option<String> {
 
 fn gemini(violation: &RuleViolation) -> Option<String> {
     match violation {
-        RuleViolation::OrphanResult { .. } | RuleViolation::RepeatedResult { .. } => {
+        RuleViolation::OrphanResult { .. } => {
             Some("Please ensure that function response turn comes immediately after a function call turn.".into())
         }
         RuleViolation::UnansweredCalls { .. } => Some(
@@ -52,13 +52,6 @@ fn claude(violation: &RuleViolation, places: &[claude::Place]) -> Option<String>
             format!(
                 "messages.{}.content.{}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
                  `tool_result` block must have a corresponding `tool_use` block in the previous message.",
-                place.message, place.block
-            )
-        }),
-        RuleViolation::RepeatedResult { position, id, .. } => places.get(*position).map(|place| {
-            format!(
-                "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks \
-                 with id: {id}",
                 place.message, place.block
             )
         }),
