@@ -6,7 +6,7 @@ use tower_chat_history_core::{Message, Role};
 
 use super::RuleViolation;
 
-/// The largest number of characters in the id of a call.
+/// The largest number of characters in the id of a call at OpenAI.
 const MAX_ID: usize = 64;
 
 /// Checks the role, the content and the calls of a message.
@@ -20,10 +20,9 @@ pub(super) fn check(position: usize, message: &Message) -> Result<(), RuleViolat
     }
     match content(message) {
         Some(content) if is_empty_list(content) => Err(RuleViolation::EmptyContent { position }),
-        Some(_) => Ok(()),
         None if !is_reply => Err(RuleViolation::MissingContent { position }),
         None if message.is_blank_reply() => Err(RuleViolation::BlankReply { position }),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -16,17 +16,14 @@ pub use self::violation::RuleViolation;
 /// | a prompt without messages | reference of chat completions |
 /// | a tool result that answers no call of the last assistant message before it, or is not directly after it | reference of chat completions |
 /// | a call without a result before the next other message; parallel calls may be answered in any order | reference of chat completions |
-/// | two calls of one assistant message with the same id, and with two results | agno-agi/agno#5116 |
 /// | `tool_calls` that are empty, or not a list of objects with an id; ids that are empty or not text, also in results | reference of chat completions |
-/// | ids of calls with more than 64 characters | jin-bo/agentao#321, with live requests (September 2026) |
 /// | an assistant message whose content is null or missing, without calls, a refusal or audio | openai/openai-cookbook#503 |
 /// | another message whose content is null or missing | langchain-ai/langchainjs#4153, run-llama/llama_index#17555 |
 /// | a content that is an empty list | reference of chat completions |
 /// | an unknown role | reference of chat completions |
 ///
-/// An empty text is a content, also that of an assistant message. Ids may be used again by later messages. OpenAI
-/// refused ids of more than 40 characters until 2025. Other providers have longer ids, and repeat them in a
-/// message, so the mocks check both for [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) only.
+/// An empty text is a content, also that of an assistant message. Ids may be used again by later messages. OpenAI has
+/// more rules for ids, which [`ChatProvider::OpenAi`](crate::ChatProvider::OpenAi) checks.
 ///
 /// ```
 /// use tower_chat_history_core::Message;
@@ -39,32 +36,8 @@ pub use self::violation::RuleViolation;
 ///
 /// # Errors
 ///
-/// Returns the first violation, from the beginning of the prompt. Long and repeated ids are checked last.
+/// Returns the first violation, from the beginning of the prompt.
 pub fn check_chat_rules(messages: &[Message]) -> Result<(), RuleViolation> {
-    check_other_rules(messages)?;
-    check_ids(messages)
-}
-
-/// Checks that ids are short, and that no two calls of a message have the same.
-fn check_ids(messages: &[Message]) -> Result<(), RuleViolation> {
-    // The ids of the results after the last other message, with their positions.
-    let mut answered: Vec<(&str, usize)> = Vec::new();
-    for (position, message) in messages.iter().enumerate() {
-        let Some(id) = message.tool_call_id().filter(|_| message.is_tool_result()) else {
-            message::check_ids(position, message)?;
-            answered.clear();
-            continue;
-        };
-        if let Some((_, first)) = answered.iter().find(|(answered, _)| *answered == id) {
-            return Err(RuleViolation::RepeatedResult { position, first: *first, id: id.into() });
-        }
-        answered.push((id, position));
-    }
-    Ok(())
-}
-
-/// Checks all rules besides those that only OpenAI has.
-pub(crate) fn check_other_rules(messages: &[Message]) -> Result<(), RuleViolation> {
     if messages.is_empty() {
         return Err(RuleViolation::Empty);
     }
@@ -90,6 +63,25 @@ pub(crate) fn check_other_rules(messages: &[Message]) -> Result<(), RuleViolatio
         open.extend(message.tool_calls().iter().map(tower_chat_history_core::ToolCall::id));
     }
     unanswered(calling, &open)
+}
+
+/// Checks the rules that only OpenAI has: ids are short, and no two calls of a message have the same. The messages
+/// obey the other rules.
+pub(crate) fn check_ids(messages: &[Message]) -> Result<(), RuleViolation> {
+    // The ids of the results after the last other message, with their positions.
+    let mut answered: Vec<(&str, usize)> = Vec::new();
+    for (position, message) in messages.iter().enumerate() {
+        let Some(id) = message.tool_call_id().filter(|_| message.is_tool_result()) else {
+            message::check_ids(position, message)?;
+            answered.clear();
+            continue;
+        };
+        if let Some((_, first)) = answered.iter().find(|(answered, _)| *answered == id) {
+            return Err(RuleViolation::RepeatedResult { position, first: *first, id: id.into() });
+        }
+        answered.push((id, position));
+    }
+    Ok(())
 }
 
 fn unanswered(position: usize, open: &[&str]) -> Result<(), RuleViolation> {

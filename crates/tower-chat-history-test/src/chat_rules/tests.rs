@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::Message;
 
-use super::{RuleViolation, check_chat_rules, check_other_rules};
+use super::{RuleViolation, check_chat_rules, check_ids};
 
 fn calls(ids: &[&str]) -> Message {
     let calls: Vec<_> = ids
@@ -80,17 +80,21 @@ fn blank_replies_and_empty_lists_are_refused() {
 }
 
 #[test]
-fn an_id_is_used_once_in_a_reply_and_has_at_most_64_characters() {
+fn ids_of_openai_are_used_once_in_a_reply_and_have_at_most_64_characters() {
     let twice = [calls(&["a", "a"]), result("a"), result("a")];
     let repeated = RuleViolation::RepeatedResult { position: 2, first: 1, id: "a".into() };
-    assert_eq!(check_chat_rules(&twice), Err(repeated));
+    assert_eq!((check_chat_rules(&twice), check_ids(&twice)), (Ok(()), Err(repeated)));
     let unanswered = RuleViolation::UnansweredCalls { position: 0, ids: vec!["a".into()] };
     assert_eq!(check_chat_rules(&twice[..2]), Err(unanswered));
-    assert_eq!(check_other_rules(&twice), Ok(()), "other providers");
-    let of = |id: &str| check_chat_rules(&[calls(&["b", id]), result(id), result("b")]);
-    assert_eq!(of(&"x".repeat(64)), Ok(()));
+    let later = [calls(&["a"]), result("a"), calls(&["a"]), result("a")];
+    assert_eq!(check_ids(&later), Ok(()));
+    let of = |id: &str| {
+        let messages = [calls(&["b", id]), result(id), result("b")];
+        (check_chat_rules(&messages), check_ids(&messages))
+    };
+    assert_eq!(of(&"x".repeat(64)), (Ok(()), Ok(())));
     let long = RuleViolation::LongCallId { position: 0, call: 1, length: 65 };
-    assert_eq!(of(&"x".repeat(65)), Err(long));
+    assert_eq!(of(&"x".repeat(65)), (Ok(()), Err(long)));
 }
 
 #[test]

@@ -84,8 +84,8 @@ pub(super) fn check_block(speaker: Speaker, placed: Placed<'_>, made: &HashSet<S
             if !is_identifier(placed.text("tool_use_id")) {
                 return refused("tool_result.tool_use_id");
             }
-            let inner = json["content"].as_array().into_iter().flatten();
-            inner.map(|json| check_source(Placed { json, ..placed })).collect()
+            let mut inner = json["content"].as_array().into_iter().flatten();
+            inner.try_for_each(|json| check_source(Placed { json, ..placed }))
         }
         _ => check_source(placed),
     }

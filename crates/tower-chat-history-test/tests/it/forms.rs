@@ -9,7 +9,8 @@ const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 
-fn body(path: &str, stream: Value) -> Value {
+fn body(path: &str, stream: impl Into<Value>) -> Value {
+    let stream = stream.into();
     let list = if path == RESPONSES { "input" } else { "messages" };
     json!({"model": "m", "max_tokens": 9, "stream": stream, list: [{"role": "user", "content": "a"}]})
 }
