@@ -103,6 +103,7 @@
 //! | provider | refuses, as of November 2026 | since |
 //! |---|---|---|
 //! | [`OpenAi`](ChatProvider::OpenAi) (the default) | violations of the [chat rules](check_chat_rules), as do all others | |
+//! | | ids of calls with more than 64 characters, one id for two calls of a message | |
 //! | [`DeepSeek`](ChatProvider::DeepSeek) | tool calls without `reasoning_content`, in all later requests | V4, April 2026 |
 //! | [`Gemini`](ChatProvider::Gemini) | calls of the current turn without `extra_content.google.thought_signature`, or with another one | Gemini 3, November 2025 |
 //! | [`OpenRouter`](ChatProvider::OpenRouter) with Claude | `reasoning_details` whose text has changed | October 2025 |

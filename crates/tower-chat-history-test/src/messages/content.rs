@@ -1,27 +1,32 @@
 //! Rules of single messages and blocks.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
-    Reason,
+    Reason, fields, marks,
     request::{Placed, Request, Said, Speaker, blocks},
 };
 
-/// The largest number of marks for the cache in a request.
-const MAX_MARKS: usize = 4;
-
-/// Checks each message by itself.
-pub(super) fn check(request: &Request) -> Result<(), Reason> {
+/// Checks each message by itself. `made` are the types of blocks that only this provider knows.
+pub(super) fn check(request: &Request, made: &HashSet<String>) -> Result<(), Reason> {
+    for (position, message) in request.messages.iter().enumerate() {
+        fields::check_message(position, message)?;
+    }
     for (speaker, block) in request.blocks() {
-        check_block(speaker, block)?;
+        check_block(speaker, block, made)?;
+    }
+    if request.has_empty_system {
+        return Err(Reason::EmptySystem);
     }
     for (position, message) in request.messages.iter().enumerate() {
         check_message(position, message)?;
     }
-    if request.marks > MAX_MARKS { Err(Reason::CacheMarks { found: request.marks }) } else { Ok(()) }
+    marks::check(&request.marks, request.is_marked)
 }
 
-fn check_block(speaker: Speaker, placed: Placed<'_>) -> Result<(), Reason> {
+fn check_block(speaker: Speaker, placed: Placed<'_>, made: &HashSet<String>) -> Result<(), Reason> {
     let Placed { message, block, json } = placed;
     let of_model = ["thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction"];
     let is_misplaced = match placed.kind() {
@@ -32,26 +37,13 @@ fn check_block(speaker: Speaker, placed: Placed<'_>) -> Result<(), Reason> {
     if is_misplaced {
         return Err(Reason::WrongRole { message, block });
     }
-    let requires = |name: &'static str| {
-        let is_there = json[name].is_string();
-        if is_there { Ok(()) } else { Err(Reason::BlockField { message, block, name }) }
-    };
-    match placed.kind() {
-        "text" => requires("text")?,
-        "thinking" => ["thinking", "signature"].into_iter().try_for_each(requires)?,
-        "redacted_thinking" => requires("data")?,
-        "tool_use" => ["id", "name"].into_iter().try_for_each(requires)?,
-        "tool_result" => {
-            requires("tool_use_id")?;
-            let content = blocks(&json["content"]);
-            if let Some(refused) = content.iter().map(|inner| empty_text(message, block, inner)).find(Result::is_err) {
-                return refused;
-            }
-            if content.is_empty() && json["is_error"] == true {
-                return Err(Reason::EmptyError { message, block });
-            }
+    fields::check_block(speaker, placed, made)?;
+    if placed.kind() == "tool_result" {
+        let content = blocks(&json["content"]);
+        content.iter().try_for_each(|inner| empty_text(message, block, inner))?;
+        if content.is_empty() && json["is_error"] == true {
+            return Err(Reason::EmptyError { message, block });
         }
-        _ => {}
     }
     empty_text(message, block, json)
 }
@@ -65,7 +57,7 @@ fn empty_text(message: usize, block: usize, json: &Value) -> Result<(), Reason> 
 }
 
 fn check_message(message: usize, said: &Said) -> Result<(), Reason> {
-    if said.blocks.is_empty() && !(said.speaker == Speaker::System && said.has_settings) {
+    if said.blocks.is_empty() && !(said.speaker == Speaker::System && said.extra.is_some()) {
         return Err(Reason::EmptyMessage { message });
     }
     let mut texts = said.blocks.iter().filter(|block| block["type"] == "text").peekable();

@@ -1,6 +1,6 @@
 //! A reply that the provider made.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tower_chat_history_core::Usage;
 
 use super::events;
@@ -19,6 +19,8 @@ pub struct MadeMessage {
     pub stop_reason: String,
     /// The usage.
     pub usage: Usage,
+    /// Further fields of the body, besides `content`.
+    pub fields: Map<String, Value>,
 }
 
 impl MadeMessage {
@@ -51,7 +53,7 @@ impl MadeMessage {
     /// Returns the message without its content.
     fn head(&self, stop_reason: &Value, output_tokens: u64) -> Value {
         let cached = self.usage.cached_input_tokens.unwrap_or_default();
-        json!({
+        let mut head = json!({
             "id": self.id, "type": "message", "role": "assistant", "model": self.model,
             "stop_reason": stop_reason, "stop_sequence": null,
             "usage": {
@@ -59,6 +61,9 @@ impl MadeMessage {
                 "input_tokens": self.usage.input_tokens.saturating_sub(cached), "output_tokens": output_tokens,
                 "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0,
             },
-        })
+        });
+        let fields = self.fields.iter().filter(|(name, _)| *name != "content");
+        fields.for_each(|(name, value)| head[name] = value.clone());
+        head
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
@@ -28,6 +28,8 @@ struct State {
     signatures: HashSet<String>,
     /// The replies that were paused, without their thinking.
     paused: HashSet<Digest>,
+    /// The types of the blocks of all replies, and those that the test has added.
+    kinds: HashSet<String>,
     replies: u64,
     counts: ThinkingCounts,
 }
@@ -64,6 +66,14 @@ impl MessagesProvider {
     #[must_use]
     pub const fn without_signatures(mut self) -> Self {
         self.rules.checks_signatures = false;
+        self
+    }
+
+    /// Makes the provider know blocks of this type, as if it were a type of the API. It always knows the types of
+    /// [`Say::Block`]s in its own replies.
+    #[must_use]
+    pub fn with_block_type(self, kind: impl Into<String>) -> Self {
+        lock(&self.state).kinds.insert(kind.into());
         self
     }
 
@@ -119,6 +129,7 @@ impl MessagesProvider {
             } else {
                 self.rules.add(&mut before, Speaker::Assistant, &block);
             }
+            state.kinds.extend(block["type"].as_str().map(str::to_owned));
             content.push(block);
         }
         thinking::record(&mut state.made, &content);
@@ -135,6 +146,7 @@ impl MessagesProvider {
             content: content.iter().map(Value::to_string).collect(),
             stop_reason: stop_reason.to_owned(),
             usage: Usage::new(body.len() as u64 / 4, 1),
+            fields: Map::new(),
         }
     }
 
@@ -149,7 +161,7 @@ impl MessagesProvider {
             let is_of_server = matches!(kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result");
             is_of_server || last.is_some_and(|last| lock(&self.state).paused.contains(&last))
         })?;
-        content::check(&request)?;
+        content::check(&request, &lock(&self.state).kinds)?;
         pairing::check(&groups)?;
         drop(groups);
         let accepted = self.rules.check(&request)?;

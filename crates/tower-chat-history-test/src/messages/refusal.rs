@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::wording;
 
-/// A request that the API refuses. Its text is the message of the API's error. The text has ids of calls, but no
-/// contents of messages.
+/// A request that the API refuses. Its text is the message of the API's error. The text has ids of calls,
+/// names of fields and types of blocks, but no contents of messages.
 ///
 /// With the feature `openai` or `server`, it converts into an [`ApiFailure`](crate::ApiFailure).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +81,40 @@ pub enum Reason {
         /// The name of the field.
         name: &'static str,
     },
+    /// A message or a block has a field that the API does not know.
+    ExtraField {
+        /// The position of the message.
+        message: usize,
+        /// The position of the block, if it is a field of a block.
+        block: Option<usize>,
+        /// The name of the field. For a field of a block, it begins with the type.
+        name: String,
+    },
+    /// A block has an unknown type.
+    UnknownBlock {
+        /// The position of the message.
+        message: usize,
+        /// The position of the block.
+        block: usize,
+        /// The type.
+        kind: String,
+    },
+    /// A field of a block has a value that is not allowed, such as the id of a call with a colon.
+    BlockValue {
+        /// The position of the message.
+        message: usize,
+        /// The position of the block. For a block in a result, it is the position of the result.
+        block: usize,
+        /// The field, such as `tool_use.id` or `image.source.base64.media_type`.
+        name: &'static str,
+    },
+    /// The name of a called tool has more than 200 characters.
+    LongToolName {
+        /// The position of the message.
+        message: usize,
+        /// The position of the call.
+        block: usize,
+    },
     /// Two calls have the same id.
     RepeatedCall {
         /// The position of the message.
@@ -134,6 +168,13 @@ pub enum Reason {
         /// The number of marks.
         found: usize,
     },
+    /// A mark for one hour is after a mark for five minutes.
+    CacheOrder {
+        /// The place of the block with the later mark, such as `messages.0.content.1`.
+        place: String,
+    },
+    /// A text of the instructions is empty.
+    EmptySystem,
     /// An empty text has a mark for the cache.
     MarkedEmptyText {
         /// The position of the message.

@@ -4,7 +4,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_chat_history_core::Digest;
 
-use super::Reason;
+use super::{
+    Reason,
+    marks::{self, Mark},
+};
 use crate::normal;
 
 /// A request.
@@ -13,8 +16,12 @@ pub(super) struct Request {
     /// The digest of instructions and tools.
     pub(super) head: Digest,
     pub(super) messages: Vec<Said>,
-    /// The number of marks for the cache, in the whole request.
-    pub(super) marks: usize,
+    /// The marks of blocks for the cache.
+    pub(super) marks: Vec<Mark>,
+    /// `true` if the request itself has a mark.
+    pub(super) is_marked: bool,
+    /// `true` if the instructions have an empty text.
+    pub(super) has_empty_system: bool,
     /// `true` if thinking is enabled with a budget. The last tool round then needs its thinking.
     pub(super) needs_thinking: bool,
     /// `true` if thinking that does not fit is ignored.
@@ -26,8 +33,8 @@ pub(super) struct Said {
     pub(super) speaker: Speaker,
     /// The blocks of the content. A text is one block.
     pub(super) blocks: Vec<Value>,
-    /// `true` if the message has other fields than role and content.
-    pub(super) has_settings: bool,
+    /// The name of the first field besides role and content.
+    pub(super) extra: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +66,15 @@ impl Request {
         let model = body.model.ok_or(Reason::MissingField { name: "model" })?;
         body.max_tokens.ok_or(Reason::MissingField { name: "max_tokens" })?;
         let messages = body.messages.ok_or(Reason::MissingField { name: "messages" })?;
-        let parts = [&body.system, &body.tools];
-        let marks = parts.into_iter().chain(&messages).map(marks).sum::<usize>() + mark(&body.cache_control);
         let read = |(position, message)| Said::read(message).ok_or(Reason::Role { message: position });
         let binding = &body.thinking["block_binding"]["prefix_mismatch_behavior"];
         Ok(Self {
             model,
             head: normal::digest_of(&json!([blocks(&body.system), body.tools])),
             messages: messages.iter().enumerate().map(read).collect::<Result<_, _>>()?,
-            marks,
+            marks: marks::of(&body.tools, &body.system, &messages),
+            is_marked: !body.cache_control.is_null(),
+            has_empty_system: body.system.as_array().into_iter().flatten().any(|block| block["text"] == ""),
             needs_thinking: body.thinking["type"] == "enabled",
             drops_thinking: binding == "drop_block",
         })
@@ -131,8 +138,8 @@ impl Said {
             "system" => Speaker::System,
             _ => return None,
         };
-        let has_settings = message.as_object()?.keys().any(|name| name != "role" && name != "content");
-        Some(Self { speaker, blocks: blocks(&message["content"]), has_settings })
+        let extra = message.as_object()?.keys().find(|name| *name != "role" && *name != "content").cloned();
+        Some(Self { speaker, blocks: blocks(&message["content"]), extra })
     }
 }
 
@@ -145,24 +152,4 @@ pub(super) fn blocks(content: &Value) -> Vec<Value> {
         Value::Array(blocks) => blocks.clone(),
         other => vec![other.clone()],
     }
-}
-
-fn mark(value: &Value) -> usize {
-    usize::from(!value.is_null())
-}
-
-/// Returns the number of marks in the blocks of a message, of a list of tools, or of the instructions. Blocks in the
-/// content of a result count, too.
-fn marks(part: &Value) -> usize {
-    let entries = match part {
-        Value::Array(entries) => entries.iter().collect(),
-        Value::Object(_) => part["content"].as_array().into_iter().flatten().collect(),
-        _ => Vec::new(),
-    };
-    let inner = |entry: &Value| entry["content"].as_array().into_iter().flatten().map(own).sum::<usize>();
-    entries.into_iter().map(|entry| own(entry) + inner(entry)).sum()
-}
-
-fn own(entry: &Value) -> usize {
-    mark(&entry["cache_control"])
 }

@@ -62,7 +62,7 @@ fn legal_requests_are_accepted() {
         json!([{"role": "system", "content": [], "output_config": {}}, user(&json!("a"))]),
         json!([reply(&json!([{"type": "compaction", "content": "so far"}, text("a")])), user(&json!("b"))]),
         json!([user(&json!("a")), reply(&json!([{"type": "server_tool_use", "id": "s", "name": "web_search"}]))]),
-        json!([user(&json!([{"type": "later"}]))]),
+        json!([user(&json!([text("a"), {"type": "search_result", "title": "t"}]))]),
     ] {
         assert_eq!(check(&messages), Ok(()), "{messages}");
     }
@@ -102,7 +102,10 @@ fn empty_contents_are_refused() {
         assert_eq!(check(&json!([user(&empty)])), Err(Reason::EmptyMessage { message: 0 }));
     }
     assert_eq!(check(&json!([user(&json!([text(""), text("a")]))])), Err(Reason::EmptyText { message: 0 }));
-    assert_eq!(check(&json!([user(&json!([text(" "), {"type": "image"}]))])), Err(Reason::BlankText { message: 0 }));
+    assert_eq!(
+        check(&json!([user(&json!([text(" "), {"type": "search_result"}]))])),
+        Err(Reason::BlankText { message: 0 })
+    );
     let marked = json!({"type": "text", "text": "", "cache_control": {}});
     assert_eq!(check(&json!([user(&json!([marked]))])), Err(Reason::MarkedEmptyText { message: 0, block: 0 }));
     let answered = |content: Value, is_error: bool| {

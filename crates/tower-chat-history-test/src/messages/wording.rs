@@ -1,6 +1,6 @@
 //! The API's wording.
 
-use super::Reason;
+use super::{Reason, fields::TYPES};
 
 /// Returns the message of the API's error.
 pub(super) fn of(reason: &Reason) -> String {
@@ -38,12 +38,21 @@ pub(super) fn of(reason: &Reason) -> String {
         Reason::BlockField { message, block, name } => {
             format!("messages.{message}.content.{block}.{name}: Field required")
         }
+        Reason::ExtraField { .. }
+        | Reason::UnknownBlock { .. }
+        | Reason::BlockValue { .. }
+        | Reason::LongToolName { .. } => of_fields(reason),
+        Reason::EmptySystem => "system: text content blocks must be non-empty".into(),
         Reason::RepeatedCall { message, block } => {
             format!("messages.{message}.content.{block}: `tool_use` ids must be unique")
         }
         Reason::CacheMarks { found } => {
             format!("A maximum of 4 blocks with cache_control may be provided. Found {found}.")
         }
+        Reason::CacheOrder { place } => format!(
+            "{place}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control \
+             block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+        ),
         Reason::MarkedEmptyText { message, block } => {
             format!("messages.{message}.content.{block}.text: cache_control cannot be set for empty text blocks")
         }
@@ -58,6 +67,36 @@ pub(super) fn of(reason: &Reason) -> String {
         | Reason::OtherConversation { .. }
         | Reason::ChangedThinking { .. }
         | Reason::MissingThinking { .. } => of_thinking(reason),
+    }
+}
+
+fn of_fields(reason: &Reason) -> String {
+    match reason {
+        Reason::ExtraField { message, block, name } => {
+            let place = block.map(|block| format!(".content.{block}")).unwrap_or_default();
+            format!("messages.{message}{place}.{name}: Extra inputs are not permitted")
+        }
+        Reason::UnknownBlock { message, block, kind } => format!(
+            "messages.{message}.content.{block}: Input tag '{kind}' found using 'type' does not match any of the \
+             expected tags: '{}'",
+            TYPES.join("', '")
+        ),
+        Reason::BlockValue { message, block, name } => {
+            let expected = match *name {
+                "tool_use.name" => "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+                "tool_use.input" => "Input should be a valid dictionary",
+                "image.source.base64.media_type" => {
+                    "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
+                }
+                "document.source.base64.media_type" => "Input should be 'application/pdf'",
+                _ => "String should match pattern '^[a-zA-Z0-9_-]+$'",
+            };
+            format!("messages.{message}.content.{block}.{name}: {expected}")
+        }
+        Reason::LongToolName { message, block } => {
+            format!("messages.{message}.content.{block}.tool_use.name: String should have at most 200 characters")
+        }
+        _ => String::new(),
     }
 }
 

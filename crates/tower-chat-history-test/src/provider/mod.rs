@@ -13,6 +13,8 @@ mod refusal;
 mod thought;
 mod wording;
 
+use tower_chat_history_core::Message;
+
 use self::prompt::Body;
 #[cfg(feature = "server")]
 pub(crate) use self::prompt::thinks;
@@ -23,7 +25,7 @@ pub(crate) use self::{
     thought::Thought,
 };
 pub(crate) use self::{prompt::Prompt, recorded::Recorded};
-use crate::chat_rules::check_chat_rules;
+use crate::chat_rules::{check_chat_rules, check_ids};
 
 /// A provider of chat completions, by the rules that it adds to the [chat rules](check_chat_rules).
 ///
@@ -54,7 +56,13 @@ use crate::chat_rules::check_chat_rules;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChatProvider {
-    /// OpenAI, and every provider that only has the [chat rules](check_chat_rules). Its replies have no reasoning.
+    /// OpenAI. Its replies have no reasoning.
+    ///
+    /// Besides violations of the [chat rules](check_chat_rules), it refuses ids of calls with more than 64 characters,
+    /// and two calls of one message with the same id, each with a result. Other providers accept both. These rules are
+    /// as of November 2026. Until 2025, ids had at most 40 characters.
+    ///
+    /// Sources: jin-bo/agentao#321, with live requests (September 2026), and agno-agi/agno#5116.
     #[default]
     OpenAi,
     /// DeepSeek's V4 models.
@@ -125,7 +133,8 @@ impl ChatProvider {
 
     /// Checks a prompt. `recorded` has the replies that had reasoning, or is `None` if all of them had.
     pub(crate) fn check_prompt(self, prompt: &Prompt<'_>, recorded: Option<&Recorded>) -> Result<(), ProviderRefusal> {
-        check_chat_rules(prompt.messages).map_err(|violation| {
+        let of_openai = if self == Self::OpenAi { check_ids } else { |_: &[Message]| Ok(()) };
+        check_chat_rules(prompt.messages).and_then(|()| of_openai(prompt.messages)).map_err(|violation| {
             let message = wording::of_rule(self, &violation, prompt.messages);
             ProviderRefusal::new(self, Refused::ChatRules(violation), message)
         })?;

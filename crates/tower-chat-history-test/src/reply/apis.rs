@@ -10,9 +10,10 @@ use crate::{
     responses::{self, MadeResponse},
 };
 
-/// An API of the server besides chat completions.
+/// An API of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Api {
+    Chat,
     Messages,
     Responses,
 }
@@ -39,6 +40,7 @@ impl Reply {
     fn first_choice(&self) -> Result<Option<&Choice>, NoReply> {
         match &self.outcome {
             Outcome::Each(choice) => Ok(Some(choice)),
+            Outcome::Exactly(choices) if choices.len() > 1 => Err(NoReply::other_api()),
             Outcome::Exactly(choices) => Ok(choices.first()),
             Outcome::Messages(_) | Outcome::Responses(_) => Ok(None),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
@@ -53,6 +55,7 @@ impl Reply {
         }
         made.usage = self.usage_or(made.usage);
         if let Ok(Some(choice)) = self.first_choice() {
+            made.fields.clone_from(&choice.fields);
             made.stop_reason = match choice.finish.as_deref() {
                 Some("stop") => "end_turn".into(),
                 Some("tool_calls") => "tool_use".into(),
@@ -72,7 +75,11 @@ impl Reply {
             made.model.clone_from(model);
         }
         made.usage = self.usage_or(made.usage);
-        let finish = self.first_choice().ok().flatten().and_then(|choice| choice.finish.as_deref());
+        let choice = self.first_choice().ok().flatten();
+        if let Some(choice) = choice {
+            made.fields.clone_from(&choice.fields);
+        }
+        let finish = choice.and_then(|choice| choice.finish.as_deref());
         made.incomplete = match finish {
             Some("length" | "max_tokens") => Some("max_output_tokens".into()),
             Some("stop" | "tool_calls") | None => None,
@@ -106,6 +113,15 @@ impl Reply {
     /// Returns these events as a stream. Each event is the whole text on the wire.
     pub(crate) fn stream(&self, api: Api, events: Vec<String>) -> Transcript {
         let mut transcript = self.broken(events, End::Closed, |failure, at| failure.event(api, at));
+        if let Some((chunks, _)) = &self.passing_error
+            && api == Api::Responses
+        {
+            // The events after the error have been numbered without it.
+            for (number, event) in transcript.events.iter_mut().enumerate().skip(chunks + 1) {
+                let name = "\"sequence_number\":";
+                *event = event.replacen(&format!("{name}{}", number - 1), &format!("{name}{number}"), 1);
+            }
+        }
         transcript.is_framed = true;
         transcript
     }
@@ -142,8 +158,11 @@ impl Choice {
 }
 
 impl super::Call {
-    /// Returns the arguments as the input of a block, which is an object.
+    /// Returns the arguments as the input of a block, which is an object. Without arguments, it is empty.
     fn input(&self) -> Value {
+        if !self.custom && self.arguments.trim().is_empty() {
+            return json!({});
+        }
         match serde_json::from_str(&self.arguments) {
             Ok(Value::Object(input)) if !self.custom => Value::Object(input),
             _ => json!({ "input": self.arguments }),
@@ -155,7 +174,7 @@ impl ApiFailure {
     /// Returns the body in the shape of an API.
     pub(crate) fn json_of(&self, api: Api) -> Value {
         match api {
-            Api::Responses => self.to_json(),
+            Api::Chat | Api::Responses => self.to_json(),
             Api::Messages => self.own_body().cloned().unwrap_or_else(|| {
                 let error = json!({ "type": anthropic_type(self.status()), "message": self.message() });
                 json!({ "type": "error", "error": error, "request_id": "req_mock" })
@@ -166,7 +185,7 @@ impl ApiFailure {
     /// Returns the event that ends a stream. `at` is its number.
     fn event(&self, api: Api, at: usize) -> String {
         let data = match api {
-            Api::Messages => self.json_of(api),
+            Api::Chat | Api::Messages => self.json_of(api),
             Api::Responses => {
                 let mut data = self.to_json()["error"].clone();
                 (data["type"], data["sequence_number"]) = ("error".into(), at.into());

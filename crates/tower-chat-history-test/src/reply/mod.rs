@@ -31,9 +31,9 @@ use crate::{messages, responses};
 /// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
 ///
 /// The same reply serves unary and streaming requests, and requests of all APIs of a
-/// [`MockServer`](crate::MockServer). In Anthropic's Messages API and in OpenAI's Responses API, only the first choice
-/// is sent, without [further fields](Self::field), and the events of a stream are those of the API. The next paragraph
-/// is about chat completions.
+/// [`MockServer`](crate::MockServer). In Anthropic's Messages API and in OpenAI's Responses API, the events of a stream
+/// are those of the API, and a reply with [several choices](Self::choices) is an error. The next paragraph is about
+/// chat completions.
 ///
 /// For a unary request, a mock sends one JSON document. For a
 /// stream, it sends the same content in chunks, as OpenAI does: first the role, then pieces of the reasoning, of the
@@ -135,7 +135,9 @@ impl Reply {
         Self::new(Outcome::Exactly(Vec::new()))
     }
 
-    /// Creates a reply with exactly these choices, whatever the request's `n` says.
+    /// Creates a reply with exactly these choices, whatever the request's `n` says. Anthropic's Messages API and
+    /// OpenAI's Responses API have no choices: if there are several, their requests are answered with status 400 and
+    /// the code `reply_of_another_api`.
     pub fn choices(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }
@@ -195,6 +197,10 @@ impl Reply {
 
     /// Adds a field to the message of every choice, such as a provider's `reasoning_content`. In a stream, it is in
     /// the first chunk.
+    ///
+    /// In Anthropic's Messages API, it is a field of the message, and in a stream it is in the first event. In OpenAI's
+    /// Responses API, it is a field of the response, and in a stream it is in every event with the response. There, the
+    /// fields `content` and `output` are left out: they have the blocks or items of the reply.
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.map_choices(|choice| choice.field(name.clone(), value.clone()))

@@ -16,7 +16,7 @@ impl From<RuleViolation> for ApiFailure {
         let failure = Self::new(400, violation.to_string());
         match violation {
             RuleViolation::Empty => failure.param("messages").code("empty_array"),
-            RuleViolation::OrphanResult { position, .. } => {
+            RuleViolation::OrphanResult { position, .. } | RuleViolation::RepeatedResult { position, .. } => {
                 failure.param(format!("messages.[{position}].tool_call_id"))
             }
             RuleViolation::UnansweredCalls { position, .. } => failure.param(format!("messages.[{position}].role")),
@@ -33,7 +33,19 @@ impl From<RuleViolation> for ApiFailure {
             RuleViolation::MissingResultId { position } => {
                 failure.param(format!("messages[{position}].tool_call_id")).code("missing_required_parameter")
             }
-            RuleViolation::BlankReply { position } => failure.param(format!("messages.[{position}].content")),
+            RuleViolation::LongCallId { position, call, .. } => {
+                let param = format!("messages[{position}].tool_calls[{call}].id");
+                failure.param(param).code("string_above_max_length")
+            }
+            RuleViolation::BlankReply { position } | RuleViolation::MissingContent { position } => {
+                failure.param(format!("messages.[{position}].content"))
+            }
+            RuleViolation::EmptyContent { position } => {
+                failure.param(format!("messages[{position}].content")).code("empty_array")
+            }
+            RuleViolation::UnknownRole { position, .. } => {
+                failure.param(format!("messages[{position}].role")).code("invalid_value")
+            }
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::refusal::{Reason, Refusal};
+use super::{
+    fields,
+    refusal::{Reason, Refusal},
+};
 
 /// A kind of calls that a program answers. Each kind has ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,9 +112,6 @@ impl Item {
             (Value::Null, _, Value::String(_)) => "item_reference".to_owned(),
             _ => return Err(missing("type")),
         };
-        if json["id"] == "" {
-            return Err(Refusal::invalid(position, "id", ""));
-        }
         let role = text("role").unwrap_or_default();
         if kind == "message" && !["user", "assistant", "system", "developer"].contains(&role.as_str()) {
             return Err(Refusal::invalid(position, "role", &role));
@@ -119,6 +119,7 @@ impl Item {
         if kind == "reasoning" && !json["summary"].is_array() {
             return Err(missing("summary"));
         }
+        fields::check(position, &kind, &role, json)?;
         let is_of_server = json["execution"] == "server";
         let call_id = |of: CallType, field: &'static str| {
             let id = text(field).filter(|id| !id.is_empty()).ok_or_else(|| missing(field))?;
@@ -143,8 +144,14 @@ impl Item {
 pub(super) fn read_input(body: &str) -> Result<Vec<Item>, Refusal> {
     let unreadable = || Refusal::of(Reason::Unreadable, None);
     let body: Value = serde_json::from_str(body).map_err(|_| unreadable())?;
-    if let Some(id) = body["previous_response_id"].as_str() {
-        return Err(Refusal::of(Reason::PreviousResponse, Some(id)));
+    let previous = body["previous_response_id"].as_str();
+    // A conversation is an id, or an object with it.
+    let conversation = &body["conversation"];
+    match (previous, conversation.as_str().or_else(|| conversation["id"].as_str())) {
+        (Some(_), Some(_)) => return Err(Refusal::of(Reason::TwoStates, None)),
+        (Some(id), None) => return Err(Refusal::of(Reason::PreviousResponse, Some(id))),
+        (None, Some(id)) => return Err(Refusal::of(Reason::Conversation, Some(id))),
+        (None, None) => {}
     }
     match &body["input"] {
         Value::String(text) => {

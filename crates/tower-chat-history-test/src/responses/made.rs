@@ -1,6 +1,6 @@
 //! A response that the provider made.
 
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use tower_chat_history_core::Usage;
 
 use super::events;
@@ -19,6 +19,8 @@ pub struct MadeResponse {
     pub incomplete: Option<String>,
     /// The usage.
     pub usage: Usage,
+    /// Further fields of the body, besides `output`.
+    pub fields: Map<String, Value>,
 }
 
 impl MadeResponse {
@@ -73,9 +75,12 @@ impl MadeResponse {
 
     /// Returns the response without its items and its usage.
     fn head(&self, status: &str) -> Value {
-        json!({
+        let mut head = json!({
             "id": self.id, "object": "response", "created_at": 0, "model": self.model, "status": status,
             "error": null, "incomplete_details": null, "store": false,
-        })
+        });
+        let fields = self.fields.iter().filter(|(name, _)| *name != "output");
+        fields.for_each(|(name, value)| head[name] = value.clone());
+        head
     }
 }

@@ -18,15 +18,34 @@
 //! | a call without an output of its kind after it | 400 |
 //! | an output without a call of its kind before it, or a second output of a call | 400 |
 //! | a call or an output that names no call | 400, `missing_required_parameter` |
-//! | a message in an unknown role, an empty `id` | 400, `invalid_value` |
+//! | a message in an unknown role | 400, `invalid_value` |
+//! | an `id` that is empty or has other characters than letters, digits, `_` and `-` | 400, `invalid_value` |
+//! | an `id` without the prefix of its type: `fc_` for functions, `ctc_` for custom tools, `msg_` for the model's messages | 400, `invalid_value` |
+//! | two items with the same `id` | 400 |
+//! | a `call_id` of more than 64 characters | 400, `string_above_max_length` |
+//! | a function call without `name` or `arguments`, a custom call without `name` or `input`, an output without `output` | 400, `missing_required_parameter` |
+//! | `arguments`, `input` or a name that is not a text | 400, `invalid_type` |
+//! | the name of a function that does not match `^[a-zA-Z0-9_-]+$` | 400, `invalid_value` |
+//! | a message without `content` | 400, `missing_required_parameter` |
+//! | a message whose `content` is neither a text nor a list | 400, `invalid_type` |
+//! | a part of the model's message other than `output_text` and `refusal` | 400, `invalid_value` |
+//! | a part of another message whose type is unknown | 400, `invalid_value` |
 //!
-//! A request with `previous_response_id` is refused with status 400 and the code `previous_response_not_found`. Items
-//! of unknown types are accepted.
+//! | in the request | status and code |
+//! |---|---|
+//! | `previous_response_id`: nothing is stored | 400, `previous_response_not_found` |
+//! | `conversation`: nothing is stored | 404 |
+//! | both | 400, `mutually_exclusive_parameters` |
+//!
+//! Items of unknown types are accepted, and requests without `model`. So are parts of the model, such as `output_text`,
+//! in messages of other roles, because no source says that the API refuses them.
 //!
 //! Sources: OpenAI's guides to conversation state, reasoning and compaction, and the errors in public issues until
-//! September 2026. These are assumptions: the wordings for kinds of calls other than functions and custom tools, the
-//! refusal of a second output, that an unanswered `mcp_approval_request` is refused, and that its id does not belong to
-//! reasoning.
+//! September 2026. Some of them are openhuman#3624 (parts of the model), PraisonAI#3934 (unknown parts),
+//! continuedev/continue#10723 (two items), AnswerDotAI/fastllm#45 (long ids), openai/codex#33176, Wei-Shaw/sub2api#3785
+//! and free-claude-code#1826 (prefixes). These are assumptions: the wordings for kinds of calls other than functions
+//! and custom tools, the refusal of a second output, that an unanswered `mcp_approval_request` is refused, that its id
+//! does not belong to reasoning, and the wording and the status of an unknown conversation.
 //!
 //! # Example
 //!
@@ -50,6 +69,7 @@
 
 mod calls;
 mod events;
+mod fields;
 mod item;
 mod made;
 mod provider;

@@ -8,7 +8,7 @@ use std::sync::{
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
-    calls, item,
+    calls, fields, item,
     made::MadeResponse,
     reasoning,
     refusal::{Reason, Refusal},
@@ -75,6 +75,7 @@ impl ResponsesProvider {
     /// Returns the first reason why the provider refuses the request.
     pub fn check(&self, body: &str) -> Result<(), Refusal> {
         let items = item::read_input(body)?;
+        fields::check_unique(&items)?;
         reasoning::check(*lock(&self.secret), &items)?;
         calls::check(&items)
     }
@@ -112,6 +113,7 @@ impl ResponsesProvider {
             usage: Usage::new(body.len() as u64 / 4, output.len() as u64),
             output,
             incomplete: None,
+            fields: serde_json::Map::new(),
         }
     }
 }

@@ -26,6 +26,10 @@ pub enum Reason {
     Empty,
     /// The request has a `previous_response_id`, but nothing is stored.
     PreviousResponse,
+    /// The request has a `conversation`, but nothing is stored.
+    Conversation,
+    /// The request has both a `previous_response_id` and a `conversation`.
+    TwoStates,
     /// An item lacks a required field.
     MissingField {
         /// The position of the item.
@@ -34,6 +38,21 @@ pub enum Reason {
     /// A field of an item has a value that is not allowed.
     InvalidValue {
         /// The position of the item.
+        position: usize,
+    },
+    /// A field of an item has a value of another type.
+    WrongType {
+        /// The position of the item.
+        position: usize,
+    },
+    /// The id that connects a call and its output has more than 64 characters.
+    LongCallId {
+        /// The position of the item.
+        position: usize,
+    },
+    /// An item has the id of an earlier one.
+    RepeatedItem {
+        /// The position of the second item.
         position: usize,
     },
     /// Reasoning is not followed by the item that it was made for.
@@ -80,7 +99,7 @@ impl Refusal {
     /// Returns the HTTP status.
     #[must_use]
     pub const fn status(&self) -> u16 {
-        if matches!(self.reason, Reason::NotStored { .. }) { 404 } else { 400 }
+        if matches!(self.reason, Reason::NotStored { .. } | Reason::Conversation) { 404 } else { 400 }
     }
 
     /// Returns the `code` of the provider's error, if it has one.
@@ -89,7 +108,10 @@ impl Refusal {
         match self.reason {
             Reason::PreviousResponse => Some("previous_response_not_found"),
             Reason::Empty | Reason::MissingField { .. } => Some("missing_required_parameter"),
+            Reason::TwoStates => Some("mutually_exclusive_parameters"),
             Reason::InvalidValue { .. } => Some("invalid_value"),
+            Reason::WrongType { .. } => Some("invalid_type"),
+            Reason::LongCallId { .. } => Some("string_above_max_length"),
             Reason::ForeignContent { .. } => Some("invalid_encrypted_content"),
             Reason::NoReply => Some("script_used_up"),
             _ => None,
@@ -121,12 +143,19 @@ impl Refusal {
         self.to_json().to_string()
     }
 
-    /// Creates the refusal of a request. `id` is that of the response that it names.
+    /// Creates the refusal of a request. `id` is that of the response or the conversation that it names.
     pub(super) fn of(reason: Reason, id: Option<&str>) -> Self {
         let (message, param) = match (&reason, id) {
             (Reason::PreviousResponse, Some(id)) => {
                 (format!("Previous response with id '{id}' not found."), Some("previous_response_id"))
             }
+            (Reason::Conversation, Some(id)) => (format!("Conversation with id '{id}' not found."), Some("conversation")),
+            (Reason::TwoStates, _) => (
+                "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing \
+                 one of: 'previous_response_id' or 'conversation'."
+                    .to_owned(),
+                None,
+            ),
             (Reason::NoReply, _) => ("the mock's script is used up".to_owned(), None),
             (Reason::Empty, _) => ("Missing required parameter: 'input'.".to_owned(), Some("input")),
             _ => ("We could not parse the JSON body of your request.".to_owned(), None),
@@ -154,6 +183,57 @@ impl Refusal {
         Self { reason: Reason::InvalidValue { position }, message, param: Some(param) }
     }
 
+    /// Creates the refusal of an id without the prefix of its type.
+    pub(super) fn prefix(position: usize, id: &str, prefix: &str) -> Self {
+        let param = format!("input[{position}].id");
+        let message = format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.");
+        Self { reason: Reason::InvalidValue { position }, message, param: Some(param) }
+    }
+
+    /// Creates the refusal of a name with other characters.
+    pub(super) fn pattern(position: usize, field: &str) -> Self {
+        let param = format!("input[{position}].{field}");
+        let message = format!(
+            "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern \
+             '^[a-zA-Z0-9_-]+$'."
+        );
+        Self { reason: Reason::InvalidValue { position }, message, param: Some(param) }
+    }
+
+    /// Creates the refusal of a part whose type is not allowed in its message.
+    pub(super) fn part(position: usize, field: &str, kind: &str, allowed: &[&str]) -> Self {
+        let (last, first) = allowed.split_last().unwrap_or((&"", &[]));
+        let comma = if first.len() > 1 { "," } else { "" };
+        let message =
+            format!("Invalid value: '{kind}'. Supported values are: '{}'{comma} and '{last}'.", first.join("', '"));
+        let param = Some(format!("input[{position}].{field}"));
+        Self { reason: Reason::InvalidValue { position }, message, param }
+    }
+
+    pub(super) fn wrong_type(position: usize, field: &str, expected: &str, found: &Value) -> Self {
+        let found = match found {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(number) if number.is_f64() => "a decimal",
+            Value::Number(_) => "an integer",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        };
+        let param = format!("input[{position}].{field}");
+        let message = format!("Invalid type for '{param}': expected {expected}, but got {found} instead.");
+        Self { reason: Reason::WrongType { position }, message, param: Some(param) }
+    }
+
+    pub(super) fn too_long(position: usize, field: &str, limit: usize, length: usize) -> Self {
+        let param = format!("input[{position}].{field}");
+        let message = format!(
+            "Invalid '{param}': string too long. Expected a string with maximum length {limit}, but got a string with \
+             length {length} instead."
+        );
+        Self { reason: Reason::LongCallId { position }, message, param: Some(param) }
+    }
+
     /// Creates the refusal of an item. `of` is its type, or the id of the reasoning that it requires.
     pub(super) fn of_item(reason: Reason, item: &Item, of: &str) -> Self {
         let (kind, id) = (&item.kind, item.id.as_deref().unwrap_or_default());
@@ -164,6 +244,10 @@ impl Refusal {
             ),
             Reason::MissingReasoning { .. } => (
                 format!("Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{of}'."),
+                Some("input"),
+            ),
+            Reason::RepeatedItem { .. } => (
+                format!("Duplicate item found with id {id}. Remove duplicate items from your input and try again."),
                 Some("input"),
             ),
             Reason::ForeignContent { .. } => (

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
+use super::{
+    Shared,
+    recorded::RecordedRequest,
+    routes::{failure_with, json_response, no_reply, no_stream, streamed},
+};
+use crate::{
+    lock::lock,
+    reply::{Api, ApiFailure, NoReply, Reply},
+};
 use axum::{
     body::Bytes,
     extract::State,
     http::{HeaderMap, StatusCode, Uri},
     response::Response,
-};
-use serde_json::Value;
-
-use super::{
-    Shared,
-    recorded::RecordedRequest,
-    routes::{failure_with, json_response, no_reply, streamed},
-};
-use crate::{
-    lock::lock,
-    reply::{Api, ApiFailure, NoReply, Reply},
 };
 
 /// The header that Anthropic's API requires.
@@ -29,10 +27,11 @@ pub(super) async fn messages(State(shared): State<Arc<Shared>>, uri: Uri, header
         let missing = ApiFailure::new(400, format!("{VERSION}: header is required"));
         return failure_with(&missing, &missing.json_of(Api::Messages));
     }
+    let Some(streams) = request.streams() else { return no_stream(Api::Messages) };
     let (reply, made) = shared.replies.next_message(request.body(), &request.messages());
     reply.wait().await;
     let made = made.map(|made| (made.body(), made.events(reply.delta_chars())));
-    answer(Api::Messages, &request, &reply, made)
+    answer(Api::Messages, streams, &reply, made)
 }
 
 pub(super) async fn responses(
@@ -42,10 +41,11 @@ pub(super) async fn responses(
     body: Bytes,
 ) -> Response {
     let request = record(&shared, uri, headers, &body);
+    let Some(streams) = request.streams() else { return no_stream(Api::Responses) };
     let (reply, made) = shared.replies.next_response(request.body(), &request.messages());
     reply.wait().await;
     let made = made.map(|made| (made.body(), made.events(reply.delta_chars())));
-    answer(Api::Responses, &request, &reply, made)
+    answer(Api::Responses, streams, &reply, made)
 }
 
 fn record(shared: &Shared, uri: Uri, headers: HeaderMap, body: &Bytes) -> RecordedRequest {
@@ -55,13 +55,7 @@ fn record(shared: &Shared, uri: Uri, headers: HeaderMap, body: &Bytes) -> Record
 }
 
 /// Returns the response with a body, or with its events.
-fn answer(
-    api: Api,
-    request: &RecordedRequest,
-    reply: &Reply,
-    made: Result<(String, Vec<String>), NoReply>,
-) -> Response {
-    let streams = request.json()["stream"] == Value::Bool(true);
+fn answer(api: Api, streams: bool, reply: &Reply, made: Result<(String, Vec<String>), NoReply>) -> Response {
     let answered = made.and_then(|(body, events)| {
         if streams {
             Ok(streamed(reply.stream(api, events)))

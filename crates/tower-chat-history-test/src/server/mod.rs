@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tower_chat_history_core::Message;
 
@@ -36,9 +36,9 @@ use crate::{lock::lock, replies::Replies};
 ///
 /// All three chat APIs take their replies from the same [`Replies`], and each API sends a [`Reply`](crate::Reply) in
 /// its own format. If the body of a request has `"stream": true`, the reply is a stream of the API's server-sent
-/// events. Errors have the form of the API. Every chat request is recorded with its path, headers and body, including
-/// refused requests and retries. Requests for [embeddings](Self::embeddings) are recorded apart, and use none of the
-/// replies.
+/// events. A `stream` that is neither a boolean nor null is refused with status 400. Errors have the form of the API.
+/// Every chat request is recorded with its path, headers and body, including refused requests and retries. Requests for
+/// [embeddings](Self::embeddings) are recorded apart, and use none of the replies.
 ///
 /// Dropping the server stops it at once, with every connection. [`shutdown`](Self::shutdown) first completes the
 /// replies in progress. Delays use tokio's timer. Do not pause tokio's clock: it would advance whenever the runtime
@@ -140,10 +140,12 @@ impl MockServer {
     }
 
     /// Returns the messages of all chat requests so far, each prompt as a JSON array. The array is empty for a body
-    /// that could not be decoded.
+    /// that could not be decoded. A message that has more than 127 levels is a text with its JSON.
     #[must_use]
     pub fn prompts_json(&self) -> Vec<Value> {
-        lock(&self.shared.requests).iter().map(|request| json!(request.messages())).collect()
+        let value =
+            |message: &Message| serde_json::from_str(message.json()).unwrap_or_else(|_| Value::from(message.json()));
+        lock(&self.shared.requests).iter().map(|request| request.messages().iter().map(value).collect()).collect()
     }
 
     /// Stops accepting connections, closes idle ones, and waits until the replies in progress are sent. Dropping the

@@ -86,6 +86,18 @@ impl RecordedRequest {
         self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
+    /// Returns `true` if the reply is to be a stream, or `None` if the field is neither a boolean nor null.
+    pub(super) fn streams(&self) -> Option<bool> {
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            stream: Option<&'a RawValue>,
+        }
+        // Another refusal says that the body is not JSON.
+        let Ok(body) = serde_json::from_str::<Body<'_>>(&self.body) else { return Some(false) };
+        body.stream.map_or(Some(false), |stream| serde_json::from_str(stream.get()).ok())
+    }
+
     pub(super) fn parsed(&self) -> Result<ChatBody, serde_json::Error> {
         serde_json::from_str(&self.body)
     }
@@ -106,7 +118,6 @@ pub(super) struct ChatBody {
     pub(super) messages: Vec<Message>,
     pub(super) model: Option<String>,
     pub(super) n: Option<usize>,
-    pub(super) stream: Option<bool>,
     pub(super) stream_options: Option<StreamOptions>,
     pub(super) tools: Option<Box<RawValue>>,
     pub(super) thinking: Option<Value>,

@@ -16,7 +16,7 @@ use super::{Shared, apis, body, recorded::RecordedRequest};
 use crate::{
     lock::lock,
     provider::{Prompt, thinks},
-    reply::{ApiFailure, CREATED, NoReply, RequestParams, Transcript},
+    reply::{Api, ApiFailure, CREATED, NoReply, RequestParams, Transcript},
 };
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -37,7 +37,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 
 async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let request = RecordedRequest::new(uri, headers, String::from_utf8_lossy(&body).into_owned());
-    let parsed = request.parsed();
+    let (parsed, streams) = (request.parsed(), request.streams());
     let number = {
         let mut requests = lock(&shared.requests);
         requests.push(request);
@@ -52,6 +52,7 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
         }
         Err(_) => return failure(&ApiFailure::new(400, "We could not parse the JSON body of your request.")),
     };
+    let Some(streams) = streams else { return no_stream(Api::Chat) };
     let Some(model) = parsed.model else {
         return failure(&ApiFailure::new(400, "you must provide a model parameter"));
     };
@@ -73,7 +74,7 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
         making,
     };
     reply.wait().await;
-    let answer = if parsed.stream == Some(true) {
+    let answer = if streams {
         reply.transcript(&params).map(streamed)
     } else {
         reply.completion(&params).map(|body| json_response(StatusCode::OK, body))
@@ -116,7 +117,22 @@ async fn unknown(method: Method, uri: Uri) -> Response {
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
-    failure(&ApiFailure::new(405, format!("Not allowed to {method} on {}.", uri.path())).code("method_not_supported"))
+    let path = uri.path();
+    let api = if path.ends_with("/messages") { Api::Messages } else { Api::Chat };
+    let error = ApiFailure::new(405, format!("Not allowed to {method} on {path}.")).code("method_not_supported");
+    failure_with(&error, &error.json_of(api))
+}
+
+/// Returns the refusal of a request whose `stream` is not a boolean.
+pub(super) fn no_stream(api: Api) -> Response {
+    let error = match api {
+        Api::Messages => ApiFailure::new(400, "stream: Input should be a valid boolean"),
+        Api::Chat | Api::Responses => {
+            let message = "Invalid type for 'stream': expected a boolean.";
+            ApiFailure::new(400, message).param("stream").code("invalid_type")
+        }
+    };
+    failure_with(&error, &error.json_of(api))
 }
 
 fn failure(failure: &ApiFailure) -> Response {

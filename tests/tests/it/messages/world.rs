@@ -388,7 +388,8 @@ impl World {
             messages.join(",")
         );
         let name = origin.provider.clone().unwrap_or_default();
-        let provider = self.providers.entry(name.clone()).or_insert_with(|| MessagesProvider::new(name));
+        let provider =
+            self.providers.entry(name.clone()).or_insert_with(|| MessagesProvider::new(name).with_block_type("later"));
         let open = open_searches(&context);
         self.figures.resumed += u64::from(!open.is_empty());
         let response = provider.reply(&body, &says(script, open));

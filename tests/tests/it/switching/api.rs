@@ -1,5 +1,7 @@
 //! The three APIs: their requests, questions and results, and the replies of their providers.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use tower_chat_history::{
     Message,
@@ -161,15 +163,24 @@ impl Providers {
     }
 
     fn chat_reply(&self, script: &[Said], text: &str) -> String {
-        let call = |(kind, id): (usize, &str)| match kind % 3 {
-            0 => json!({"id": id, "type": "custom", "custom": {"name": "g", "input": "a"}}),
-            1 => json!({"id": id, "type": "function", "function": {"name": "mcp.look", "arguments": "{\"a\""}}),
-            _ => json!({"id": format!("call_{}", "0".repeat(20 * (kind % 5))), "type": "function",
-                "function": {"name": "look", "arguments": "{\"a\":1}"}}),
+        // OpenAI's ids have at most 64 characters and are unique in a reply. Those of others are not.
+        let of_openai = self.chat == ChatProvider::OpenAi;
+        let mut used = HashSet::new();
+        let call = |(at, (kind, id)): (usize, (usize, &str))| {
+            let long = format!("call_{}", "0".repeat((20 * (kind % 5)).min(if of_openai { 55 } else { 80 })));
+            let id = if kind % 3 < 2 { id.to_owned() } else { long };
+            let id = if used.insert(id.clone()) || !of_openai { id } else { format!("{id}_{at}") };
+            match kind % 3 {
+                0 => json!({"id": id, "type": "custom", "custom": {"name": "g", "input": "a"}}),
+                1 => {
+                    json!({"id": id, "type": "function", "function": {"name": "mcp.look", "arguments": "{\"a\""}})
+                }
+                _ => json!({"id": id, "type": "function", "function": {"name": "look", "arguments": "{\"a\":1}"}}),
+            }
         };
         let calls =
             script.iter().filter_map(|said| if let Said::Call(kind, id) = said { Some((*kind, *id)) } else { None });
-        let calls: Vec<Value> = calls.map(call).collect();
+        let calls: Vec<Value> = calls.enumerate().map(call).collect();
         let says = script.iter().any(|said| matches!(said, Said::Text)) || calls.is_empty();
         let mut reply = json!({"role": "assistant", "content": if says { json!(text) } else { json!(null) }});
         if !calls.is_empty() {

@@ -44,7 +44,7 @@ async fn a_body_without_one_list_of_messages_is_refused() {
 #[tokio::test]
 async fn no_byte_changes_but_those_of_the_messages() {
     let chat = Chat::new();
-    let body = r#"{ "model" : "claude","mess\u0061ges":[ {"\u0072ole":"user","content":"u0","x":1.50} ],
+    let body = r#"{ "model" : "claude","mess\u0061ges":[ {"\u0072ole":"user","content":[{"type":"search_result","x":1.50}]} ],
         "max_tokens":9 ,"metadata":{"messages":7}, "stop_sequences":["\ud83d\ude00"],"metadata":{} }"#;
     chat.mock.push(vec![Say::Text("a0".into())]);
     chat.call(body.into(), 1.0).await.unwrap();
@@ -53,7 +53,7 @@ async fn no_byte_changes_but_those_of_the_messages() {
     let requests = chat.mock.requests();
     assert_eq!(requests[0], body);
     let log = chat.log().await;
-    let stored = r#"{"\u0072ole":"user","content":"u0","x":1.50}"#;
+    let stored = r#"{"\u0072ole":"user","content":[{"type":"search_result","x":1.50}]}"#;
     assert_eq!(log[0].json(), stored);
     assert_eq!(requests[1], body.replace(":[ {", &format!(":[{stored},{},{{", log[1].json())));
 }

@@ -65,7 +65,7 @@ impl Chat {
         });
         let engine = Engine::with_options(store.clone(), options);
         let layer = ChatHistoryLayer::from_engine(engine, adapter);
-        let mock = MockMessages::script(MessagesProvider::new("acme"), []);
+        let mock = MockMessages::script(MessagesProvider::new("acme").with_block_type("hologram"), []);
         Self { store, layer, mock, outcomes, id: ConversationId::new(["acme"]).unwrap() }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history::{
-    MemoryStore,
+    MemoryStore, Message,
+    dialect::OpenAiResponses,
     report::{Fallback, NotStored, Outcome},
     store::Seq,
 };
@@ -99,11 +100,14 @@ async fn an_item_that_the_provider_lost_is_repaired() {
     let talk = Talk::new(Arc::new(MemoryStore::new()));
     talk.ok(1).await;
     // A reply that was stored without its encrypted content, as with `"store":true`.
-    let lost = r#"{"type":"reasoning","id":"rs_0","summary":[]}"#;
+    let lost = [
+        r#"{"type":"reasoning","id":"rs_0","summary":[]}"#,
+        r#"{"type":"message","id":"msg_0","role":"assistant","content":"a"}"#,
+    ];
     let mut exchange = (*talk.log().await[0].exchange).clone();
     exchange.id = tower_chat_history::ExchangeId::generate();
-    let lost = tower_chat_history::Message::in_dialect(&tower_chat_history::dialect::OpenAiResponses, lost).unwrap();
-    exchange.messages[1] = lost;
+    let item = |json| Message::in_dialect(&OpenAiResponses, json).unwrap();
+    exchange.messages.splice(1.., lost.map(item));
     talk.append(exchange).await;
     let sent = talk.ok(2).await;
     assert!(!is_bound(&sent), "{sent}");

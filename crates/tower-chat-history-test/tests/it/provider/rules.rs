@@ -31,6 +31,28 @@ fn openai_is_the_default_and_has_only_the_chat_rules() {
     assert_eq!(check(OpenAi, &[user("u"), foreign(&["x"]), result("x")]), Ok(()));
 }
 
+#[test]
+fn only_openai_refuses_long_ids_and_ids_that_repeat_in_a_message() {
+    let long = "x".repeat(65);
+    let message = json!({ "role": "assistant", "reasoning_content": "", "tool_calls": [
+        { "id": long, "type": "function", "function": { "name": "look", "arguments": "{}" } } ] });
+    let round = [user("u"), message, result(&long)];
+    let violation = RuleViolation::LongCallId { position: 1, call: 0, length: 65 };
+    assert_eq!(check(OpenAi, &round), Err(Refused::ChatRules(violation.clone())));
+    assert_eq!(error(OpenAi, &round), (400, ApiFailure::from(violation).to_json()));
+    assert_eq!(error(OpenAi, &round).1["error"]["code"], "string_above_max_length");
+    assert_eq!(check(DeepSeek, &round), Ok(()));
+
+    let mut twice = [user("u"), foreign(&["x", "x"]), result("x"), result("x")];
+    let violation = RuleViolation::RepeatedResult { position: 3, first: 2, id: "x".into() };
+    assert_eq!(check(OpenAi, &twice), Err(Refused::ChatRules(violation)));
+    let text = "Invalid parameter: Duplicate value for 'tool_call_id' of 'x', in messages[2] and messages[3].";
+    assert_eq!(self::message(&error(OpenAi, &twice).1), text);
+    assert_eq!(error(OpenAi, &twice).1["error"]["param"], "messages.[3].tool_call_id");
+    twice[1]["reasoning_content"] = "".into();
+    assert_eq!(check(DeepSeek, &twice), Ok(()));
+}
+
 #[tokio::test]
 async fn openai_does_not_send_reasoning() {
     let chat = Chat::start(OpenAi, [Reply::text("a").thinking("t").redacted_thinking()]).await;
