@@ -97,7 +97,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         reasoning,
         trimming,
     };
-    let binds_turn = !window.conditions.request.may_drop_reasoning && reasoning::binds_turn(&items, &log);
+    let binds_turn = reasoning::binds_turn(&items, &log);
     // A compaction that is due has to wait until a turn with bound reasoning ends.
     if !search.is_due() || binds_turn && search.total(log.base) <= search.limit() {
         return Ok(outcome.fit(items, &search, log.base, log.base));
@@ -108,7 +108,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         return Ok(Fit { reply: Some(reply), ..outcome.fit(items, &search, log.base, log.base) });
     }
 
-    if binds_turn {
+    if binds_turn && !window.conditions.request.may_drop_reasoning {
         return Err(DoesNotFit { turn_is_bound: true, ..search.does_not_fit_at(log.base) });
     }
 

@@ -6,22 +6,29 @@
 use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Seq, Summary, Window};
 
 use super::input::continues_turn;
+use crate::request::RequestInfo;
 
 /// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
 /// window is the one under that cut, if nothing of the turn is bound to its prompt, or if the cut's summary is not
 /// stored any more. Elements that the provider cannot read any more are left out under this cut, too.
+///
+/// If the request lets the provider [drop](RequestInfo::may_drop_reasoning) reasoning, that which a stored compaction left
+/// out within the turn stays left out.
 #[must_use]
-pub fn pinned(window: &Window, input: &[Message]) -> Option<Cut> {
+pub fn pinned(window: &Window, input: &[Message], request: &RequestInfo) -> Option<Cut> {
     if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
         return None;
     }
     let asked = NewestRound::of(&window.exchanges).asked()?;
     let opens = |recorded: &Recorded| recorded.seq <= asked && recorded.exchange.opens_turn();
     let turn = &window.exchanges[window.exchanges.iter().rposition(opens)?..];
-    let is_bound = |recorded: &&Recorded| recorded.exchange.reply().iter().any(|message| message.bound().to_prefix);
-    let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
     let none = Cut::default();
     let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
+    let from = if request.may_drop_reasoning { stored.reasoning_from } else { Seq::FIRST };
+    let is_bound = |recorded: &&Recorded| {
+        recorded.seq >= from && recorded.exchange.reply().iter().any(|message| message.bound().to_prefix)
+    };
+    let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
     sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
     let is_loaded = is_under(sent_under, stored, &window.exchanges) && !window.truncated;
     if is_loaded || sent_under.window_start > turn.first()?.seq {

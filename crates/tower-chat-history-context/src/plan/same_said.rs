@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tower_chat_history_core::{Exchange, LeftOut, Message, StatedContent, Statement};
+use tower_chat_history_core::{Exchange, LeftOut, Message, Role, StatedContent, Statement};
 
 use super::same_call::is_same_json;
 
@@ -20,8 +20,8 @@ enum Said<'m> {
 }
 
 /// Matches the end of the messages with those of an exchange in another dialect. Returns the number of messages before
-/// it, or the position of the last message that differs. Media, reasoning, and calls of tools that the provider
-/// executed are not compared. If a message stands for everything before it, it differs, because the exchange has no
+/// it, or the position of the last message that differs. Media beside a text, reasoning, and calls of tools that the
+/// provider executed are not compared. The list may not have more messages with nothing but media than the exchange. If a message stands for everything before it, it differs, because the exchange has no
 /// such message.
 pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
     let mut left: Vec<Said<'_>> = Vec::new();
@@ -36,15 +36,26 @@ pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<us
         }
     }
     let mut end = messages.len();
-    while let Some(message) = messages[..end].last()
-        && !left.is_empty()
-    {
+    let mut wordless = exchange.messages.iter().filter(|message| is_wordless(message)).count();
+    while let Some(message) = messages[..end].last() {
+        let has_no_words = is_wordless(message);
+        if left.is_empty() && !(has_no_words && wordless > 0) {
+            break;
+        }
         end -= 1;
-        if message.index().restarts || !said(message).iter().rev().all(|said| take(&mut left, said)) {
+        if has_no_words {
+            // The model would not see media that the log lacks.
+            wordless = wordless.checked_sub(1).ok_or(end)?;
+        } else if message.index().restarts || !said(message).iter().rev().all(|said| take(&mut left, said)) {
             return Err(end);
         }
     }
     Ok(end)
+}
+
+/// Returns `true` for a message of the user that has only media.
+fn is_wordless(message: &Message) -> bool {
+    *message.role() == Role::User && message.part_kinds().has_media && said(message).is_empty()
 }
 
 /// Removes from the end what is said. Returns `false` if something else is there.
@@ -153,6 +164,23 @@ mod tests {
             r#"{"type":"custom_tool_call_output","call_id":"b","output":"2"}"#,
         ];
         assert_eq!(match_said(&messages(&OpenAiResponses, &items), &logged(&ChatCompletions, &CHAT[1..4])), Ok(0));
+    }
+
+    #[test]
+    fn a_question_with_only_an_image_belongs_to_its_exchange() {
+        let image =
+            r#"{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}"#;
+        let (said, answer) = (r#"{"role":"user","content":"Who?"}"#, r#"{"role":"assistant","content":"Me."}"#);
+        let in_chat =
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}"#;
+        let match_list = |list: &[&str], log: &[&str]| {
+            match_said(&messages(&AnthropicMessages, list), &logged(&ChatCompletions, log))
+        };
+        assert_eq!(match_list(&[said, answer, image, answer], &[in_chat, answer]), Ok(2));
+        assert_eq!(match_list(&[said, image, answer], &[said, in_chat, answer]), Ok(0));
+        assert_eq!(match_list(&[image, said, answer], &[said, answer]), Ok(1), "it can belong to the exchange before");
+        assert_eq!(match_list(&[said, image, answer], &[said, answer]), Err(1), "the log lacks the image");
+        assert_eq!(match_list(&[answer], &[in_chat, answer]), Ok(0), "the caller cannot send the image");
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl World {
     /// Plans a call. Returns `None` if no prompt fits.
     fn plan(&self, input: &[Message]) -> Option<(Plan, bool)> {
         let mut window = self.window(self.cut());
-        let cut = pinned(&window, input);
+        let cut = pinned(&window, input, &self.request);
         let is_pinned = cut.is_some();
         if let Some(cut) = cut {
             window = self.window(cut);

@@ -21,7 +21,7 @@ const ITEMS_PER_SHARD: usize = 32;
 /// cache, and its block. It is an upper bound.
 const ENTRY_BYTES: usize = 512;
 
-/// The translations of an engine. The least recently used are evicted.
+/// The translations of an engine. Those that are seldom used are evicted.
 ///
 /// A translation depends on the exchange, its position, the calls that it answers, the dialect and the provider. It is
 /// found only for an equal exchange that answers the same calls, so it is never used for an exchange that was stored in

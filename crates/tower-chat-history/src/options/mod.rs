@@ -113,7 +113,7 @@ impl HistoryOptions {
     /// window again. The default is 64 MiB.
     ///
     /// The size of a translation is an estimate, and includes that of the exchange that was translated. To stay within
-    /// the limit, the least recently used translations are removed. They also stay in memory after a conversation was
+    /// the limit, translations that are seldom used are removed. They also stay in memory after a conversation was
     /// deleted: see [`Engine::clear_translations`](crate::Engine::clear_translations).
     #[must_use]
     pub const fn translation_cache(mut self, bytes: usize) -> Self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tower_chat_history::{
     ContextBudget, ContextOptions, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore,
     Message, Reply, TurnInput, TurnReport,
+    budget::{Watermark, Watermarks},
     dialect::{CallId, DialectName, Space},
     error::DialectPlace,
     store::{Compact, Cut, Load, LoadLimit, Loaded, Origin, Profile, Role, Seq, Summary, Window},
@@ -197,6 +198,52 @@ async fn a_turn_loses_bound_reasoning_that_does_not_fit_if_the_provider_may_drop
     assert!(left_out > 0);
     talk.call(result(), &answers()).await;
     talk.call(question(), &answers()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_reasoning_was_dropped_prompts_begin_with_the_prompt_before_also_without_new_reasoning() {
+    let budget = ContextBudget::tokens(400).reply_reserve(20).calibrate(false);
+    let mut talk = Talk::new(HistoryOptions::new().context(budget));
+    talk.may_drop_reasoning = true;
+    talk.call(question(), &asks()).await;
+    let (mut before, mut since) = (Vec::new(), None);
+    // The reply to the trimmed prompt has no reasoning, and neither have the next ones.
+    while since != Some(3) {
+        let mut input = TurnInput::new(talk.id.clone(), [result()]);
+        input.request.tools = Some(talk.tools.to_owned());
+        input.request.may_drop_reasoning = true;
+        let head = input.request.digest();
+        let turn = talk.engine.begin(input).await.unwrap();
+        let sent = turn.context().to_vec();
+        match &mut since {
+            Some(calls) => {
+                assert!(sent.starts_with(&before), "{calls} calls after the first trimmed prompt");
+                *calls += 1;
+            }
+            None if !sent.starts_with(&before) => since = Some(0),
+            None => {}
+        }
+        before = sent;
+        let says = if since.is_some() { &asks()[1..] } else { &asks()[..] };
+        let reply = talk.provider.reply(head, turn.context(), says).unwrap();
+        turn.commit(Reply::of(reply)).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_fits_keeps_its_reasoning_although_the_provider_may_drop_it() {
+    let watermarks = Watermarks::new(Watermark::Percent(50), Watermark::Percent(30)).unwrap();
+    let budget = ContextBudget::tokens(1_000).reply_reserve(20).calibrate(false);
+    let context = ContextOptions::from(budget).watermarks(watermarks);
+    let mut talk = Talk::new(HistoryOptions::new().context(context));
+    talk.may_drop_reasoning = true;
+    talk.call(question(), &asks()).await;
+    let mut largest = 0;
+    while largest < 700 {
+        let report = talk.call(result(), &asks()).await;
+        assert_eq!(report.reasoning_left_out, 0, "after {largest} tokens");
+        largest = report.tokens.unwrap().prompt.total();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,9 +90,12 @@ fn a_turn_after_a_compaction_is_planned_under_the_stored_cut() {
     let input = [results(&world)];
     let sent_under = world.log.last().unwrap().exchange.provenance.as_ref().unwrap().cut;
     assert_eq!((sent_under.covers_to, world.cut().covers_to()), (Seq::FIRST, Seq::new(2)), "no summary was sent");
-    assert_eq!(pinned(&world.window(world.cut()), &input), None);
+    assert_eq!(pinned(&world.window(world.cut()), &input, &world.request), None);
     world.cut_elsewhere(true).unwrap();
-    assert!(pinned(&world.window(world.cut()), &input).is_some(), "another cut waits for the end of the turn");
+    assert!(
+        pinned(&world.window(world.cut()), &input, &world.request).is_some(),
+        "another cut waits for the end of the turn"
+    );
 }
 
 #[test]

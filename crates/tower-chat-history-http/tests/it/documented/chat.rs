@@ -176,9 +176,11 @@ async fn streams_cut_at_every_byte_are_stored_like_whole_responses() {
 
 #[tokio::test]
 async fn a_stream_that_ends_at_any_byte_keeps_only_its_text() {
+    let mut kept = 0;
     for documented in all() {
-        documented.assert_ends_anywhere(check_partial).await;
+        kept += documented.assert_ends_anywhere(check_partial).await;
     }
+    assert!(kept > 0);
 }
 
 #[tokio::test]
@@ -187,7 +189,7 @@ async fn a_stream_of_two_choices_that_ends_at_any_byte_keeps_a_text_of_the_first
         let is_second = begins(&stored[0]["content"], &"bb".into());
         assert!(is_second || begins(&stored[0]["content"], &whole[0]["content"]), "{}", stored[0]);
     };
-    choices().assert_ends_anywhere(check).await;
+    assert!(choices().assert_ends_anywhere(check).await > 0);
 }
 
 /// Checks that an interrupted reply has only texts, which are the beginnings of those of the whole reply.

@@ -103,8 +103,10 @@ impl Documented {
 
     /// Checks that the stream is stored as it is documented for interrupted ones, at whichever byte it ends. `check`
     /// compares the messages that `KeepText` stores with those of the whole response. Without `KeepText`, nothing is
-    /// stored before the reply is complete, which is checked after each event.
-    async fn assert_ends_anywhere(&self, check: impl Fn(&[Value], &[Value])) {
+    /// stored before the reply is complete, which is checked after each event. Returns the number of ends at which
+    /// `KeepText` stored messages.
+    async fn assert_ends_anywhere(&self, check: impl Fn(&[Value], &[Value])) -> usize {
+        let mut kept = 0;
         let expected = self.expected().await;
         let whole = expected.values();
         for end in 0..=self.stream.len() {
@@ -116,6 +118,7 @@ impl Documented {
             }
             if !stored.messages.is_empty() {
                 check(&stored.values(), &whole);
+                kept += 1;
             }
             assert!(!matches!(outcome, Outcome::Stored { incomplete: false, .. }), "ends at {end} of {}", self.stream);
             if !part.ends_with(b"\n\n") {
@@ -126,6 +129,7 @@ impl Documented {
             let is_interrupted = matches!(outcome, Outcome::NotStored(NotStored::Interrupted));
             assert!(is_interrupted, "{outcome:?}: ends at {end} of {}", self.stream);
         }
+        kept
     }
 
     /// Checks that nothing is stored of the stream, at whichever byte it is cut.

@@ -73,7 +73,7 @@ impl Call {
                 check_turn(self.dialect, &window.exchanges, &self.input)?;
                 translations = self.in_dialect(&mut window.exchanges).await?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
-                let pinned = match plan::pinned(&window, &self.input) {
+                let pinned = match plan::pinned(&window, &self.input, &self.request) {
                     Some(cut) => Box::pin(self.pinned(&window, translations.as_ref(), cut)).await?,
                     None => None,
                 };
