@@ -22,8 +22,8 @@ enum Said<'m> {
 /// Matches the end of the messages with those of an exchange in another dialect. Returns the number of messages before
 /// it, or the position of the last message that differs.
 ///
-/// Media beside a text, reasoning, and calls of tools that the provider executed are not compared. The list may not have
-/// more messages with nothing but media than the exchange. If a message stands for everything before it, it differs,
+/// Media beside a text, reasoning, and calls of tools that the provider executed are not compared. The list may not
+/// have more messages with nothing but media than the exchange. If a message stands for everything before it, it differs,
 /// because the exchange has no such message.
 pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
     let mut left: Vec<Said<'_>> = Vec::new();
