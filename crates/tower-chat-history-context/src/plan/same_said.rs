@@ -23,7 +23,7 @@ enum Said<'m> {
 /// it, or the position of the last message that differs.
 ///
 /// Media beside a text, reasoning, and calls of tools that the provider executed are not compared. The list may not
-/// have more messages with nothing but media than the exchange. If a message stands for everything before it, it differs,
+/// have more messages with nothing but media than the exchange. A message that stands for everything before it differs,
 /// because the exchange has no such message.
 pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<usize, usize> {
     let mut left: Vec<Said<'_>> = Vec::new();
