@@ -12,21 +12,30 @@ pub struct PartKinds {
     pub has_media: bool,
 }
 
+impl PartKinds {
+    /// Adds the kind of a part.
+    pub(crate) const fn add(&mut self, part: &Part<'_>) {
+        match part {
+            Part::Reasoning(_) | Part::Sealed(_) => self.has_reasoning = true,
+            Part::Media { .. } => self.has_media = true,
+            _ => {}
+        }
+    }
+}
+
 impl Message {
-    /// Returns the kinds of parts that the message has. They are computed once, and all clones share them. As long as
-    /// the [dialect](Self::dialect) is not known, there are none.
+    /// Returns the kinds of parts that the message has: those in its [index](super::Index::part_kinds), or those of its
+    /// parts, which are then read once for all clones. As long as the [dialect](Self::dialect) is not known, there are
+    /// none.
     #[must_use]
     pub fn part_kinds(&self) -> PartKinds {
-        let visit = |dialect: &'static dyn super::Dialect| {
+        let Some(dialect) = self.dialect() else { return PartKinds::default() };
+        let of_parts = || {
             let mut kinds = PartKinds::default();
-            dialect.parts(self, &mut |part| match part {
-                Part::Reasoning(_) | Part::Sealed(_) => kinds.has_reasoning = true,
-                Part::Media { .. } => kinds.has_media = true,
-                _ => {}
-            });
+            dialect.parts(self, &mut |part| kinds.add(&part));
             kinds
         };
-        self.dialect().map_or_else(PartKinds::default, |dialect| *self.0.part_kinds.get_or_init(|| visit(dialect)))
+        self.index().part_kinds.unwrap_or_else(|| *self.0.part_kinds.get_or_init(of_parts))
     }
 }
 

@@ -62,6 +62,7 @@ clauses! {
     SAYS_NOTHING = "Index::says_nothing",
         "true if providers refuse the message because it says nothing: for example a reply without text and calls.";
     PARTS = "Dialect::parts", "The calls are those of the index, and so are the calls of the results.";
+    PART_KINDS = "Index::part_kinds", "The kinds of parts, if the dialect knows them after its one pass.";
     STATED_CALLS = "Dialect::statements", "Each call of the index is one call.";
     STATED_RESULTS = "Dialect::statements",
         "A message that answers calls has one result for each, before everything else.";

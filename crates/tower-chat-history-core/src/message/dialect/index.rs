@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{CallId, ToolCall};
-use crate::{memory::block, role::Role};
+use crate::{memory::block, message::PartKinds, role::Role};
 
 /// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in
 /// one pass, once.
@@ -38,6 +38,9 @@ pub struct Index {
     /// origin, the messages before it are sent. Other parts of the message may be bound to its prompt: they are left
     /// out, because later prompts begin anew.
     pub restarts: bool,
+    /// The kinds of parts, if the dialect knows them after its one pass. Otherwise they are read from the
+    /// [parts](super::Dialect::parts) when they are needed.
+    pub part_kinds: Option<PartKinds>,
     pub(crate) chat: ChatFields,
 }
 
@@ -120,6 +123,7 @@ impl Index {
             says_nothing: false,
             is_rewritten: false,
             restarts: false,
+            part_kinds: None,
             chat: ChatFields::default(),
         }
     }

@@ -20,6 +20,7 @@ macro_rules! __dialect_list {
             parts {
                 parts_are_constant
                 parts_have_the_calls_and_results_of_the_index
+                part_kinds_of_the_index_are_those_of_the_parts
                 an_element_that_says_nothing_has_nothing_to_say
             }
             written {

@@ -6,7 +6,7 @@ use super::{
     samples::parts,
 };
 use crate::{
-    message::{Part, ToolCall},
+    message::{Part, PartKinds, ToolCall},
     testing::clause,
 };
 
@@ -35,6 +35,16 @@ pub fn parts_have_the_calls_and_results_of_the_index(samples: &Samples) {
             }
             require(newest.is_some(), &clause::PARTS, message.json(), "the results of the index, in order");
         }
+    }
+}
+
+/// The kinds of parts in the index are those of the parts.
+pub fn part_kinds_of_the_index_are_those_of_the_parts(samples: &Samples) {
+    for message in samples.messages() {
+        let Some(kinds) = message.index().part_kinds else { continue };
+        let mut expected = PartKinds::default();
+        parts(&message).iter().for_each(|part| expected.add(part));
+        same(&kinds, &expected, &clause::PART_KINDS, message.json(), "the kinds of the parts");
     }
 }
 

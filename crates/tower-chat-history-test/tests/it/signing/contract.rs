@@ -6,7 +6,7 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, Role, dialect_tests,
+    CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, PartKinds, Role, dialect_tests,
     testing::dialect_contract::{Samples, changed::*, parts::*, reading::*, written::*},
 };
 use tower_chat_history_test::signing::SigningDialect;
@@ -49,6 +49,7 @@ enum Fault {
     DepthIsRefused,
     IndexChanges,
     PartsLackCalls,
+    IndexHasMedia,
     ComposesNothing,
     ComposesForUser,
     AbandonsAnotherCall,
@@ -107,6 +108,11 @@ impl Dialect for Faulty {
             Fault::UserCalls if index.role == Role::Assistant => index.role = Role::User,
             Fault::ResultsClose => index.closes = Closes::Always,
             Fault::IndexChanges => index.is_rewritten = self.count().is_power_of_two(),
+            Fault::IndexHasMedia => {
+                let mut kinds = PartKinds::default();
+                kinds.has_media = true;
+                index.part_kinds = Some(kinds);
+            }
             _ => {}
         }
         Ok(index)
@@ -197,7 +203,7 @@ fn failure(rule: fn(&Samples), samples: &Samples) -> String {
 
 #[test]
 fn dialects_with_a_fault_are_told_so() {
-    let table: [(Fault, fn(&Samples), &str); 26] = [
+    let table: [(Fault, fn(&Samples), &str); 27] = [
         (Fault::EmptyName, the_name_is_legal_and_constant, "Dialect::name"),
         (Fault::UnknownIsRefused, elements_of_unknown_kinds_are_read, "A dialect reads all elements"),
         (Fault::UnknownIsUser, elements_of_unknown_kinds_are_read, "An element of an unknown kind"),
@@ -208,6 +214,7 @@ fn dialects_with_a_fault_are_told_so() {
         (Fault::DepthIsRefused, the_index_does_not_depend_on_the_depth, "the depth of nested values"),
         (Fault::IndexChanges, the_index_is_that_of_one_role, "All methods are pure"),
         (Fault::PartsLackCalls, parts_have_the_calls_and_results_of_the_index, "Dialect::parts"),
+        (Fault::IndexHasMedia, part_kinds_of_the_index_are_those_of_the_parts, "Index::part_kinds"),
         (Fault::ComposesNothing, composed_texts_are_read_back, "Dialect::compose"),
         (Fault::ComposesForUser, composed_texts_are_read_back, "Dialect::compose"),
         (Fault::AbandonsAnotherCall, abandoned_calls_get_a_constant_result, "Dialect::abandoned"),

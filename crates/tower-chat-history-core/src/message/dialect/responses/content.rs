@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     lossy,
+    message::PartKinds,
     message::dialect::{
         Media, Part,
         members::{Members, entries},
@@ -68,6 +69,16 @@ pub(super) fn screenshot(json: &str) -> Part<'_> {
         media @ Part::Media { .. } => media,
         _ => Part::Other { kind: Cow::Borrowed(""), text: Cow::Borrowed(json) },
     }
+}
+
+/// Returns the kinds of the parts of a content.
+pub(super) fn part_kinds(json: Option<&str>) -> PartKinds {
+    let mut kinds = PartKinds::default();
+    // A text has no parts of these kinds.
+    if let Some(json) = json.filter(|json| !json.starts_with('"')) {
+        visit(json, Part::Text, &mut |part| kinds.add(&part));
+    }
+    kinds
 }
 
 /// Returns `true` if a content has no part, or only empty texts and refusals.

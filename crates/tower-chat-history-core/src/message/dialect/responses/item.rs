@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::{content, kind::CallKind};
 use crate::{
     lossy,
-    message::MessageError,
     message::dialect::{Bound, Closes, Index, members::Members},
+    message::{MessageError, PartKinds},
     role::Role,
 };
 
@@ -87,9 +87,19 @@ impl<'a> Item<'a> {
             Kind::Compaction => index.restarts = self.sealed().is_some(),
             _ => {}
         }
+        index.part_kinds = self.part_kinds();
         index.bound = self.bound();
         index.says_nothing = self.says_nothing();
         index
+    }
+
+    /// Returns the kinds of parts of the most frequent items.
+    fn part_kinds(&self) -> Option<PartKinds> {
+        match &self.kind {
+            Kind::Message(Role::Other(_)) | Kind::Call(_) => Some(PartKinds::default()),
+            Kind::Message(_) => Some(content::part_kinds(self.fields.get("content"))),
+            _ => None,
+        }
     }
 
     fn role(&self) -> Role {
