@@ -98,7 +98,9 @@ impl ResponsesProvider {
         let id_of = |at: usize| {
             let output = script.get(at)?;
             let before = at.checked_sub(1).filter(|before| is_reasoning(*before) && output.requires_reasoning());
-            Some(id(output.prefix(), response, at, before))
+            let id = id(output.prefix(), response, at, before);
+            // The ids of known items are bound to their provider. Those of unknown ones are sent to other providers, too.
+            Some(if matches!(output, Say::Unknown) { format!("{id}_{secret}") } else { id })
         };
         let item = |(at, output): (usize, &Say)| {
             let (id, next) = (id_of(at).unwrap_or_default(), id_of(at + 1).unwrap_or_default());

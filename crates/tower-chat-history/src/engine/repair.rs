@@ -43,8 +43,8 @@ impl Repairs {
         self.running.get(conversation).is_some()
     }
 
-    /// Waits until the position of this conversation is stored, at most for the store timeout. A turn that begins
-    /// without it may be refused, and is then repaired itself.
+    /// Waits until the position of this conversation is stored, at most for the store timeout if there is one. A turn
+    /// that begins without it may be refused, and is then repaired itself.
     pub(super) async fn stored(&self, conversation: &ConversationId) {
         if let Some(running) = self.running.get(conversation) {
             let _ = timer::timeout(self.store.options().store_timeout, running).await;

@@ -23,12 +23,12 @@ const OF_CONNECTION: [HeaderName; 11] = [
 ];
 
 /// Returns the status with which the proxy itself refuses a request. It opens no tunnels. The provider's path must be
-/// the one that the layer has seen, and a client resolves the segments `.` and `..`.
+/// the one that the layer has seen, and a client resolves the segments `.` and `..`, also after a backslash.
 pub(crate) fn refused<B>(request: &Request<B>) -> Option<StatusCode> {
     let is_dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     match *request.method() {
         Method::CONNECT | Method::TRACE => Some(StatusCode::METHOD_NOT_ALLOWED),
-        _ if request.uri().path().split('/').any(is_dots) => Some(StatusCode::BAD_REQUEST),
+        _ if request.uri().path().split(['/', '\\']).any(is_dots) => Some(StatusCode::BAD_REQUEST),
         _ => None,
     }
 }

@@ -44,18 +44,21 @@ fn the_provider_refuses_nothing() {
 
 #[test]
 fn without_a_rule_of_the_dialect_something_is_refused() {
-    let mutants: [(&'static dyn Dialect, &str); 6] = [
-        (&Mutant::<{ mutant::NOT_BOUND_TO_NEXT }>, "required following item"),
-        (&Mutant::<{ mutant::NOT_BOUND_TO_ORIGIN }>, "could not be verified"),
-        (&Mutant::<{ mutant::IDS_STAY }>, "without its required 'reasoning' item"),
-        (&Mutant::<{ mutant::ONE_SPACE }>, "No tool"),
-        (&Mutant::<{ mutant::OPENS_NOTHING }>, "No tool"),
-        (&Mutant::<{ mutant::CLOSES_ALWAYS }>, ""),
+    // Two providers can give the same id to different items.
+    const SAME_ID: &str = "Duplicate item found";
+    let mutants: [(&'static dyn Dialect, &[&str]); 6] = [
+        (&Mutant::<{ mutant::NOT_BOUND_TO_NEXT }>, &["required following item"]),
+        (&Mutant::<{ mutant::NOT_BOUND_TO_ORIGIN }>, &["could not be verified", SAME_ID]),
+        (&Mutant::<{ mutant::IDS_STAY }>, &["without its required 'reasoning' item", SAME_ID]),
+        (&Mutant::<{ mutant::ONE_SPACE }>, &["No tool"]),
+        (&Mutant::<{ mutant::OPENS_NOTHING }>, &["No tool"]),
+        (&Mutant::<{ mutant::CLOSES_ALWAYS }>, &[""]),
     ];
-    for (mutant, refusal) in mutants {
+    for (mutant, refusals) in mutants {
         let outcome = check(mutant, 1_000, &Figures::default());
         let Err(TestError::Fail(reason, _)) = outcome else { panic!("{}: nothing was refused", mutant.name()) };
-        assert!(reason.message().contains(refusal), "{}: {reason}", mutant.name());
+        let is_expected = refusals.iter().any(|refusal| reason.message().contains(refusal));
+        assert!(is_expected, "{}: {reason}", mutant.name());
     }
 }
 
