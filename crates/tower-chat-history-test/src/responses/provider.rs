@@ -99,7 +99,7 @@ impl ResponsesProvider {
             let output = script.get(at)?;
             let before = at.checked_sub(1).filter(|before| is_reasoning(*before) && output.requires_reasoning());
             let id = id(output.prefix(), response, at, before);
-            // The ids of known items are bound to their provider. Those of unknown ones are sent to other providers, too.
+            // Known items are bound to their provider. Unknown ones are sent to other providers, too.
             Some(if matches!(output, Say::Unknown) { format!("{id}_{secret}") } else { id })
         };
         let item = |(at, output): (usize, &Say)| {
