@@ -32,7 +32,7 @@ pub struct RequestInfo {
     pub thinks_with_budget: bool,
     /// True if the request lets the provider drop reasoning that is [bound](tower_chat_history_core::Bound) to another
     /// prompt, as `drop_block` of Anthropic does. A turn that exceeds the budget then loses its reasoning. By default,
-    /// the call fails with [`DoesNotFit::turn_is_bound`](crate::DoesNotFit::turn_is_bound).
+    /// the call fails with [`DoesNotFit::turn_is_bound`](crate::budget::DoesNotFit::turn_is_bound).
     pub may_drop_reasoning: bool,
     /// The sampling temperature. It is used in spans only.
     pub temperature: Option<f64>,
