@@ -6,13 +6,19 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, ExchangeId, HistoryStore,
-    Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
-    backend::{Scan, WindowScan},
+    Incarnation, Load, Loaded, Page, Prefix, Profile, Recorded, Revision, Seq, StoreError, Window,
+    backend::{Erasures, Scan, WindowScan},
 };
 
 /// Conversations in a map behind one lock.
 #[derive(Clone, Debug, Default)]
-pub struct MapStore(Arc<Mutex<HashMap<ConversationId, Log>>>);
+pub struct MapStore(Arc<Mutex<Conversations>>);
+
+#[derive(Debug, Default)]
+struct Conversations {
+    logs: HashMap<ConversationId, Log>,
+    erasures: Erasures,
+}
 
 /// One conversation, which has at least one exchange.
 #[derive(Clone, Debug)]
@@ -23,7 +29,7 @@ struct Log {
 }
 
 impl MapStore {
-    fn logs(&self) -> MutexGuard<'_, HashMap<ConversationId, Log>> {
+    fn conversations(&self) -> MutexGuard<'_, Conversations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,8 +91,10 @@ impl HistoryStore for MapStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        let logs = self.logs();
-        let Some(log) = logs.get(id) else { return Ok(Loaded::Absent) };
+        let conversations = self.conversations();
+        let Some(log) = conversations.logs.get(id) else {
+            return Ok(Loaded::Absent(conversations.erasures.current()));
+        };
         if let Some(recorded) = load.exchange.as_ref().and_then(|id| log.find(id)) {
             return Ok(Loaded::AlreadyRecorded(recorded.clone()));
         }
@@ -96,25 +104,26 @@ impl HistoryStore for MapStore {
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        let Append { expect, exchange, compact, .. } = append;
-        let mut logs = self.logs();
-        let stored = logs.get(id);
+        let Append { expect, since, first, exchange, compact, .. } = append;
+        let mut conversations = self.conversations();
+        let stored = conversations.logs.get(id);
         if let Some(log) = stored
             && let Some(recorded) = log.find(&exchange.id)
         {
             return Ok(Appended::duplicate(log.revision(), recorded.seq));
         }
+        conversations.erasures.check(id, since)?;
         expect.check(stored.map(Log::revision))?;
         // The changes are made to a copy, which replaces the log if nothing is refused.
         let mut log = stored.cloned().unwrap_or_else(Log::new);
-        let seq = log.revision().next();
+        let seq = stored.map_or(first, |log| log.revision().next());
         if let Some(continues) = exchange.continues.filter(|continues| *continues >= seq) {
             return Err(StoreError::ContinuesUnknown { continues, len: seq.get() });
         }
         log.exchanges.push(Recorded::new(seq, exchange));
         let compaction = compact.map(|compact| log.compact(compact)).transpose()?;
         let appended = Appended::stored(log.revision(), seq, compaction);
-        logs.insert(id.clone(), log);
+        conversations.logs.insert(id.clone(), log);
         Ok(appended)
     }
 
@@ -124,21 +133,23 @@ impl HistoryStore for MapStore {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        let mut logs = self.logs();
-        let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
+        let mut conversations = self.conversations();
+        let log = conversations.logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
         log.compact(compact)
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        let logs = self.logs();
-        let Some(log) = logs.get(id) else { return Ok(Page::absent()) };
+        let conversations = self.conversations();
+        let Some(log) = conversations.logs.get(id) else { return Ok(Page::absent()) };
         let rest = log.since(from);
         let exchanges = rest.iter().take(limit).cloned().collect();
         Ok(Page::new(log.revision(), exchanges, rest.len() > limit))
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.logs().remove(id);
+        let mut conversations = self.conversations();
+        conversations.erasures.record(&Prefix::from(id));
+        conversations.logs.remove(id);
         Ok(())
     }
 }

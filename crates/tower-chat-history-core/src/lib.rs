@@ -57,16 +57,21 @@ mod causes;
 mod compaction;
 mod conversation;
 mod conversation_id;
+mod cursor;
 mod digest;
+mod epoch;
 mod exchange;
 mod exchange_id;
+mod labels;
 mod lossy;
 mod memory;
 mod message;
 pub mod nested;
+mod prefix;
 mod profile;
 mod provenance;
 mod recalled;
+mod removed;
 mod revision;
 mod role;
 mod rounds;
@@ -94,24 +99,30 @@ pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
+    cursor::{Cursor, CursorError},
     digest::Digest,
+    epoch::Epoch,
     exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
+    labels::{Labels, LabelsError, LabelsVersion},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
         Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds,
         Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
+    prefix::Prefix,
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},
     recalled::{Citation, Recalled},
+    removed::{ByStore, Removed},
     revision::{Incarnation, Revision, RevisionError},
     role::Role,
     rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
     seq::Seq,
     store::{
-        Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Expect, HistoryStore, KnownState,
-        Load, LoadLimit, LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, StoreError, Truncate, Truncated, Window,
+        Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect,
+        HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Page,
+        Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
     translator::{Translator, Untranslated},

@@ -35,8 +35,8 @@ impl Log {
 #[async_trait]
 impl Truncate for MapStore {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        let mut logs = self.logs();
-        let log = logs.get_mut(id).ok_or(StoreError::Gone)?;
+        let mut conversations = self.conversations();
+        let log = conversations.logs.get_mut(id).ok_or(StoreError::Gone)?;
         Expect::Exactly(expect).check(Some(log.revision()))?;
         let removed = log.since(from).len();
         if removed == 0 {
@@ -47,7 +47,7 @@ impl Truncate for MapStore {
         log.rewrite_compactions(|stored| stored.truncated_to(from.get()));
         let revision = (!log.exchanges.is_empty()).then(|| log.revision());
         if revision.is_none() {
-            logs.remove(id);
+            conversations.logs.remove(id);
         }
         Ok(Truncated::new(revision, removed as u64))
     }
@@ -62,8 +62,9 @@ impl Prune for MapStore {
         keep: PruneTo,
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        let mut logs = self.logs();
-        let log = logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
+        let mut conversations = self.conversations();
+        let log =
+            conversations.logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
         let mut scan = PruneScan::new(keep, log.revision().next());
         let end = scan.end();
         for Recorded { seq, exchange, .. } in log.exchanges.iter().rev().filter(|recorded| recorded.seq < end) {
@@ -90,7 +91,7 @@ mod guide {
     conformance_tests! {
         #[tokio::test]
         Arc::new(MapStore::default()) as Arc<dyn HistoryStore>,
-        without: [durable, truncate, prune, attach]
+        without: [durable, truncate, prune, attach, erase]
     }
 }
 
@@ -121,6 +122,6 @@ mod extended {
     conformance_tests! {
         #[tokio::test]
         Extended(MapStore::default()),
-        without: [durable, attach]
+        without: [durable, attach, erase]
     }
 }

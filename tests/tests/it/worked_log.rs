@@ -68,7 +68,7 @@ impl Conversation<'_> {
         match self.storage.store.load(&self.id, Load::new()).await.unwrap() {
             Loaded::Window(window) => Some(window.revision),
             other => {
-                assert_eq!(other, Loaded::Absent);
+                assert!(other.is_absent());
                 None
             }
         }

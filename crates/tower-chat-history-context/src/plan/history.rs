@@ -1,14 +1,14 @@
 //! The history that a turn starts from.
 
-use tower_chat_history_core::{Cut, Expect, Message, Recorded, Seq, Summary, Window};
+use tower_chat_history_core::{Cut, Epoch, Expect, Message, Recorded, Seq, Summary, Window};
 
 use super::window_index::can_start_window;
 
 /// The history that a turn starts from.
 #[derive(Clone, Copy, Debug)]
 pub enum History<'a> {
-    /// There is no such conversation.
-    Absent,
+    /// There was no such conversation at this epoch.
+    Absent(Epoch),
     /// The conversation's window.
     Window(&'a Window),
     /// The history could not be loaded. The messages that the caller resent replace it, in the form of a log.
@@ -20,14 +20,14 @@ impl<'a> History<'a> {
     pub const fn window(self) -> Option<&'a Window> {
         match self {
             Self::Window(window) => Some(window),
-            Self::Absent | Self::Resent(_) => None,
+            Self::Absent(_) | Self::Resent(_) => None,
         }
     }
 
     #[must_use]
     pub fn exchanges(self) -> &'a [Recorded] {
         match self {
-            Self::Absent => &[],
+            Self::Absent(_) => &[],
             Self::Window(window) => &window.exchanges,
             Self::Resent(exchanges) => exchanges,
         }
@@ -61,7 +61,7 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn next(self) -> Option<Seq> {
         match self {
-            Self::Absent => Some(Seq::FIRST),
+            Self::Absent(_) => Some(Seq::FIRST),
             Self::Window(window) => Some(window.revision.next()),
             Self::Resent(_) => None,
         }
@@ -90,6 +90,16 @@ impl<'a> History<'a> {
         cut.window_start > first_uncovered(cut, window)
     }
 
+    /// Returns the epoch after which the conversation must not have been erased, if the conversation did not exist. The
+    /// incarnation says the same of an existing one.
+    #[must_use]
+    pub const fn since(self) -> Option<Epoch> {
+        match self {
+            Self::Absent(epoch) => Some(epoch),
+            Self::Window(_) | Self::Resent(_) => None,
+        }
+    }
+
     /// Returns the condition under which the exchange is appended. With `rejects_others`, the append fails if another
     /// exchange was stored after the load.
     #[must_use]
@@ -97,8 +107,8 @@ impl<'a> History<'a> {
         match self {
             Self::Window(window) if rejects_others => Expect::Exactly(window.revision),
             Self::Window(window) => Expect::AnyIn(window.revision.incarnation()),
-            Self::Absent if rejects_others => Expect::Absent,
-            Self::Absent | Self::Resent(_) => Expect::AnyOrCreate,
+            Self::Absent(_) if rejects_others => Expect::Absent,
+            Self::Absent(_) | Self::Resent(_) => Expect::AnyOrCreate,
         }
     }
 }

@@ -302,7 +302,8 @@ mod tests {
             assert_eq!(planned(&log, &input).unwrap_err(), error);
         }
         assert_eq!(
-            input_error(plan(&PlanInput { history: History::Absent, ..plan_input(&log, &[x]) })).unwrap_err(),
+            input_error(plan(&PlanInput { history: History::Absent(Epoch::FIRST), ..plan_input(&log, &[x]) }))
+                .unwrap_err(),
             unexpected(0, "x")
         );
     }

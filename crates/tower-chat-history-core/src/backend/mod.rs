@@ -5,6 +5,7 @@
 //! | Rule of the contract | Tool |
 //! | --- | --- |
 //! | An append is stored only if the log is as expected | [`Expect::check`](crate::Expect::check) |
+//! | A first turn is refused if its conversation was erased in the meantime | [`Erasures`] |
 //! | A load returns the newest turns within its limit | [`WindowScan`] |
 //! | A load of a known state returns nothing | [`Window::is_known`](crate::Window::is_known) |
 //! | A compaction follows the rules | [`Cut::check`](crate::Cut::check) |
@@ -16,11 +17,13 @@
 //! | Stored token counts are used | [`Exchange::share_counts`](crate::Exchange::share_counts), which `decode` calls |
 //! | A limit in bytes counts memory | [`Exchange::memory`](crate::Exchange::memory), [`Compaction::memory`](crate::Compaction::memory) |
 
+mod erasures;
 mod prune_scan;
 mod record;
 mod window_scan;
 
 pub use self::{
+    erasures::Erasures,
     prune_scan::PruneScan,
     record::{ExchangeRecords, RecordError},
     window_scan::WindowScan,

@@ -214,7 +214,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         match self.store.load(self.id, Load::new().limit(smallest)).await? {
             Loaded::Window(window) => Ok(Some((window.revision, window.exchanges))),
             // The load named neither a known state nor an exchange.
-            Loaded::Absent | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
+            Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
         }
     }
 }

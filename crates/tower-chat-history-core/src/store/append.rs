@@ -2,6 +2,7 @@
 
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
+    epoch::Epoch,
     exchange::Exchange,
     profile::Profile,
     revision::{Incarnation, Revision},
@@ -14,6 +15,12 @@ use crate::{
 pub struct Append {
     /// The condition on the log under which the exchange is added.
     pub expect: Expect,
+    /// The epoch that the [load](crate::Loaded::Absent) of the call returned. If the conversation was deleted or
+    /// [erased](crate::Erase) since, the append is refused with [`Gone`](crate::StoreError::Gone), also if another call
+    /// created the conversation again. If it is `None`, nothing is checked.
+    pub since: Option<Epoch>,
+    /// The position of the exchange if the append creates the conversation. Otherwise it has no effect.
+    pub first: Seq,
     /// The exchange.
     pub exchange: Exchange,
     /// A compaction to store in the same write.
@@ -24,7 +31,28 @@ impl Append {
     /// Creates a request to add `exchange` if the log is as expected.
     #[must_use]
     pub const fn new(expect: Expect, exchange: Exchange) -> Self {
-        Self { expect, exchange, compact: None }
+        Self { expect, since: None, first: Seq::FIRST, exchange, compact: None }
+    }
+
+    /// Returns the same append without its compaction.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { compact: None, exchange: self.exchange.clone(), ..*self }
+    }
+
+    /// Sets the epoch after which the conversation must not have been erased. The default is `None`: it may have been.
+    #[must_use]
+    pub const fn since(mut self, epoch: Option<Epoch>) -> Self {
+        self.since = epoch;
+        self
+    }
+
+    /// Sets the position at which the log begins if the append creates the conversation. The default is 0. A copy of a
+    /// [pruned](crate::Prune) log needs another one, so that its positions stay the same.
+    #[must_use]
+    pub const fn beginning_at(mut self, first: Seq) -> Self {
+        self.first = first;
+        self
     }
 
     /// Adds a compaction, which is stored in the same write. The default is none.

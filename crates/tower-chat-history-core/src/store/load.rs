@@ -2,6 +2,7 @@
 
 use crate::{
     compaction::{Compaction, CompactionVersion},
+    epoch::Epoch,
     exchange::Recorded,
     exchange_id::ExchangeId,
     profile::Profile,
@@ -132,14 +133,23 @@ pub struct LoadLimitError;
 #[allow(clippy::large_enum_variant)] // A value lives only as long as a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loaded {
-    /// There is no such conversation.
-    Absent,
+    /// There is no such conversation. The epoch says which erasures the load saw. The first turn
+    /// [names](crate::Append::since) it.
+    Absent(Epoch),
     /// The log and the compaction are as the caller knows them.
     Unchanged,
     /// The requested exchange is already in the log.
     AlreadyRecorded(Recorded),
     /// The newest exchanges of the window.
     Window(Window),
+}
+
+impl Loaded {
+    /// Returns `true` if there is no such conversation.
+    #[must_use]
+    pub const fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent(_))
+    }
 }
 
 /// The newest exchanges of a conversation's window.

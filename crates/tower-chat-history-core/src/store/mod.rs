@@ -2,7 +2,9 @@
 
 mod append;
 mod attach;
+mod erase;
 mod error;
+mod list;
 mod load;
 mod prune;
 mod truncate;
@@ -14,7 +16,9 @@ use async_trait::async_trait;
 pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     attach::{Attach, Attachments},
+    erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
+    list::{LabelsOutcome, List, Listed, Listing},
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
     truncate::{Truncate, Truncated},
@@ -35,13 +39,14 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   Nothing is locked between calls.
 /// - **Idempotent.** An append whose exchange id is already in the log stores nothing and returns the recorded
 ///   position, whatever it expected.
-/// - **Gap-free.** The first exchange has position 0, and each further one has the next position. (A
+/// - **Gap-free.** The first exchange has position 0, or the one that its [append](Append::first) names, and each further one has the next position. (A
 ///   [pruned](Prune) log begins at a later position.)
 /// - **Acknowledged means durable**, at the level that the store documents. An error other than a refusal
 ///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open. To
 ///   settle it, repeat the append under the same exchange id.
 /// - **Deletion ends the incarnation.** A conversation that is created again gets a new incarnation, so appends and
-///   compactions from before the deletion are refused. (The same holds for a [truncation](Truncate), which not
+///   compactions from before the deletion are refused. So is the first turn of a conversation, if it [names the
+///   epoch](Append::since) that its load returned. (The same holds for a [truncation](Truncate), which not
 ///   every store supports.)
 /// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
 /// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary, and the
@@ -65,7 +70,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// The first of these that applies is the answer:
     ///
-    /// 1. If there is no such conversation: [`Loaded::Absent`].
+    /// 1. If there is no such conversation: [`Loaded::Absent`], with the current [epoch](crate::Epoch).
     /// 2. If [`Load::exchange`] is already in the log: [`Loaded::AlreadyRecorded`].
     /// 3. If nothing changed since [`Load::known`]: [`Loaded::Unchanged`].
     /// 4. Otherwise the window: [`Loaded::Window`].
@@ -78,7 +83,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
 
     /// Adds one exchange to the log, and stores a compaction with it if the append carries one.
     ///
-    /// Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.
+    /// Checks in this order: a repeated exchange id, an [erasure](Append::since), what the append expects, the exchange, the compaction.
     ///
     /// If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: the
     /// exchange is stored without it, and [`Appended::compaction`] reports that. Only a compaction that replaces the
@@ -89,7 +94,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// - [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log is not what the append
-    ///   expects.
+    ///   expects, or if it was erased.
     /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues a position that the log never
     ///   had.
     /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules. Nothing is stored then.
@@ -124,7 +129,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
 
     /// Removes the whole conversation: its log, its compactions and its [attachments](Attach). Deleting a conversation
-    /// that does not exist succeeds.
+    /// that does not exist succeeds. It also refuses calls that are running, whose load found no conversation.
     ///
     /// # Errors
     ///

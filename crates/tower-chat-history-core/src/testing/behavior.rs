@@ -73,6 +73,7 @@ macro_rules! needs {
     (truncate) => { Capability::Truncate };
     (prune) => { Capability::Prune };
     (attach) => { Capability::Attach };
+    (erase) => { Capability::Erase };
 }
 
 /// Returns every behavior, for a harness that creates its tests at run time, for example because they depend on a

@@ -16,6 +16,8 @@ pub enum Capability {
     Prune,
     /// The store keeps [attachments](crate::Attach) ([`Fixture::open_attach`]).
     Attach,
+    /// The store lists its conversations and [erases](crate::Erase) them ([`Fixture::open_erase`]).
+    Erase,
 }
 
 impl Capability {
@@ -26,6 +28,7 @@ impl Capability {
             Self::Truncate => fixture.open_truncate().await.is_some(),
             Self::Prune => fixture.open_prune().await.is_some(),
             Self::Attach => fixture.open_attach().await.is_some(),
+            Self::Erase => fixture.open_erase().await.is_some(),
         }
     }
 
@@ -44,6 +47,7 @@ impl Capability {
             Self::Truncate => "`Fixture::open_truncate` opens no store",
             Self::Prune => "`Fixture::open_prune` opens no store",
             Self::Attach => "`Fixture::open_attach` opens no store",
+            Self::Erase => "`Fixture::open_erase` opens no store",
         };
         panic!("{says}. If the store cannot do it, say so: `conformance_tests! {{ .., without: [{self}] }}`")
     }
@@ -56,6 +60,7 @@ impl fmt::Display for Capability {
             Self::Truncate => "truncate",
             Self::Prune => "prune",
             Self::Attach => "attach",
+            Self::Erase => "erase",
         })
     }
 }

@@ -115,11 +115,11 @@ clauses! {
          whole even if it exceeds the limit by itself.";
     EMPTY = "LoadLimit", "An exchange counts as many messages as it has, and as one message if it has none.";
     LOAD = "HistoryStore::load",
-        "The first of these that applies is the answer: 1. If there is no such conversation: Loaded::Absent. 2. If \
-         Load::exchange is already in the log: Loaded::AlreadyRecorded. 3. If nothing changed since Load::known: \
+        "The first of these that applies is the answer: 1. If there is no such conversation: Loaded::Absent, with \
+         the current epoch. 2. If Load::exchange is already in the log: Loaded::AlreadyRecorded. 3. If nothing changed since Load::known: \
          Loaded::Unchanged. 4. Otherwise the window: Loaded::Window.";
     APPEND = "HistoryStore::append",
-        "Checks in this order: a repeated exchange id, what the append expects, the exchange, the compaction.";
+        "Checks in this order: a repeated exchange id, an erasure, what the append expects, the exchange, the compaction.";
     STALE = "HistoryStore::append",
         "If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: \
          the exchange is stored without it, and Appended::compaction reports that.";

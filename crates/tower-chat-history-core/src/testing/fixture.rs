@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::store::{Attach, HistoryStore, Prune, Truncate};
+use crate::store::{Attach, Erase, HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
@@ -38,6 +38,12 @@ pub trait Fixture: Send + Sync {
     /// Opens a handle like [`open`](Self::open) on a store that keeps [attachments](Attach). The default returns `None`:
     /// the store keeps none, and its tests need `without: [attach]`.
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        None
+    }
+
+    /// Opens a handle like [`open`](Self::open) on a store that lists its conversations and [erases](Erase) them. The
+    /// default returns `None`: the store does neither, and its tests need `without: [erase]`.
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         None
     }
 }
@@ -176,6 +182,11 @@ impl<F: Fixture> Fixture for ThroughArc<F> {
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         let inner = self.0.open_attach().await?;
+        Some(Arc::new(inner))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
+        let inner = self.0.open_erase().await?;
         Some(Arc::new(inner))
     }
 }

@@ -36,8 +36,9 @@
 //! ```
 //!
 //! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], one that can
-//! [prune](crate::Prune) implements [`Fixture::open_prune`], and one that keeps [attachments](crate::Attach) implements
-//! [`Fixture::open_attach`]. The suite then tests these abilities too. If the store
+//! [prune](crate::Prune) implements [`Fixture::open_prune`], one that keeps [attachments](crate::Attach) implements
+//! [`Fixture::open_attach`], and one that lists and [erases](crate::Erase) its conversations implements
+//! [`Fixture::open_erase`]. The suite then tests these abilities too. If the store
 //! lacks an ability, list it after `without`, and the tests that need it are ignored:
 //!
 //! ```
@@ -47,7 +48,7 @@
 //! conformance_tests! {
 //!     #[tokio::test]
 //!     MyFixture(),
-//!     without: [truncate, prune, attach]
+//!     without: [truncate, prune, attach, erase]
 //! }
 //! ```
 //!

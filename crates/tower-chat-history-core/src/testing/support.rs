@@ -169,7 +169,7 @@ impl Chat {
     /// Asserts that nothing of the conversation exists.
     pub(super) async fn assert_absent(&self) {
         const CLAUSE: Clause = clause::ABSENT;
-        assert_eq!(self.load(Load::new()).await, Loaded::Absent);
+        assert_eq!(self.load(Load::new()).await.is_absent(), true);
         let page = self.store.read(&self.id, Seq::FIRST, 100).await.must("an absent log can be read", &clause::READ);
         assert_eq!(page, crate::store::Page::absent());
     }

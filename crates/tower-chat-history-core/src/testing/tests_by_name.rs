@@ -7,7 +7,7 @@
 /// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate, prune,
-/// attach]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
+/// attach, erase]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
 /// testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
@@ -80,6 +80,9 @@ macro_rules! __conformance_needs {
     };
     ([attach] $also:tt [attach $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_test! { [#[ignore = "the store keeps no attachments"]] $($test)+ }
+    };
+    ([erase] $also:tt [erase $($left:ident)*] $lacking:tt $($test:tt)+) => {
+        $crate::__conformance_test! { [#[ignore = "the store neither lists nor erases"]] $($test)+ }
     };
     ($need:tt $also:tt [$other:ident $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_needs! { $need $also [$($left)*] $lacking $($test)+ }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window};
+use tower_chat_history_core::{
+    ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window,
+};
 
 use super::take_head;
 use crate::{
@@ -75,7 +77,7 @@ const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
-    let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent) };
+    let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent(Epoch::FIRST)) };
     let head = Head::from_row(id, &row)?;
     let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
     let from = count(row.try_get(FROM)?);
@@ -87,7 +89,7 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     if recorded.is_some() {
         let recorded = exchanges?.pop();
         // An exchange was decoded: a missing one is an error above.
-        return Ok(recorded.map_or(Loaded::Absent, Loaded::AlreadyRecorded));
+        return Ok(recorded.map_or(Loaded::Absent(Epoch::FIRST), Loaded::AlreadyRecorded));
     }
     window(id, profile, &row, head, from, exchanges)
 }

@@ -39,8 +39,7 @@ pub(crate) async fn append(
     // is about the exchange or about the compaction, so the exchange is appended alone. If that is not possible either,
     // for example on a read-only server, the second call fails.
     let limits = if refused.is_some_and(|refused| refused.is_repeated()) { limits.spent() } else { limits };
-    let alone = Append::new(append.expect, append.exchange.clone());
-    let mut appended = once(database, queue, id, &alone, name, limits).await?;
+    let mut appended = once(database, queue, id, &append.alone(), name, limits).await?;
     appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
     Ok(appended)
 }

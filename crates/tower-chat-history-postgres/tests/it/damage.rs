@@ -105,7 +105,7 @@ async fn counters_that_contradict_each_other_are_corrupt() {
         assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
         store.delete(&id).await.unwrap();
-        assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+        assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
     }
     for damage in ["messages_before = messages_before + 1", "bytes_before = 0", "messages = 0", "bytes = bytes + 1"] {
         let (store, client, id) = setup().await;
@@ -235,7 +235,7 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
         }
         assert_eq!(texts(&store, &conversation("whole")).await, ["whole"]);
         store.delete(&id).await.unwrap();
-        assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent);
+        assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
         let left = "select count(*) from chat_history.exchange";
         assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1, "{damage}");
     }

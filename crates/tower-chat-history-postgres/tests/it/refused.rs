@@ -195,7 +195,7 @@ async fn a_swallowed_exchange_is_not_acknowledged() {
         client.batch_execute(&format!("drop trigger swallows on chat_history.{table}")).await.unwrap();
         let expected = window(&store, &id).await;
         assert_eq!((expected.compaction, expected.exchanges.len()), (None, 1), "{what}");
-        assert_eq!(store.load(&new, Load::new()).await.unwrap(), Loaded::Absent, "{what}");
+        assert!(store.load(&new, Load::new()).await.unwrap().is_absent(), "{what}");
         assert_eq!(say(&store, &id, "two").await.seq, Seq::new(1), "{what}");
     }
 }

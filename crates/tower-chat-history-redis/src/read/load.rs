@@ -1,6 +1,6 @@
 //! Loading a window.
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{ConversationId, Epoch, ExchangeId, Load, Loaded, StoreError, Window};
 
 use crate::{
     call::Shared,
@@ -25,7 +25,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
-        "absent" => Ok(Loaded::Absent),
+        "absent" => Ok(Loaded::Absent(Epoch::FIRST)),
         "unchanged" => Ok(Loaded::Unchanged),
         "recorded" => {
             let seq = reply.number()?;

@@ -73,7 +73,7 @@ async fn an_expired_conversation_is_gone_as_if_deleted() {
     let id = conversation("a");
     let last = say(&store, &id, "x").await.revision;
     let began = Instant::now();
-    while store.load(&id, Load::new()).await.unwrap() != Loaded::Absent {
+    while !store.load(&id, Load::new()).await.unwrap().is_absent() {
         assert!(began.elapsed() < Duration::from_secs(30), "it does not expire");
     }
     for expect in [Expect::AnyIn(last.incarnation()), Expect::Exactly(last)] {

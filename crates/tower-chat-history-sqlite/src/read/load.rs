@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
+    CompactionError, CompactionVersion, ConversationId, Epoch, KnownState, Load, Loaded, Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
 
@@ -21,7 +21,7 @@ impl Request for LoadWindow {
     type Answer = Loaded;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Loaded, Failure> {
-        let Some(log) = Log::find(connection, &self.id)? else { return Ok(Loaded::Absent) };
+        let Some(log) = Log::find(connection, &self.id)? else { return Ok(Loaded::Absent(Epoch::FIRST)) };
         if let Some(exchange) = &self.load.exchange
             && let Some(seq) = log.position(connection, &self.id, exchange)?
         {

@@ -61,7 +61,7 @@ async fn a_load_of_a_long_log_reads_no_further_than_the_limit() {
     let before = store.stats();
     let recorded = window.exchanges[3].exchange.id.clone();
     assert_eq!(store.load(&id, Load::new().known(window.known())).await.unwrap(), Loaded::Unchanged);
-    assert_eq!(store.load(&conversation("none"), Load::new()).await.unwrap(), Loaded::Absent);
+    assert!(store.load(&conversation("none"), Load::new()).await.unwrap().is_absent());
     assert_eq!(cost(before, store.stats()), (0, 0));
     let loaded = store.load(&id, Load::new().known(window.known()).exchange(recorded)).await.unwrap();
     assert_eq!(loaded, Loaded::AlreadyRecorded(window.exchanges[3].clone()));

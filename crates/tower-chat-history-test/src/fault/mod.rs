@@ -175,7 +175,7 @@ impl<S> FaultStore<S> {
         let exchanges = match loaded {
             Loaded::Window(window) => window.exchanges.as_slice(),
             Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
-            Loaded::Absent | Loaded::Unchanged => &[],
+            Loaded::Absent(_) | Loaded::Unchanged => &[],
         };
         self.loaded[0].fetch_add(exchanges.len(), Relaxed);
         self.loaded[1].fetch_add(exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum(), Relaxed);

@@ -167,9 +167,9 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
                 self.insert(id, Entry::loaded(id, entry.as_deref(), &load, window.clone(), max_bytes));
                 window
             }
-            (Loaded::Absent, _) => {
+            (Loaded::Absent(epoch), _) => {
                 self.remove(id);
-                return Ok(Loaded::Absent);
+                return Ok(Loaded::Absent(epoch));
             }
             (loaded @ (Loaded::Unchanged | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
         };

@@ -148,7 +148,7 @@ async fn load(
     Ok(match store.load(conversation, dialect, exchange, within).await? {
         Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
         Loaded::Window(window) => Found::Window(Some(window)),
-        Loaded::Absent | Loaded::Unchanged => Found::Window(None),
+        Loaded::Absent(_) | Loaded::Unchanged => Found::Window(None),
     })
 }
 

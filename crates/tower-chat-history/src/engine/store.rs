@@ -89,7 +89,7 @@ impl BoundedStore {
             let exchanges = match &loaded {
                 Loaded::Window(window) => window.exchanges.as_slice(),
                 Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
-                Loaded::Absent | Loaded::Unchanged => &[],
+                Loaded::Absent(_) | Loaded::Unchanged => &[],
             };
             if !DialectName::of(dialect).is_built_in() {
                 let in_dialect = |found: &&Recorded| found.exchange.dialect.as_str() == dialect.name();
@@ -222,7 +222,7 @@ impl BoundedStore {
                     return Ok(recorded.exchange.at == own.at && recorded.exchange.messages == own.messages);
                 }
                 // It was deleted or pruned in between.
-                Ok(Loaded::Absent | Loaded::Unchanged | Loaded::Window(_)) => break,
+                Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Window(_)) => break,
                 Err(error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "a stored exchange could not be loaded");

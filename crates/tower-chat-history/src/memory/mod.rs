@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    ConversationId, Derived, Epoch, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision,
+    Seq, StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, space::Space};
@@ -125,7 +125,7 @@ impl HistoryStore for MemoryStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        Ok(self.shard(id).get(id).map_or(Loaded::Absent, |log| log.load(&load)))
+        Ok(self.shard(id).get(id).map_or(Loaded::Absent(Epoch::FIRST), |log| log.load(&load)))
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {

@@ -261,7 +261,7 @@ impl Case {
         let answer = self.store().load(&self.id, load.clone()).await.map_err(|error| unexpected("load", &error))?;
         let expected = self.life.as_ref().map_or(Answer::Absent, |life| life.load(&load));
         let seen = match &answer {
-            Loaded::Absent => Answer::Absent,
+            Loaded::Absent(_) => Answer::Absent,
             Loaded::Unchanged => Answer::Unchanged,
             Loaded::AlreadyRecorded(recorded) => Answer::Recorded(recorded.seq.get()),
             Loaded::Window(window) => {

@@ -87,7 +87,7 @@ async fn each_load_has_its_own_answer() {
     for (id, load) in &loads {
         alone.push(store.load(id, load.clone()).await.unwrap());
     }
-    assert!(matches!(&alone[0], Loaded::Absent));
+    assert!(&alone[0].is_absent());
     assert!(matches!(&alone[1], Loaded::Unchanged));
     assert!(matches!(&alone[2], Loaded::Window(window) if window.exchanges.len() == 2));
     assert!(matches!(&alone[3], Loaded::AlreadyRecorded(found) if found.exchange.id == again.exchange.id));

@@ -82,7 +82,7 @@ async fn a_failing_call_fails_no_other_call() {
     let loads = at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await;
     for (number, loaded) in loads.iter().enumerate() {
         match loaded {
-            Ok(loaded) => assert_eq!(matches!(loaded, Loaded::Absent), number == 2),
+            Ok(loaded) => assert_eq!(loaded.is_absent(), number == 2),
             Err(error) => assert!(number == 4 && matches!(error, StoreError::Corrupt { .. }), "{error:?}"),
         }
     }

@@ -40,7 +40,7 @@ async fn dropped_calls_are_not_made() {
     drop(calls.remove(0));
     drop(held);
     join_all(calls).await;
-    assert_eq!(store.load(&ids[0], Load::new()).await.unwrap(), Loaded::Absent);
+    assert!(store.load(&ids[0], Load::new()).await.unwrap().is_absent());
     for id in &ids[1..] {
         assert_eq!(texts(&store, id).await, ["one"]);
     }
@@ -75,7 +75,7 @@ fn a_batched_call_waits_no_longer_than_a_single_one() {
         drop(held);
         // The failed calls have left the queue.
         for loaded in at_once(&store, ids.iter().map(|id| store.load(id, Load::new()))).await {
-            assert_eq!(loaded.unwrap(), Loaded::Absent);
+            assert!(loaded.unwrap().is_absent());
         }
     });
 }

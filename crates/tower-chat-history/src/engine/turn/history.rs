@@ -2,7 +2,7 @@
 
 use tower_chat_history_context::plan::{self, History, TranscriptError};
 use tower_chat_history_core::{
-    Compaction, ConversationId, Cut, Dialect, DialectName, Loaded, Recorded, Seq, StoreError, Window,
+    Compaction, ConversationId, Cut, Dialect, DialectName, Epoch, Loaded, Recorded, Seq, StoreError, Window,
 };
 
 use super::{
@@ -20,6 +20,8 @@ use crate::{
 pub(in crate::engine) struct LoadedHistory {
     pub(super) status: HistoryStatus,
     pub(in crate::engine) window: Option<Window>,
+    /// The epoch of the load, if the conversation does not exist.
+    epoch: Epoch,
     /// The caller's transcript, if the history could not be loaded. It is then used as history.
     resent: Vec<Recorded>,
     /// The number of messages that were loaded.
@@ -45,12 +47,13 @@ impl Call {
             .bounded_store()
             .load(&self.conversation, self.dialect, self.exchange.as_ref(), &self.span)
             .await;
-        let (status, window) = match loaded {
+        let (status, window, epoch) = match loaded {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
-            Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window)),
+            Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window), Epoch::FIRST),
+            Ok(Loaded::Absent(epoch)) => (HistoryStatus::Absent, None, epoch),
             // This load has no `known` state, so a correct store never returns `Unchanged`. It is treated as an
             // absent conversation.
-            Ok(Loaded::Absent | Loaded::Unchanged) => (HistoryStatus::Absent, None),
+            Ok(Loaded::Unchanged) => (HistoryStatus::Absent, None, Epoch::FIRST),
             Err(failure) => {
                 let error = HistoryError::from(failure);
                 let (kind, cause) = (error.kind(), error.to_string());
@@ -63,7 +66,7 @@ impl Call {
                     error = cause,
                     "calling the model without history: the history could not be loaded"
                 );
-                (HistoryStatus::Unavailable, None)
+                (HistoryStatus::Unavailable, None, Epoch::FIRST)
             }
         };
         let (mut stored, mut is_pinned, mut translations) = (None, false, None);
@@ -101,6 +104,7 @@ impl Call {
         Ok(LoadedHistory {
             status,
             window,
+            epoch,
             is_pinned,
             stored,
             is_repaired: false,
@@ -189,7 +193,7 @@ impl LoadedHistory {
         match (&self.window, self.status) {
             (Some(window), _) => History::Window(window),
             (None, HistoryStatus::Unavailable) => History::Resent(&self.resent),
-            (None, HistoryStatus::Absent | HistoryStatus::Loaded) => History::Absent,
+            (None, HistoryStatus::Absent | HistoryStatus::Loaded) => History::Absent(self.epoch),
         }
     }
 

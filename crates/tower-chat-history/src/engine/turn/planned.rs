@@ -6,7 +6,9 @@ use tower_chat_history_context::{
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
-use tower_chat_history_core::{CompactionVersion, Cut, DialectName, Expect, Message, Positions, Recalled, Seq, Window};
+use tower_chat_history_core::{
+    CompactionVersion, Cut, DialectName, Epoch, Expect, Message, Positions, Recalled, Seq, Window,
+};
 use tracing::Instrument as _;
 
 use super::{super::recall::RecalledForCall, Call, LoadedHistory};
@@ -63,6 +65,8 @@ pub(in crate::engine) struct HistoryFacts {
     /// True if that start moved after the conversation's previous turn in this engine.
     pub(in crate::engine) window_moved: bool,
     pub(super) expect: Expect,
+    /// The epoch after which the conversation must not have been erased.
+    pub(super) since: Option<Epoch>,
     /// The version of the compaction that a new one replaces.
     pub(super) compaction: CompactionVersion,
     /// The cut that a new one replaces, if there is a new one.
@@ -151,6 +155,7 @@ impl Call {
             window_start: Seq::FIRST,
             window_moved: false,
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
+            since: history.since(),
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
             replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),

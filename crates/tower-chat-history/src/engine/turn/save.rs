@@ -95,7 +95,7 @@ impl TurnState {
         let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
         let provenance = plan::provenance(&exchange.messages, prompt, self.call.conditions());
         exchange.provenance = provenance.map(Box::new);
-        let mut append = Box::new(Append::new(self.planned.history.expect, exchange));
+        let mut append = Box::new(Append::new(self.planned.history.expect, exchange).since(self.planned.history.since));
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
             let profile = self.call.engine.options().context.profile.clone();
             Compact::new(profile, self.planned.history.compaction, cut)
@@ -188,8 +188,7 @@ impl TurnState {
         match store.append(conversation, append, next, attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                let alone = Append::new(append.expect, append.exchange.clone());
-                store.append(conversation, &alone, next, attempts).await
+                store.append(conversation, &append.alone(), next, attempts).await
             }
             result => result,
         }

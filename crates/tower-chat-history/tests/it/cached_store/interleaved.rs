@@ -183,7 +183,7 @@ impl User {
         let loaded = self.store.load(&self.id, load.clone()).await.unwrap();
         let after = self.inner_store.load(&self.id, load).await.unwrap();
         // (In between, the conversation may have existed and been deleted again.)
-        let unchanged = before == after && before != Loaded::Absent;
+        let unchanged = before == after && !before.is_absent();
         if unchanged {
             assert_eq!(loaded, before);
         }

@@ -114,7 +114,7 @@ async fn deleted_and_cleared_windows_are_forgotten() {
     assert_eq!(store.used(), both / 2);
     // A conversation that another replica deleted is forgotten at its next load.
     store.inner().delete(&id("b")).await.unwrap();
-    assert_eq!(store.load(&id("b"), Load::new()).await.unwrap(), Loaded::Absent);
+    assert!(store.load(&id("b"), Load::new()).await.unwrap().is_absent());
     assert_eq!(store.used(), 0);
 
     store.append(&id("c"), turn()).await.unwrap();

@@ -26,7 +26,7 @@ mod stores_of_one_type {
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
         fixture(),
-        without: [durable, prune, attach]
+        without: [durable, prune, attach, erase]
     }
 }
 
@@ -41,7 +41,7 @@ mod stores_of_any_type {
     tower_chat_history_core::conformance_tests! {
         #[tokio::test]
         fixture(),
-        without: [durable, truncate, prune, attach]
+        without: [durable, truncate, prune, attach, erase]
     }
 }
 

@@ -60,7 +60,7 @@ async fn one(
         let load = Load::new().profile(Profile::new(profile)?).limit(LoadLimit::new(1, 1)?);
         let (len, compaction) = match store.load(&id, load).await? {
             Loaded::Window(window) => (window.revision.version(), window.compaction),
-            Loaded::Absent => (0, None),
+            Loaded::Absent(_) => (0, None),
             other => return Err(format!("unexpected answer: {other:?}").into()),
         };
         if len != log.len() as u64 {

@@ -1,0 +1,118 @@
+//! The erasures that a store remembers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{conversation_id::ConversationId, epoch::Epoch, prefix::Prefix, store::StoreError};
+
+/// The newest erasures of a store, so that it can refuse turns that began before them. A store in memory can keep this
+/// value. Other stores keep the same things in their own tables, and follow the same rules.
+///
+/// It remembers the newest erasures up to a number of different prefixes. A turn that began before an erasure that was
+/// forgotten is refused, whatever its conversation is: the store cannot know any more.
+#[derive(Clone, Debug)]
+pub struct Erasures {
+    current: Epoch,
+    /// The epoch of the newest erasure that was forgotten.
+    forgotten: Epoch,
+    by_prefix: HashMap<String, Epoch>,
+    by_epoch: BTreeMap<Epoch, String>,
+    capacity: usize,
+}
+
+impl Erasures {
+    /// The number of different prefixes that stores remember by default.
+    pub const CAPACITY: usize = 100_000;
+
+    /// Creates the value for a store that never erased anything, and that remembers this number of different prefixes.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        let (by_prefix, by_epoch) = (HashMap::new(), BTreeMap::new());
+        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_prefix, by_epoch, capacity }
+    }
+
+    /// Returns the current epoch, for [`Loaded::Absent`](crate::Loaded::Absent).
+    #[must_use]
+    pub const fn current(&self) -> Epoch {
+        self.current
+    }
+
+    /// Records an erasure of everything under this prefix.
+    pub fn record(&mut self, under: &Prefix) {
+        self.current = self.current.next();
+        if let Some(earlier) = self.by_prefix.insert(under.as_str().to_owned(), self.current) {
+            self.by_epoch.remove(&earlier);
+        }
+        self.by_epoch.insert(self.current, under.as_str().to_owned());
+        while self.by_epoch.len() > self.capacity {
+            let Some((epoch, prefix)) = self.by_epoch.pop_first() else { break };
+            self.by_prefix.remove(&prefix);
+            self.forgotten = epoch;
+        }
+    }
+
+    /// Checks that the conversation was not erased after the epoch that an [append](crate::Append::since) names.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Gone`](StoreError::Gone) if it was.
+    pub fn check(&self, id: &ConversationId, since: Option<Epoch>) -> Result<(), StoreError> {
+        if since.is_some_and(|since| self.was_erased(id, since)) { Err(StoreError::Gone) } else { Ok(()) }
+    }
+
+    /// Returns `true` if the conversation was erased after this epoch, or if this is not known any more.
+    #[must_use]
+    pub fn was_erased(&self, id: &ConversationId, since: Epoch) -> bool {
+        if since == self.current {
+            return false;
+        }
+        let is_newer = |prefix: &str| self.by_prefix.get(prefix).is_some_and(|epoch| *epoch > since);
+        // An epoch that lies in the future is of another store, or of a copy that was restored.
+        since < self.forgotten || since > self.current || is_newer("") || Prefix::containing(id).any(is_newer)
+    }
+}
+
+impl Default for Erasures {
+    fn default() -> Self {
+        Self::new(Self::CAPACITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> ConversationId {
+        text.parse().unwrap()
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_erasure_concerns_what_is_under_its_prefix() {
+        let mut erasures = Erasures::default();
+        let before = erasures.current();
+        erasures.record(&prefix("acme/a"));
+        for (text, was_erased) in [("acme/a", true), ("acme/a/1", true), ("acme", false), ("acme/a-2", false)] {
+            assert_eq!(erasures.was_erased(&id(text), before), was_erased, "{text}");
+            assert!(!erasures.was_erased(&id(text), erasures.current()));
+        }
+        erasures.record(&Prefix::all());
+        assert!(erasures.was_erased(&id("acme"), before));
+    }
+
+    #[test]
+    fn turns_from_before_a_forgotten_erasure_are_refused() {
+        let mut erasures = Erasures::new(2);
+        let first = erasures.current();
+        erasures.record(&prefix("a"));
+        let second = erasures.current();
+        for text in ["b", "c", "c"] {
+            erasures.record(&prefix(text));
+        }
+        assert!(erasures.was_erased(&id("other"), first));
+        assert!(!erasures.was_erased(&id("other"), second));
+        assert!(erasures.was_erased(&id("c"), second) && erasures.was_erased(&id("other"), Epoch::new(100)));
+    }
+}

@@ -1,0 +1,215 @@
+//! Short texts of the caller's own that belong to a conversation, such as its title.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them and
+/// never sends them to a model.
+///
+/// There are at most [`MAX_LABELS`](Self::MAX_LABELS) labels. Their names and values together have at most
+/// [`MAX_BYTES`](Self::MAX_BYTES) bytes. A name is not empty.
+///
+/// `Debug` shows the number of labels, because a title often repeats what was said.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// The maximum number of labels.
+    pub const MAX_LABELS: usize = 16;
+    /// The maximum size of all names and values together, in bytes.
+    pub const MAX_BYTES: usize = 1024;
+
+    /// Creates labels from names and values. If a name occurs more than once, the last value counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a name is empty, or if there are too many labels or bytes.
+    pub fn new<N, V>(labels: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelsError>
+    where
+        N: Into<String>,
+        V: Into<String>,
+    {
+        let mut checked = BTreeMap::new();
+        for (name, value) in labels {
+            checked.insert(name.into(), value.into());
+            if checked.len() > Self::MAX_LABELS {
+                return Err(LabelsError::TooMany);
+            }
+        }
+        Self::check(checked)
+    }
+
+    fn check(labels: BTreeMap<String, String>) -> Result<Self, LabelsError> {
+        if labels.len() > Self::MAX_LABELS {
+            return Err(LabelsError::TooMany);
+        }
+        if labels.contains_key("") {
+            return Err(LabelsError::EmptyName);
+        }
+        let labels = Self(labels);
+        match labels.bytes() {
+            bytes if bytes > Self::MAX_BYTES => Err(LabelsError::TooLarge { bytes }),
+            _ => Ok(labels),
+        }
+    }
+
+    /// Returns the value of a label.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns the names and values, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns the number of labels.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns `true` if there is no label.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the size of all names and values together, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+
+    /// Returns these labels with one more, or with another value for it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the name is empty, or if there are too many labels or bytes.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Result<Self, LabelsError> {
+        self.0.insert(name.into(), value.into());
+        Self::check(self.0)
+    }
+
+    /// Returns these labels without this one.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.0.remove(name);
+        self
+    }
+
+    /// Returns the JSON object to store.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        serde_json::to_value(&self.0).unwrap_or_default().to_string()
+    }
+
+    /// Reads labels that [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a JSON object of valid labels.
+    pub fn decode(json: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+}
+
+impl std::fmt::Debug for Labels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Labels({})", self.len())
+    }
+}
+
+impl TryFrom<BTreeMap<String, String>> for Labels {
+    type Error = LabelsError;
+
+    fn try_from(labels: BTreeMap<String, String>) -> Result<Self, Self::Error> {
+        Self::check(labels)
+    }
+}
+
+impl From<Labels> for BTreeMap<String, String> {
+    fn from(labels: Labels) -> Self {
+        labels.0
+    }
+}
+
+/// The error for invalid labels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabelsError {
+    /// A name was empty.
+    #[error("invalid labels: a name is empty")]
+    EmptyName,
+    /// There were too many labels.
+    #[error("invalid labels: expected at most {} labels", Labels::MAX_LABELS)]
+    TooMany,
+    /// The names and values were too long.
+    #[error("invalid labels: expected at most {} bytes of names and values, but there are {bytes}", Labels::MAX_BYTES)]
+    TooLarge {
+        /// The size of the names and values, in bytes.
+        bytes: usize,
+    },
+}
+
+/// The number of changes of a conversation's labels. A change names the version that it replaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LabelsVersion(u64);
+
+impl LabelsVersion {
+    /// The version of labels that were never set.
+    pub const NONE: Self = Self(0);
+
+    /// Creates the version with this number. Stores use it to read back the version they wrote.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number to store.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the version after one more change.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_bounded() {
+        let many = (0..17).map(|number| (number.to_string(), String::new()));
+        assert_eq!(Labels::new(many), Err(LabelsError::TooMany));
+        assert_eq!(Labels::new([("", "x")]), Err(LabelsError::EmptyName));
+        let long = Labels::new([("title", "x".repeat(1020))]);
+        assert_eq!(long, Err(LabelsError::TooLarge { bytes: 1025 }));
+        let full = Labels::new([("title", "x".repeat(1019))]).unwrap();
+        assert_eq!(full.with("pinned", ""), Err(LabelsError::TooLarge { bytes: 1030 }));
+    }
+
+    #[test]
+    fn stored_labels_read_back() {
+        let labels = Labels::new([("title", "Nemo\u{0} \"quoted\""), ("pinned", "")]).unwrap();
+        assert_eq!(Labels::decode(&labels.encode()).unwrap(), labels);
+        assert_eq!(Labels::decode("{}").unwrap(), Labels::default());
+        for wrong in ["", "[]", "{\"\":\"x\"}", "{\"a\":1}"] {
+            assert!(Labels::decode(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn debug_does_not_show_values() {
+        assert_eq!(format!("{:?}", Labels::new([("title", "secret")]).unwrap()), "Labels(1)");
+    }
+}

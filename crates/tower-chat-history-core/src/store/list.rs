@@ -1,0 +1,172 @@
+//! Listings of conversations, which not every store supports.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{HistoryStore, StoreError};
+use crate::{
+    conversation_id::ConversationId,
+    cursor::Cursor,
+    labels::{Labels, LabelsVersion},
+    prefix::Prefix,
+    revision::{Incarnation, Revision},
+    timestamp::Timestamp,
+};
+
+/// A store that lists its conversations, and keeps [labels](Labels) for each.
+///
+/// # Contract
+///
+/// - **Order.** Conversations are listed in the order of their ids' text forms, compared byte by byte. A conversation
+///   therefore never moves. A listing that continues at its cursor contains each conversation that exists throughout
+///   exactly once, whatever others append, create and delete in the meantime.
+/// - **Whole parts.** A listing contains only conversations that the [prefix contains](Prefix::contains).
+/// - **Bounded.** A page costs the same among a thousand and among a million conversations, and does not depend on the
+///   length of their logs.
+/// - **Current.** A page is read at one time or conversation by conversation. Each entry is a state that the
+///   conversation had during the call.
+/// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and a
+///   deletion removes them.
+///
+/// The trait can be used as `Arc<dyn List>`. To test it with the conformance suite, implement `Fixture::open_erase`.
+#[async_trait]
+pub trait List: HistoryStore {
+    /// Returns a page of the conversations under a prefix: at most `limit`, and after the cursor if there is one. A
+    /// store may return fewer, and a page may be empty although there are more: only a page
+    /// [without a cursor](Listing::next) is the last one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
+
+    /// Returns the entry of one conversation, or `None` if there is no such conversation.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError>;
+
+    /// Replaces all labels of a conversation, if the stored labels still have the version `replaces`.
+    ///
+    /// # Errors
+    ///
+    /// - [`Gone`](StoreError::Gone) if the incarnation has ended or there is no conversation.
+    /// - [`Full`](StoreError::Full) if the store has a limit and the labels would exceed it.
+    /// - Another error if the store cannot be written.
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError>;
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The conversations, in the order of their ids.
+    pub conversations: Vec<Listed>,
+    /// The place at which the next page begins, or `None` if this is the last page.
+    pub next: Option<Cursor>,
+}
+
+impl Listing {
+    /// Creates a page of these conversations. The next page begins at `next`.
+    #[must_use]
+    pub const fn new(conversations: Vec<Listed>, next: Option<Cursor>) -> Self {
+        Self { conversations, next }
+    }
+}
+
+/// A conversation in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The conversation.
+    pub id: ConversationId,
+    /// The log's revision, which also has the number of exchanges ([`Revision::len`]).
+    pub revision: Revision,
+    /// The [time](crate::Exchange::at) of the exchange that created the conversation. A prune or a truncation does not
+    /// change it.
+    pub created_at: Timestamp,
+    /// The latest [time](crate::Exchange::at) of all exchanges that were ever appended. A prune or a truncation does not
+    /// change it.
+    pub updated_at: Timestamp,
+    /// The size of the log in bytes of message JSON, as in a [`LoadLimit`](crate::LoadLimit).
+    pub bytes: u64,
+    /// The labels.
+    pub labels: Labels,
+    /// The version of the labels, to name when they are [replaced](List::set_labels).
+    pub labels_version: LabelsVersion,
+}
+
+impl Listed {
+    /// Creates the entry of a conversation without labels.
+    #[must_use]
+    pub fn new(
+        id: ConversationId,
+        revision: Revision,
+        created_at: Timestamp,
+        updated_at: Timestamp,
+        bytes: u64,
+    ) -> Self {
+        let (labels, labels_version) = (Labels::default(), LabelsVersion::NONE);
+        Self { id, revision, created_at, updated_at, bytes, labels, labels_version }
+    }
+
+    /// Sets the labels and their version. The default is no label.
+    #[must_use]
+    pub fn labels(mut self, labels: Labels, version: LabelsVersion) -> Self {
+        (self.labels, self.labels_version) = (labels, version);
+        self
+    }
+}
+
+/// The outcome of replacing labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelsOutcome {
+    /// This call stored them, under this version.
+    Stored(LabelsVersion),
+    /// They were not stored: the stored labels have another version than the one to replace. These are the stored
+    /// labels and their version.
+    Kept(Labels, LabelsVersion),
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: List + ?Sized> List for Arc<S> {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        (**self).list(under, after, limit).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        (**self).describe(id).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        (**self).set_labels(id, incarnation, replaces, labels).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trait_is_dyn_compatible() {
+        fn usable(_: Option<Arc<dyn List>>, _: Option<&dyn List>) {}
+        fn is_store<S: List + HistoryStore>() {}
+        usable(None, None);
+        is_store::<Arc<dyn List>>();
+    }
+}
