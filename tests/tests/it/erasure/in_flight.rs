@@ -2,7 +2,7 @@
 
 use tests::{Storage, over_every_store};
 use tower_chat_history::{
-    Engine, Message, Reply, StoreError, TurnInput,
+    Engine, Message, Reply, StoreError, TurnInput, Unsaved,
     error::SaveError,
     store::{Erase as _, EraseExt as _, Prefix, Timestamp},
 };
@@ -17,7 +17,7 @@ over_every_store! {
 }
 
 /// Begins a turn, erases, completes the turn, and returns its outcome.
-async fn complete_after_erasing(storage: &Storage, turn_in: &str, erased: &str) -> Result<(), SaveError> {
+async fn complete_after_erasing(storage: &Storage, turn_in: &str, erased: &str) -> Result<(), Unsaved<Reply>> {
     let engine = Engine::new(storage.replica().await.store);
     let input = TurnInput::new(turn_in.parse().unwrap(), [Message::user("the secret")]);
     let turn = engine.begin(input).await.unwrap();
@@ -26,11 +26,16 @@ async fn complete_after_erasing(storage: &Storage, turn_in: &str, erased: &str) 
     turn.commit(Reply::new(Message::assistant("a reply"))).await.map(drop)
 }
 
+fn assert_gone(stored: Result<(), Unsaved<Reply>>) {
+    let unsaved = stored.unwrap_err();
+    assert!(matches!(unsaved.reason(), SaveError::Store(StoreError::Gone)), "{unsaved:?}");
+}
+
 async fn a_first_turn_cannot_bring_the_conversation_back(storage: Storage) {
     let root = storage.conversation();
     for under in [format!("{root}/a/b"), format!("{root}/a"), root.to_string()] {
         let stored = complete_after_erasing(&storage, &format!("{root}/a/b"), &under).await;
-        assert!(matches!(stored, Err(SaveError::Store(StoreError::Gone))), "{under}: {stored:?}");
+        assert_gone(stored);
         assert!(storage.store.count(&Prefix::from(&root)).await.unwrap().total().is_nothing());
     }
 }
@@ -40,7 +45,7 @@ async fn a_later_turn_cannot_bring_the_conversation_back(storage: Storage) {
     let id = format!("{root}/a");
     store(&storage, &id.parse().unwrap(), "secret", Timestamp::now()).await;
     let stored = complete_after_erasing(&storage, &id, root.as_str()).await;
-    assert!(matches!(stored, Err(SaveError::Store(StoreError::Gone))), "{stored:?}");
+    assert_gone(stored);
     assert!(storage.store.count(&Prefix::from(&root)).await.unwrap().total().is_nothing());
 }
 
