@@ -91,6 +91,7 @@ pub mod dialect;
 mod discard;
 pub mod engine;
 pub mod error;
+mod expire;
 mod last_used;
 mod memory;
 pub mod middleware;

@@ -3,6 +3,10 @@
 //! | to | use |
 //! |---|---|
 //! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
+//! | list conversations, for example for a sidebar | [`List`], [`ListExt::newest`] |
+//! | erase everything of a user, with a receipt | [`EraseExt::erase_all`] |
+//! | erase conversations that are idle or old | [`Expiry`], [`ExpiryTask`] |
+//! | record who reads and erases what | [`AuditedStore`](crate::audit::AuditedStore) |
 //! | list the open tool calls | [`Conversation::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
 //! | cache the windows of a store, which other processes may use too | [`CachedStore`] |
@@ -13,19 +17,13 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
-    Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
-    Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, ErasedPage,
-    Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError,
-    Incarnation, KnownState, Labels, LabelsError, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, LoadLimit,
-    LoadLimitError, Loaded, Message, MessageError, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile,
-    ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, RevisionError, Role,
-    Scrubbed, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError, Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, EraseError, EraseExt, ErasedPage, Erasure, Exchange, ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError, LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 #[doc(inline)]
 pub use crate::{
     cached::CachedStore,
+    expire::ExpiryTask,
     memory::MemoryStore,
     routed::{Route, RoutedStore, StoreList, StoreListError},
 };

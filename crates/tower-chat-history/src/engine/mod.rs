@@ -52,7 +52,7 @@ use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prefix, Pr
 
 pub(crate) use self::{
     begin::{Beginning, Step},
-    timer::timeout,
+    timer::{sleep, timeout},
 };
 pub use self::{
     commit::Commit,

@@ -57,7 +57,7 @@ impl Future for Timer {
 }
 
 /// Waits for `duration`. Outside of a runtime it returns immediately.
-pub(super) async fn sleep(duration: Duration) {
+pub(crate) async fn sleep(duration: Duration) {
     if Handle::try_current().is_ok() {
         Timer::after(duration).await;
     }

@@ -13,6 +13,7 @@ mod counts;
 mod dialects;
 mod editing;
 mod engine;
+mod expiry_task;
 mod foreign;
 #[cfg(feature = "http")]
 mod http;
