@@ -35,6 +35,9 @@
 //! | have a reply generated again, or change a message | [`Conversation::take_last`], [`Conversation::truncate`] |
 //! | list the tool calls that wait for results | [`Conversation::open_calls`] |
 //! | keep only the last turns | [`Conversation::keep_last_turns`] |
+//! | list conversations, for example in a sidebar | [`List`], [`ListExt::newest`] |
+//! | erase a person's data and keep a receipt | [`EraseExt::erase_all`] |
+//! | let conversations expire | [`Expiry`] |
 //! | write a store | [the guide](writing_a_store) |
 //! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
 //! | find tools for store authors | [`backend`] |
@@ -60,13 +63,16 @@ mod conversation_id;
 mod cursor;
 mod digest;
 mod epoch;
+mod erasing;
 mod exchange;
 mod exchange_id;
+mod expiry;
 mod labels;
 mod lossy;
 mod memory;
 mod message;
 pub mod nested;
+mod newest;
 mod prefix;
 mod profile;
 mod provenance;
@@ -102,14 +108,17 @@ pub use self::{
     cursor::{Cursor, CursorError},
     digest::Digest,
     epoch::Epoch,
+    erasing::{EraseError, EraseExt, Erasure, Receipt},
     exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
+    expiry::{ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun},
     labels::{Labels, LabelsError, LabelsVersion},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
         Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds,
         Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
+    newest::{ListExt, Newest},
     prefix::Prefix,
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, Provenance},

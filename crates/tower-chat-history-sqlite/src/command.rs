@@ -14,13 +14,23 @@ pub(crate) enum ReaderCommand {
 /// A command to the writer thread.
 pub(crate) enum WriterCommand {
     Job(Box<dyn Job>),
-    Checkpoint(Checkpoint),
+    Upkeep(Upkeep),
     /// Ends the writer, which then replies.
     Close(ReplySender<()>),
 }
 
-/// A call of [`SqliteStore::checkpoint`](crate::SqliteStore::checkpoint).
-pub(crate) struct Checkpoint {
+/// A call that changes the files and not their content. It runs outside of a transaction.
+pub(crate) struct Upkeep {
+    pub(crate) step: UpkeepStep,
     pub(crate) queued: Instant,
     pub(crate) reply: ReplySender<()>,
+}
+
+/// The kinds of [`Upkeep`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum UpkeepStep {
+    /// Empties the write-ahead log ([`SqliteStore::checkpoint`](crate::SqliteStore::checkpoint)).
+    Checkpoint,
+    /// Rewrites the database, and then empties the write-ahead log ([`Erase::scrub`](tower_chat_history_core::Erase)).
+    Scrub,
 }

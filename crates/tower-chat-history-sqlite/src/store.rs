@@ -5,20 +5,32 @@ use std::{fmt, path::Path, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
-    command::{Checkpoint, ReaderCommand, WriterCommand},
+    command::{ReaderCommand, Upkeep, UpkeepStep, WriterCommand},
     error::Closed,
     job::{Request, Task},
-    read::{LoadWindow, PickExchanges, ReadAttachments, ReadPage},
+    read::{
+        CountStep, DescribeConversation, ListConversations, LoadWindow, PickExchanges, ReadAttachments, ReadPage, Step,
+    },
     shared::Shared,
     stats::Stats,
-    write::{AppendExchange, DeleteConversation, PruneLog, StoreAttachments, StoreCompaction, TruncateLog},
+    write::{
+        AppendExchange, DeleteConversation, DeleteIf, EraseStep, PruneLog, RecordErasure, ReplaceLabels,
+        StoreAttachments, StoreCompaction, TruncateLog,
+    },
 };
+
+/// The places that [`scrub`](Erase::scrub) cannot clean.
+const LEFT_BY_SCRUB: [&str; 2] = [
+    "backups and other copies of the file",
+    "snapshots and unused blocks of the file system or of the disk, also where SQLite keeps temporary files",
+];
 
 /// A store that keeps conversations in a SQLite file. See the [crate docs](crate).
 ///
@@ -46,11 +58,12 @@ impl SqliteStore {
         self.shared.counters.stats()
     }
 
-    /// Moves the content of the write-ahead log into the database and empties the log.
+    /// Moves the content of the write-ahead log into the database and truncates the log to 0 bytes.
     ///
-    /// SQLite does this by itself when the log grows and when the last connection to the file is closed. After a
-    /// deletion, truncation or prune, the log may contain the deleted text until it is emptied. Call this method if the
-    /// text must be erased at once.
+    /// SQLite moves the content by itself when the log grows, and removes the log when the last connection to the file is
+    /// closed. Call this method before you copy the file without its log, or to free the space of a large log.
+    ///
+    /// This method does not remove all copies of deleted text from the database. Use [`scrub`](Erase::scrub) for that.
     ///
     /// # Errors
     ///
@@ -58,10 +71,7 @@ impl SqliteStore {
     /// timeout, and [`Backend`](StoreError::Backend) if the file was [replaced](crate::Replaced). Other failures of
     /// SQLite are reported as one of these two errors.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let checkpoint = Checkpoint { queued: Instant::now(), reply };
-        self.shared.writes.send(WriterCommand::Checkpoint(checkpoint)).map_err(|_| Closed::error())?;
-        answer.await.unwrap_or_else(|_| Err(Closed::error()))
+        self.upkeep(UpkeepStep::Checkpoint).await
     }
 
     /// Closes the store: finishes the calls that are in progress, closes the file and ends the threads.
@@ -82,6 +92,13 @@ impl SqliteStore {
         }
         // If there is no answer, another call has closed the store.
         answer.await.unwrap_or(Ok(()))
+    }
+
+    async fn upkeep(&self, step: UpkeepStep) -> Result<(), StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let upkeep = Upkeep { step, queued: Instant::now(), reply };
+        self.shared.writes.send(WriterCommand::Upkeep(upkeep)).map_err(|_| Closed::error())?;
+        answer.await.unwrap_or_else(|_| Err(Closed::error()))
     }
 
     async fn query<Q: Request>(&self, request: Q) -> Result<Q::Answer, StoreError> {
@@ -181,6 +198,65 @@ impl Attach for SqliteStore {
 
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
         self.query(PickExchanges { id: id.clone(), positions: positions.to_vec() }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl List for SqliteStore {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.query(ListConversations { under: under.clone(), after: after.cloned(), limit }).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        self.query(DescribeConversation { id: id.clone() }).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        self.write(ReplaceLabels { id: id.clone(), incarnation, replaces, labels }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Erase for SqliteStore {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        self.write(RecordErasure { under: under.clone() }).await
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        let step = Step { under: under.clone(), after: after.cloned(), limit };
+        let (removed, next) = self.write(EraseStep(step)).await?;
+        Ok(ErasedPage::new(ByStore::of(self.system(), removed), next))
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        self.write(DeleteIf { id: id.clone(), revision }).await
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        let (mut sum, mut after) = (Removed::default(), None);
+        loop {
+            // Each step is a call of its own, so that other calls get their turn.
+            let step = Step { under: under.clone(), after, limit: usize::MAX };
+            let (counted, next) = self.query(CountStep(step)).await?;
+            sum += counted;
+            after = next;
+            if after.is_none() {
+                return Ok(ByStore::of(self.system(), sum));
+            }
+        }
+    }
+
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        self.upkeep(UpkeepStep::Scrub).await?;
+        Ok(Scrubbed::new(["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"], LEFT_BY_SCRUB))
     }
 }
 

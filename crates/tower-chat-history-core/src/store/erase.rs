@@ -15,7 +15,7 @@ use crate::{
 
 /// A store that can erase all conversations under a prefix, and prove that nothing is left.
 ///
-/// `EraseExt::erase_all` makes these calls in the right order and returns a receipt. Applications use that.
+/// [`EraseExt::erase_all`](crate::EraseExt::erase_all) makes these calls in the right order and returns a receipt. Applications use that.
 ///
 /// # Contract
 ///

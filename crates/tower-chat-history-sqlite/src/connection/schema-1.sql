@@ -4,13 +4,23 @@
 -- the changes of the log since its incarnation began. If a truncation began the incarnation, each remaining position
 -- counts as one change, so `version` always equals `len`. An id has 31 bits, so that it fits into the `place` of an
 -- exchange (see below).
+--
+-- Times are milliseconds of Unix time. `created_at` is that of the first append, and `updated_at` is the latest of all
+-- appends. `bytes` is the sum of the column `bytes` of the exchanges. `labels` is a JSON object, or NULL if there are no
+-- labels. All of them are in this row, which each append writes anyway. A page of a listing is a range of the index on
+-- `key`.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
     key TEXT NOT NULL UNIQUE,
     incarnation BLOB NOT NULL,
     version INTEGER NOT NULL,
     first INTEGER NOT NULL,
-    len INTEGER NOT NULL
+    len INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    labels_version INTEGER NOT NULL,
+    labels TEXT
 ) STRICT;
 
 -- One row per exchange. A place is conversation << 32 | seq, and it is the rowid. The exchanges of a conversation are
@@ -71,3 +81,11 @@ CREATE TABLE attachment (
 
 -- Finds the attachments that a truncation or a prune removes, without reading their rows.
 CREATE INDEX attachment_range ON attachment (conversation, end, start);
+
+-- The newest erasure of each prefix of ids. The epochs count the erasures, so the largest one is the current epoch. The
+-- erasures of the last 100,000 epochs are kept, which are as many rows or fewer. `prefix` is a digest, so that the ids of
+-- erased conversations are not kept.
+CREATE TABLE erasure (
+    epoch INTEGER PRIMARY KEY,
+    prefix TEXT NOT NULL UNIQUE
+) STRICT;

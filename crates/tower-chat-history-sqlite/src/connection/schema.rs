@@ -107,8 +107,7 @@ mod tests {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    const INSERT: &str =
-        "INSERT INTO conversation (key, incarnation, version, first, len) VALUES ('k', x'00', 1, 0, 1)";
+    const INSERT: &str = "INSERT INTO conversation VALUES (1, 'k', x'00', 1, 0, 1, 0, 0, 0, 0, NULL)";
 
     #[test]
     fn an_empty_file_becomes_the_newest_version() {

@@ -21,6 +21,10 @@ pub(crate) enum Damage {
     Conversation { version: i64, first: i64, len: i64 },
     #[error("the conversation's incarnation is damaged: it has {bytes} bytes instead of 16")]
     Incarnation { bytes: usize },
+    #[error("the conversation's row is damaged: created at {created}, updated at {updated}, {bytes} bytes")]
+    Entry { created: i64, updated: i64, bytes: i64 },
+    #[error("the conversation's labels are damaged, or their version, which is {version}")]
+    Labels { version: i64 },
     #[error("the compaction's version is damaged: {version}")]
     Version { version: i64 },
 }

@@ -2,12 +2,13 @@
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, Epoch, KnownState, Load, Loaded, Recorded, Seq, Window,
+    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
 
 use super::{
     damage::{corrupt_compaction, size},
+    erasures,
     log::{Log, SELECT_RANGE},
 };
 use crate::{error::Failure, job::Request, stats::Counters};
@@ -21,7 +22,9 @@ impl Request for LoadWindow {
     type Answer = Loaded;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Loaded, Failure> {
-        let Some(log) = Log::find(connection, &self.id)? else { return Ok(Loaded::Absent(Epoch::FIRST)) };
+        let Some(log) = Log::find(connection, &self.id)? else {
+            return Ok(Loaded::Absent(erasures::current(connection)?));
+        };
         if let Some(exchange) = &self.load.exchange
             && let Some(seq) = log.position(connection, &self.id, exchange)?
         {

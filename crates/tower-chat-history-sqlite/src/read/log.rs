@@ -52,7 +52,8 @@ impl Log {
         connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()
     }
 
-    fn from_row(id: &ConversationId, row: &Row<'_>) -> Result<Self, Failure> {
+    /// Reads the row of a conversation from its first five columns.
+    pub(super) fn from_row(id: &ConversationId, row: &Row<'_>) -> Result<Self, Failure> {
         let incarnation = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let bytes = incarnation.len();
         let incarnation = <[u8; 16]>::try_from(incarnation).map_err(|_| Damage::Incarnation { bytes }.at(id, 0))?;

@@ -1,11 +1,16 @@
 //! The reader threads and their requests.
 
 mod attachments;
+mod count;
 mod damage;
+pub(crate) mod erasures;
+mod keys;
+mod list;
 mod load;
 mod log;
 mod page;
 mod pick;
+pub(crate) mod tally;
 
 use std::{io, sync::Arc, thread, time::Instant};
 
@@ -14,7 +19,10 @@ use rusqlite::Connection;
 
 pub(crate) use self::{
     attachments::ReadAttachments,
+    count::CountStep,
     damage::{Damage, size},
+    keys::Step,
+    list::{DescribeConversation, ListConversations, labels},
     load::LoadWindow,
     log::{Log, MAX_EXCHANGES, place, seq_of},
     page::ReadPage,

@@ -2,15 +2,15 @@
 
 use rusqlite::{Connection, ErrorCode, params};
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, ExchangeId, Expect, Incarnation, Provenance, Recalled,
-    Revision, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Epoch, ExchangeId, Expect, Incarnation, Provenance,
+    Recalled, Revision, Seq, StoreError, Timestamp,
 };
 
 use super::compact;
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
-    read::{Damage, Log, MAX_EXCHANGES},
+    read::{Damage, Log, MAX_EXCHANGES, erasures},
     stats::Counters,
 };
 
@@ -18,7 +18,11 @@ use crate::{
 pub(crate) struct AppendExchange {
     id: ConversationId,
     expect: Expect,
+    since: Option<Epoch>,
+    /// The position of the exchange if it creates the conversation.
+    first: u64,
     exchange: ExchangeId,
+    at: Timestamp,
     continues: Option<Seq>,
     messages: usize,
     bytes: usize,
@@ -38,12 +42,15 @@ impl AppendExchange {
         let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
         let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
-        let (expect, compact) = (append.expect, append.compact);
-        let (exchange, continues) = (append.exchange.id, append.exchange.continues);
+        let Append { expect, since, compact, .. } = append;
+        let (exchange, at, continues) = (append.exchange.id, append.exchange.at, append.exchange.continues);
         Ok(Self {
             id,
             expect,
+            since,
+            first: append.first.get(),
             exchange,
+            at,
             continues,
             messages,
             bytes,
@@ -66,8 +73,11 @@ impl Request for AppendExchange {
         {
             return Ok(Appended::duplicate(log.revision, seq));
         }
+        if let Some(since) = self.since {
+            erasures::check(connection, &self.id, since)?;
+        }
         self.expect.check(log.map(|log| log.revision))?;
-        let len = log.map_or(0, |log| log.len);
+        let len = log.map_or(self.first, |log| log.len);
         if let Some(continues) = self.continues.filter(|continues| continues.get() >= len) {
             return Err(StoreError::ContinuesUnknown { continues, len }.into());
         }
@@ -75,8 +85,8 @@ impl Request for AppendExchange {
             return Err(StoreError::backend(LogFull).into());
         }
         let log = match log {
-            Some(log) => lengthen(connection, log)?,
-            None => create(connection, &self.id)?,
+            Some(log) => self.lengthen(connection, log)?,
+            None => self.create(connection)?,
         };
         let rows = self.insert(connection, log.place(len)).map_err(|error| match error.sqlite_error_code() {
             // The place is taken, although the log ends before it.
@@ -113,24 +123,32 @@ impl AppendExchange {
         let row = params![place, id, continues, messages, bytes, recalled_first, recalled, provenance, self.body];
         connection.prepare_cached(sql)?.execute(row)
     }
+
+    fn create(&self, connection: &Connection) -> Result<Log, Failure> {
+        let incarnation = Incarnation::random();
+        let len = self.first + 1;
+        let sql = "INSERT INTO conversation \
+                   (key, incarnation, version, first, len, created_at, updated_at, bytes, labels_version) \
+                   VALUES (?1, ?2, ?4, ?3, ?4, ?5, ?5, ?6, 0)";
+        let [first, next, at, bytes] = [self.first, len, self.at.as_unix_millis(), self.bytes as u64].map(stored);
+        let row = params![self.id.as_str(), incarnation.as_bytes(), first, next, at, bytes];
+        NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
+        let revision = Revision::new(incarnation, len).beginning_at(Seq::new(self.first));
+        Ok(Log { id: connection.last_insert_rowid(), revision, len })
+    }
+
+    fn lengthen(&self, connection: &Connection, log: Log) -> Result<Log, Failure> {
+        let sql = "UPDATE conversation SET version = version + 1, len = len + 1, updated_at = max(updated_at, ?2), \
+                   bytes = bytes + ?3 WHERE id = ?1";
+        let [at, bytes] = [self.at.as_unix_millis(), self.bytes as u64].map(stored);
+        NotWritten::check(connection.prepare_cached(sql)?.execute([log.id, at, bytes])?)?;
+        let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
+        let revision = revision.beginning_at(log.revision.first());
+        Ok(Log { revision, len: log.len + 1, ..log })
+    }
 }
 
-fn create(connection: &Connection, id: &ConversationId) -> Result<Log, Failure> {
-    let incarnation = Incarnation::random();
-    let sql = "INSERT INTO conversation (key, incarnation, version, first, len) VALUES (?1, ?2, 1, 0, 1)";
-    NotWritten::check(connection.prepare_cached(sql)?.execute(params![id.as_str(), incarnation.as_bytes()])?)?;
-    Ok(Log { id: connection.last_insert_rowid(), revision: Revision::new(incarnation, 1), len: 1 })
-}
-
-fn lengthen(connection: &Connection, log: Log) -> Result<Log, Failure> {
-    let sql = "UPDATE conversation SET version = version + 1, len = len + 1 WHERE id = ?1";
-    NotWritten::check(connection.prepare_cached(sql)?.execute([log.id])?)?;
-    let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
-    let revision = revision.beginning_at(log.revision.first());
-    Ok(Log { revision, len: log.len + 1, ..log })
-}
-
-/// Converts a number for SQLite. None comes near the maximum.
+/// Converts a number for SQLite. Only a time that is far from any clock exceeds the maximum.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,16 +1,20 @@
 //! Removing a conversation.
 
 use rusqlite::Connection;
-use tower_chat_history_core::ConversationId;
+use tower_chat_history_core::{ConversationId, Prefix, Removed, Revision, StoreError};
 
-use super::derived;
+use super::{derived, erasures};
 use crate::{
-    error::Failure,
+    error::{Failure, NotWritten},
     job::Request,
-    read::{Log, MAX_EXCHANGES, place},
+    read::{
+        Log, MAX_EXCHANGES, place,
+        tally::{self, Tally},
+    },
     stats::Counters,
 };
 
+/// Removes a conversation, and records its erasure, so that calls that are running cannot begin it again.
 pub(crate) struct DeleteConversation {
     pub(crate) id: ConversationId,
 }
@@ -19,26 +23,52 @@ impl Request for DeleteConversation {
     type Answer = ();
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<(), Failure> {
+        erasures::record(connection, &Prefix::from(&self.id))?;
         // A conversation can be deleted even if its row is damaged.
         let Some(number) = Log::find_number(connection, &self.id)? else { return Ok(()) };
-        Ok(conversation(connection, number)?)
+        conversation(connection, number).map(drop)
     }
 }
 
-/// Removes all rows of the conversation with this number. A later conversation may get the same number, so none may
-/// stay. Foreign keys could do the same, but would cost a lookup for each append.
-pub(super) fn conversation(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    exchanges(connection, number, 0, MAX_EXCHANGES)?;
-    connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([number])?;
-    derived::remove_attachments(connection, number)?;
-    connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([number])?;
-    Ok(())
+/// Removes a conversation if its log has this revision.
+pub(crate) struct DeleteIf {
+    pub(crate) id: ConversationId,
+    pub(crate) revision: Revision,
 }
 
-/// Removes the exchanges from one position to another, both included. To remove all, pass [`MAX_EXCHANGES`] as the last
-/// position: a damaged conversation may have exchanges after the end of its log.
-pub(super) fn exchanges(connection: &Connection, number: i64, first: u64, last: u64) -> rusqlite::Result<()> {
-    let (first, last) = (place(number, first), place(number, last));
-    connection.prepare_cached("DELETE FROM exchange WHERE place BETWEEN ?1 AND ?2")?.execute([first, last])?;
-    Ok(())
+impl Request for DeleteIf {
+    type Answer = Option<Removed>;
+
+    fn run(&self, connection: &Connection, _: &Counters) -> Result<Option<Removed>, Failure> {
+        let log = Log::find(connection, &self.id)?.filter(|log| log.revision == self.revision);
+        log.map(|log| Ok(conversation(connection, log.id)?.counted)).transpose()
+    }
+}
+
+/// Removes all rows of the conversation with this number, and returns their numbers. A later conversation may get the
+/// same number, so none may stay. Foreign keys could do the same, but would cost a lookup for each append.
+pub(super) fn conversation(connection: &Connection, number: i64) -> Result<Tally, Failure> {
+    let tally = Tally::of(connection, number)?;
+    exchanges(connection, number, 0, MAX_EXCHANGES)?;
+    let sql = "DELETE FROM compaction WHERE conversation = ?1";
+    check(connection.prepare_cached(sql)?.execute([number])?, tally.counted.compactions)?;
+    check(derived::remove_attachments(connection, number)?, tally.attachments())?;
+    check(connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([number])?, 1)?;
+    Ok(tally)
+}
+
+/// Removes the exchanges from one position to another, both included, and returns their size in bytes of message JSON.
+/// To remove all, pass [`MAX_EXCHANGES`] as the last position: a damaged conversation may have exchanges after the end
+/// of its log.
+pub(super) fn exchanges(connection: &Connection, number: i64, first: u64, last: u64) -> Result<u64, Failure> {
+    let (count, bytes) = tally::exchanges(connection, number, first, last)?;
+    let places = [place(number, first), place(number, last)];
+    let sql = "DELETE FROM exchange WHERE place BETWEEN ?1 AND ?2";
+    check(connection.prepare_cached(sql)?.execute(places)?, count)?;
+    Ok(bytes)
+}
+
+/// Checks that all rows were removed.
+fn check(removed: usize, expected: u64) -> Result<(), StoreError> {
+    if removed as u64 == expected { Ok(()) } else { Err(StoreError::backend(NotWritten)) }
 }

@@ -8,9 +8,9 @@ use crate::{
     read::{MAX_EXCHANGES, place},
 };
 
-/// Removes all attachments of the conversation with this number.
-pub(super) fn remove_attachments(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM attachment WHERE conversation = ?1")?.execute([number]).map(drop)
+/// Removes all attachments of the conversation with this number, and returns how many there were.
+pub(super) fn remove_attachments(connection: &Connection, number: i64) -> rusqlite::Result<usize> {
+    connection.prepare_cached("DELETE FROM attachment WHERE conversation = ?1")?.execute([number])
 }
 
 /// Removes the attachments that do not survive a truncation to `len` exchanges. Those with an impossible range might be

@@ -7,10 +7,14 @@ mod compact;
 mod compactions;
 mod delete;
 mod derived;
+mod erase;
+mod erasures;
+mod labels;
 mod prune;
 mod truncate;
+mod upkeep;
 
-use std::{io, sync::Arc, thread, time::Instant};
+use std::{io, sync::Arc, thread};
 
 use crossbeam_channel::{Receiver, unbounded};
 use futures_channel::oneshot;
@@ -18,11 +22,18 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 pub(crate) use self::{
-    append::AppendExchange, attach::StoreAttachments, compact::StoreCompaction, delete::DeleteConversation,
-    prune::PruneLog, truncate::TruncateLog,
+    append::AppendExchange,
+    attach::StoreAttachments,
+    compact::StoreCompaction,
+    delete::{DeleteConversation, DeleteIf},
+    erase::EraseStep,
+    erasures::RecordErasure,
+    labels::ReplaceLabels,
+    prune::PruneLog,
+    truncate::TruncateLog,
 };
 use crate::{
-    command::{Checkpoint, WriterCommand},
+    command::{Upkeep, WriterCommand},
     connection::{OpenedFile, open_reader, open_writer},
     error::{Failure, OpenError},
     job::{Job, ReplySender},
@@ -30,7 +41,7 @@ use crate::{
     settings::Settings,
     shared::Shared,
     stats::Counters,
-    wait::{LockWait, rounded_up},
+    wait::LockWait,
 };
 
 /// The largest number of jobs in one transaction. It bounds the wait of the first caller.
@@ -62,7 +73,7 @@ struct Writer {
 /// The command to run after a batch.
 enum AfterBatch {
     Nothing,
-    Checkpoint(Checkpoint),
+    Upkeep(Upkeep),
     Close(ReplySender<()>),
 }
 
@@ -100,8 +111,12 @@ impl Writer {
             batch::run(&self.connection, &mut batch, &self.counters, &mut self.wait, &self.file);
             match next {
                 AfterBatch::Nothing => {}
-                AfterBatch::Checkpoint(Checkpoint { queued, reply }) => {
-                    drop(reply.send(self.checkpoint(queued).map_err(Into::into)));
+                AfterBatch::Upkeep(Upkeep { step, queued, reply }) => {
+                    // The caller may have dropped its future.
+                    if !reply.is_canceled() {
+                        let done = upkeep::run(&self.connection, &self.file, &self.wait, step, queued);
+                        drop(reply.send(done.map_err(Into::into)));
+                    }
                 }
                 AfterBatch::Close(reply) => {
                     let (closed, commands) = self.close();
@@ -113,16 +128,6 @@ impl Writer {
             }
         }
         drop(self.close());
-    }
-
-    fn checkpoint(&self, queued: Instant) -> Result<(), Failure> {
-        self.file.check()?;
-        let now = Instant::now();
-        let left = self.wait.deadline(queued, now).saturating_duration_since(now);
-        self.connection.busy_timeout(rounded_up(left))?;
-        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let busy = self.connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
-        if busy { Err(StoreError::unavailable(CheckpointBusy).into()) } else { Ok(()) }
     }
 
     /// Waits for the readers, so that this connection is the last one, and closes it: SQLite then empties the
@@ -142,7 +147,7 @@ fn collect(commands: impl Iterator<Item = WriterCommand>, batch: &mut Vec<Box<dy
     for command in commands {
         match command {
             WriterCommand::Job(job) => batch.push(job),
-            WriterCommand::Checkpoint(checkpoint) => return AfterBatch::Checkpoint(checkpoint),
+            WriterCommand::Upkeep(upkeep) => return AfterBatch::Upkeep(upkeep),
             WriterCommand::Close(reply) => return AfterBatch::Close(reply),
         }
         if batch.len() >= MAX_BATCH {
@@ -151,7 +156,3 @@ fn collect(commands: impl Iterator<Item = WriterCommand>, batch: &mut Vec<Box<dy
     }
     AfterBatch::Nothing
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("another process uses the write-ahead log")]
-struct CheckpointBusy;

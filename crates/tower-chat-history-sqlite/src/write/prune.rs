@@ -1,6 +1,6 @@
 //! Removing the beginning of a log.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tower_chat_history_core::{
     Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
     backend::{PruneScan, Scan},
@@ -36,7 +36,7 @@ impl Request for PruneLog {
         // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, Compaction::without_derived)?;
         derived::erase(connection, log.id, first)?;
-        let revision = truncate::begin_incarnation(connection, &log, log.len)?;
+        let revision = truncate::begin_incarnation(connection, &log, log.len, 0)?;
         Ok(Pruned::new(revision, removed))
     }
 }
@@ -50,7 +50,7 @@ impl PruneLog {
             "SELECT place, continues IS NULL, messages, bytes, octet_length(body) FROM exchange \
              WHERE place >= ?1 AND place < ?2 ORDER BY place DESC",
         )?;
-        let mut rows = statement.query(params![log.place(log.first()), log.place(scan.end().get())])?;
+        let mut rows = statement.query([log.place(log.first()), log.place(scan.end().get())])?;
         while let Some(row) = rows.next()? {
             let seq = seq_of(row.get(0)?);
             // Only this variant needs the number of messages. For the others it is not checked: a damaged row may be
@@ -69,10 +69,10 @@ impl PruneLog {
 
 /// Removes the exchanges before a position.
 fn begin_at(connection: &Connection, log: &Log, first: u64) -> Result<Log, Failure> {
-    delete::exchanges(connection, log.id, 0, first - 1)?;
-    let number = i64::try_from(first).unwrap_or(i64::MAX);
-    let sql = "UPDATE conversation SET first = ?2 WHERE id = ?1";
-    NotWritten::check(connection.prepare_cached(sql)?.execute(params![log.id, number])?)?;
+    let removed = delete::exchanges(connection, log.id, 0, first - 1)?;
+    let [number, removed] = [first, removed].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let sql = "UPDATE conversation SET first = ?2, bytes = max(bytes - ?3, 0) WHERE id = ?1";
+    NotWritten::check(connection.prepare_cached(sql)?.execute([log.id, number, removed])?)?;
     let revision = log.revision.beginning_at(Seq::new(first));
     Ok(Log { revision, ..*log })
 }

@@ -1,9 +1,9 @@
 //! Removing the end of a log.
 
 use rusqlite::{Connection, params};
-use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+use tower_chat_history_core::{ConversationId, Expect, Incarnation, Prefix, Revision, Seq, StoreError, Truncated};
 
-use super::{compactions, delete, derived};
+use super::{compactions, delete, derived, erasures};
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
@@ -28,23 +28,33 @@ impl Request for TruncateLog {
             return Ok(Truncated::new(Some(log.revision), 0));
         }
         if len <= log.first() {
+            // As after a deletion, a call that is running cannot begin the conversation again.
+            erasures::record(connection, &Prefix::from(&self.id))?;
             delete::conversation(connection, log.id)?;
             return Ok(Truncated::new(None, log.len - log.first()));
         }
-        delete::exchanges(connection, log.id, len, MAX_EXCHANGES)?;
+        let removed = delete::exchanges(connection, log.id, len, MAX_EXCHANGES)?;
         // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, |stored| stored.truncated_to(len))?;
         derived::truncate_attachments(connection, log.id, len)?;
-        let revision = begin_incarnation(connection, &log, len)?;
+        let revision = begin_incarnation(connection, &log, len, removed)?;
         Ok(Truncated::new(Some(revision), log.len - len))
     }
 }
 
-/// Begins a new incarnation with the exchanges before position `len`. In it, each position counts as one change.
-pub(super) fn begin_incarnation(connection: &Connection, log: &Log, len: u64) -> Result<Revision, Failure> {
+/// Begins a new incarnation with the exchanges before position `len`, after others of this size were removed. In it, each
+/// position counts as one change.
+pub(super) fn begin_incarnation(
+    connection: &Connection,
+    log: &Log,
+    len: u64,
+    removed_bytes: u64,
+) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
-    let changes = i64::try_from(len).unwrap_or(i64::MAX);
-    let sql = "UPDATE conversation SET incarnation = ?2, version = ?3, len = ?3 WHERE id = ?1";
-    NotWritten::check(connection.prepare_cached(sql)?.execute(params![log.id, incarnation.as_bytes(), changes])?)?;
+    let [changes, removed_bytes] = [len, removed_bytes].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let sql = "UPDATE conversation SET incarnation = ?2, version = ?3, len = ?3, bytes = max(bytes - ?4, 0) \
+               WHERE id = ?1";
+    let row = params![log.id, incarnation.as_bytes(), changes, removed_bytes];
+    NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

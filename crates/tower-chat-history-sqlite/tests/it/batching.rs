@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{TestDatabase, append, conversation, enqueue, exchange, say, texts, window};
-use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, StoreError};
+use tower_chat_history_core::{Append, Expect, HistoryStore, Load, StoreError};
 use tower_chat_history_sqlite::SqliteOptions;
 
 /// While another process has the lock, calls gather in the queue.

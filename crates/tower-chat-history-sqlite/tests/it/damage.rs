@@ -1,8 +1,8 @@
 //! Damaged records and compactions.
 
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Profile,
-    PruneTo, Seq, StoreError,
+    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Profile, PruneTo,
+    Seq, StoreError,
 };
 
 use crate::support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};

@@ -9,7 +9,12 @@ CREATE TABLE conversation (
     incarnation BLOB NOT NULL,
     version INTEGER NOT NULL,
     first INTEGER NOT NULL,
-    len INTEGER NOT NULL
+    len INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    labels_version INTEGER NOT NULL,
+    labels TEXT
 ) STRICT;
 
 CREATE TABLE exchange (
@@ -48,7 +53,14 @@ CREATE TABLE attachment (
 ) STRICT;
 
 CREATE INDEX attachment_range ON attachment (conversation, end, start);
-INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3);
+
+CREATE TABLE erasure (
+    epoch INTEGER PRIMARY KEY,
+    prefix TEXT NOT NULL UNIQUE
+) STRICT;
+
+INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3,
+    1700000000000, 1700000002000, 346, 2, '{"pinned":"","title":"Nemo \u0000"}');
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
 INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88,
@@ -62,7 +74,8 @@ INSERT INTO compaction VALUES (1, 'default', 1,
 INSERT INTO attachment VALUES (1, 1, 'terms/all', 0, 2, x'00ff01');
 INSERT INTO attachment VALUES (2, 1, 'terms/all', 2, 3, x'');
 -- A pruned log, which begins at position 2.
-INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4);
+INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4,
+    1700000000000, 1700000003000, 127, 0, NULL);
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934594, 'e2', NULL, 2, 95,
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
@@ -70,4 +83,7 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (85899
 INSERT INTO compaction VALUES (2, 'default', 1,
     '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":3,"reasoning_from":4,"encrypted_from":2,"summary":{"text":"They greeted each other.","covers_to":1},"replaced":{"window_start":0,"rounds_start":1,"cleared_before":0}}');
 INSERT INTO attachment VALUES (3, 2, 'terms/all', 0, 4, x'02');
+-- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
+INSERT INTO erasure VALUES (6, '99aa06d3014798d86001c324468d497f');
+INSERT INTO erasure VALUES (7, '4dc3379339d8de3ff4c32613c2949244');
 COMMIT;

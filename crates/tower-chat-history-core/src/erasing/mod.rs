@@ -1,0 +1,129 @@
+//! Erasure of everything under a prefix, with a receipt.
+
+mod receipt;
+
+use async_trait::async_trait;
+
+pub use self::receipt::{EraseError, Receipt};
+use crate::{
+    cursor::Cursor,
+    prefix::Prefix,
+    removed::ByStore,
+    store::{Erase, StoreError},
+    timestamp::Timestamp,
+};
+
+/// The number of conversations that are erased per call of the store.
+const PAGE: usize = 200;
+
+/// The largest number of times that an erasure goes through the conversations.
+const MAX_PASSES: u32 = 3;
+
+/// Convenience methods for every store that [erases](Erase).
+#[async_trait]
+pub trait EraseExt: Erase {
+    /// Erases all conversations under a prefix, and returns a [receipt](Receipt) to keep.
+    ///
+    /// First, it [bars](Erase::bar) turns that are running. Then it erases the conversations page by page, and
+    /// [counts](Erase::count) what is left. If something is left, for example because somebody began a conversation in
+    /// the meantime, it erases and counts again, up to three times altogether. [`Receipt::is_complete`] returns `true`
+    /// if nothing was left in the end.
+    ///
+    /// To follow the progress, use [`Erasure`].
+    ///
+    /// ```
+    /// use tower_chat_history_core::{Erase, EraseExt, Prefix};
+    ///
+    /// /// Erases what is stored of a user. Returns the receipt as JSON.
+    /// async fn forget(store: &dyn Erase, user: &str) -> Result<String, Box<dyn std::error::Error>> {
+    ///     let receipt = store.erase_all(&Prefix::new(["acme", user])?).await?;
+    ///     if !receipt.is_complete() {
+    ///         return Err("a part is left: erase again".into());
+    ///     }
+    ///     Ok(serde_json::to_string(&receipt)?)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read or written. [`EraseError::receipt`] says what was erased before. To
+    /// continue, call it again.
+    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, EraseError>;
+}
+
+#[async_trait]
+impl<S: Erase + ?Sized> EraseExt for S {
+    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, EraseError> {
+        let mut erasure = Erasure::begin(self, under.clone()).await?;
+        while erasure.step().await? {}
+        Ok(erasure.into_receipt())
+    }
+}
+
+/// An erasure in progress, one step at a time. [`EraseExt::erase_all`] takes all steps.
+#[derive(Debug)]
+pub struct Erasure<'a, S: ?Sized> {
+    store: &'a S,
+    after: Option<Cursor>,
+    passes: u32,
+    receipt: Receipt,
+}
+
+impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
+    /// Bars turns that are running, so that they cannot begin a conversation again. Erases nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be written.
+    pub async fn begin(store: &'a S, under: Prefix) -> Result<Self, EraseError> {
+        let mut erasure = Self { store, after: None, passes: 0, receipt: Receipt::begin(under) };
+        match store.bar(&erasure.receipt.under).await {
+            Ok(()) => Ok(erasure),
+            Err(error) => Err(erasure.failed(error)),
+        }
+    }
+
+    /// Erases the next conversations. After the last ones, counts what is left. Returns `false` if the erasure is done.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read or written. The step can be repeated.
+    pub async fn step(&mut self) -> Result<bool, EraseError> {
+        let page = match self.store.erase(&self.receipt.under, self.after.as_ref(), PAGE).await {
+            Ok(page) => page,
+            Err(error) => return Err(self.failed(error)),
+        };
+        self.receipt.removed += page.removed;
+        self.after = page.next;
+        if self.after.is_some() {
+            return Ok(true);
+        }
+        self.passes += 1;
+        let remaining = match self.store.count(&self.receipt.under).await {
+            Ok(remaining) => remaining,
+            Err(error) => return Err(self.failed(error)),
+        };
+        let is_done = remaining.total().is_nothing() || self.passes >= MAX_PASSES;
+        self.receipt.remaining = Some(remaining);
+        self.receipt.ended_at = Timestamp::now();
+        Ok(!is_done)
+    }
+
+    /// Returns what was erased so far.
+    #[must_use]
+    pub const fn removed(&self) -> &ByStore {
+        &self.receipt.removed
+    }
+
+    /// Returns the receipt of what was erased so far.
+    #[must_use]
+    pub fn into_receipt(self) -> Receipt {
+        self.receipt
+    }
+
+    fn failed(&mut self, source: StoreError) -> EraseError {
+        self.receipt.remaining = None;
+        self.receipt.ended_at = Timestamp::now();
+        EraseError { receipt: Box::new(self.receipt.clone()), source }
+    }
+}

@@ -1,0 +1,63 @@
+//! The receipts of erasures.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    prefix::Prefix,
+    removed::ByStore,
+    store::{Scrubbed, StoreError},
+    timestamp::Timestamp,
+};
+
+/// The proof of an erasure, to keep as JSON. It contains ids and numbers, and no message text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// The prefix whose conversations were erased.
+    pub under: Prefix,
+    /// The time at which the erasure began, by the clock of this process. In JSON, it is in milliseconds since the Unix
+    /// epoch.
+    pub started_at: Timestamp,
+    /// The time at which the erasure ended or failed.
+    pub ended_at: Timestamp,
+    /// What was removed, by store.
+    pub removed: ByStore,
+    /// What was left after the last pass, by store. `None` if the erasure failed before it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<ByStore>,
+    /// The steps that removed the data from files, if the caller asked for them with [`Erase::scrub`](crate::Erase::scrub).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrubbed: Option<Scrubbed>,
+}
+
+impl Receipt {
+    pub(super) fn begin(under: Prefix) -> Self {
+        let now = Timestamp::now();
+        let (removed, remaining, scrubbed) = (ByStore::default(), None, None);
+        Self { under, started_at: now, ended_at: now, removed, remaining, scrubbed }
+    }
+
+    /// Adds the steps that removed the data from files.
+    #[must_use]
+    pub fn scrubbed(mut self, scrubbed: Scrubbed) -> Self {
+        self.scrubbed = Some(scrubbed);
+        self
+    }
+
+    /// Returns `true` if the store was counted after the erasure and nothing was left.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.remaining.as_ref().is_some_and(|remaining| remaining.total().is_nothing())
+    }
+}
+
+/// The error for an erasure that stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the erasure stopped after {} conversations: {source}", receipt.removed.total().conversations)]
+#[non_exhaustive]
+pub struct EraseError {
+    /// What was erased before.
+    pub receipt: Box<Receipt>,
+    /// The cause.
+    pub source: StoreError,
+}

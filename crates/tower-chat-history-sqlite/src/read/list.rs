@@ -1,0 +1,91 @@
+//! Listing conversations.
+
+use rusqlite::{Connection, Row};
+use tower_chat_history_core::{ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, Timestamp};
+
+use super::{damage::Damage, keys::Keys, log::Log};
+use crate::{error::Failure, job::Request, stats::Counters};
+
+/// The largest number of conversations of a page.
+const MAX_PAGE: usize = 1_000;
+
+/// The columns of an entry. The first five are those that [`Log::from_row`] reads.
+const COLUMNS: &str =
+    "id, incarnation, version, len, first, key, created_at, updated_at, bytes, labels_version, labels";
+
+/// Returns a page of the conversations under a prefix.
+pub(crate) struct ListConversations {
+    pub(crate) under: Prefix,
+    pub(crate) after: Option<Cursor>,
+    pub(crate) limit: usize,
+}
+
+impl Request for ListConversations {
+    type Answer = Listing;
+
+    fn run(&self, connection: &Connection, counters: &Counters) -> Result<Listing, Failure> {
+        let keys = Keys::new(&self.under, self.after.as_ref());
+        let mut page = Vec::new();
+        if let Some(exact) = &keys.exact
+            && let Ok(id) = exact.parse()
+        {
+            page.extend(entry(connection, &id, counters)?);
+        }
+        let sql = format!("SELECT {COLUMNS} FROM conversation WHERE key > ?1 AND key < ?2 ORDER BY key");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([&keys.after, &keys.before])?;
+        while let Some(row) = rows.next()? {
+            counters.visited(1);
+            if page.len() >= self.limit.clamp(1, MAX_PAGE) {
+                let last = page.last().map(|listed: &Listed| Cursor::after(listed.id.clone()));
+                return Ok(Listing::new(page, last));
+            }
+            // A key that is not the id of a conversation was written by another program.
+            let Ok(id) = row.get_ref(5)?.as_str().unwrap_or_default().parse() else { continue };
+            page.push(listed(id, row)?);
+        }
+        Ok(Listing::new(page, None))
+    }
+}
+
+/// Returns the entry of one conversation.
+pub(crate) struct DescribeConversation {
+    pub(crate) id: ConversationId,
+}
+
+impl Request for DescribeConversation {
+    type Answer = Option<Listed>;
+
+    fn run(&self, connection: &Connection, counters: &Counters) -> Result<Option<Listed>, Failure> {
+        entry(connection, &self.id, counters)
+    }
+}
+
+fn entry(connection: &Connection, id: &ConversationId, counters: &Counters) -> Result<Option<Listed>, Failure> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM conversation WHERE key = ?1"))?;
+    let mut rows = statement.query([id.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    counters.visited(1);
+    listed(id.clone(), row).map(Some)
+}
+
+/// Reads the entry in a row of [`COLUMNS`].
+fn listed(id: ConversationId, row: &Row<'_>) -> Result<Listed, Failure> {
+    let log = Log::from_row(&id, row)?;
+    let (created, updated, bytes): (i64, i64, i64) = (row.get(6)?, row.get(7)?, row.get(8)?);
+    let number = |stored: i64| u64::try_from(stored).map_err(|_| Damage::Entry { created, updated, bytes }.at(&id, 0));
+    let (created, updated) = (number(created)?, number(updated)?);
+    let [created, updated] = [created, updated].map(Timestamp::from_unix_millis);
+    let bytes = number(bytes)?;
+    let (labels, version) = labels(&id, row, 9)?;
+    Ok(Listed::new(id, log.revision, created, updated, bytes).labels(labels, version))
+}
+
+/// Reads the version of the labels and the labels from two columns.
+pub(crate) fn labels(id: &ConversationId, row: &Row<'_>, column: usize) -> Result<(Labels, LabelsVersion), Failure> {
+    let version: i64 = row.get(column)?;
+    let damaged = || Damage::Labels { version }.at(id, 0);
+    let stored = row.get_ref(column + 1)?.as_str_or_null().map_err(|_| damaged())?;
+    let labels = stored.map(Labels::decode).transpose().map_err(|_| damaged())?.unwrap_or_default();
+    Ok((labels, LabelsVersion::new(u64::try_from(version).map_err(|_| damaged())?)))
+}

@@ -1,0 +1,203 @@
+//! The lines of one conversation.
+
+use tower_chat_history_core::{
+    Attach, Attachment, Compact, Compaction, CompactionVersion, ConversationId, Digest, Exchange, LabelsOutcome,
+    LabelsVersion, List, Load, LoadLimit, Loaded, Profile, Seq, StoreError,
+};
+
+use super::{
+    log::{Log, Put},
+    report::{ImportReport, Reason},
+};
+use crate::line::{ConversationLine, EndLine, Line, Running};
+
+/// The conversation whose lines are imported.
+#[derive(Debug)]
+pub(super) struct Part {
+    first: ConversationLine,
+    /// `None` if the rest of the conversation is skipped.
+    log: Option<Log>,
+    next: Seq,
+    /// The digest of the lines. `None` if a line was damaged.
+    running: Option<Running>,
+    counts: EndLine,
+}
+
+impl Part {
+    pub(super) async fn begin(store: &dyn List, first: ConversationLine, digest: Digest) -> Result<Self, StoreError> {
+        let log = Log::open(store, first.id.clone(), first.first).await?;
+        Ok(Self { log: Some(log), ..Self::refused(first, digest) })
+    }
+
+    /// Creates a part that is skipped. The digest is that of its first line.
+    pub(super) fn refused(first: ConversationLine, digest: Digest) -> Self {
+        let counts = EndLine { exchanges: 0, compactions: 0, attachments: 0, cut: None, digest: None };
+        Self { next: first.first, running: Some(Running::begin(digest)), first, log: None, counts }
+    }
+
+    pub(super) const fn id(&self) -> &ConversationId {
+        &self.first.id
+    }
+
+    /// Skips the rest of the conversation.
+    pub(super) fn refuse(&mut self, at: u64, reason: Reason, report: &mut ImportReport) {
+        self.running = None;
+        self.skip_rest(at, reason, report);
+    }
+
+    fn skip_rest(&mut self, at: u64, reason: Reason, report: &mut ImportReport) {
+        if self.log.take().is_some() {
+            report.skip(at, Some(&self.first.id), reason);
+        }
+    }
+
+    pub(super) async fn line(
+        &mut self,
+        store: &dyn List,
+        attach: Option<&dyn Attach>,
+        line: Line,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        let digest = match &line {
+            Line::Exchange { digest, .. } | Line::Compaction { digest, .. } | Line::Attachment { digest, .. } => {
+                Some(*digest)
+            }
+            _ => None,
+        };
+        if let (Some(running), Some(digest)) = (&mut self.running, digest) {
+            running.add(digest);
+        }
+        match line {
+            Line::Exchange { seq, exchange, .. } => self.exchange(store, seq, *exchange, at, report).await,
+            Line::Compaction { profile, compaction, .. } => {
+                self.counts.compactions += 1;
+                self.compaction(store, profile, compaction, at, report).await
+            }
+            Line::Attachment { attachment, .. } => {
+                self.counts.attachments += 1;
+                self.attachment(attach, attachment, at, report).await
+            }
+            Line::End(end) => self.end(store, &end, at, report).await,
+            Line::Unknown => Ok(()),
+            Line::Header | Line::Conversation { .. } | Line::Done { .. } => {
+                self.refuse(at, Reason::OutOfPlace, report);
+                Ok(())
+            }
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        store: &dyn List,
+        seq: Seq,
+        exchange: Exchange,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        self.counts.exchanges += 1;
+        let expected = std::mem::replace(&mut self.next, seq.next());
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if seq != expected {
+            self.refuse(at, Reason::Missing, report);
+            return Ok(());
+        }
+        match log.put(store, exchange).await? {
+            Put::Stored => report.stored += 1,
+            Put::Present => report.present += 1,
+            Put::Pruned => report.pruned += 1,
+            Put::Refused(reason) => self.skip_rest(at, reason, report),
+        }
+        Ok(())
+    }
+
+    async fn compaction(
+        &mut self,
+        store: &dyn List,
+        profile: Profile,
+        compaction: Compaction,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        let Some(revision) = self.log.as_ref().and_then(Log::revision) else { return Ok(()) };
+        let load = Load::new().profile(profile.clone()).limit(LoadLimit::new(1, 1).unwrap_or_default());
+        let stored = match store.load(&self.first.id, load).await? {
+            Loaded::Window(window) => window.compaction,
+            Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => None,
+        };
+        if stored.as_ref().is_some_and(|stored| stored.cut == compaction.cut) {
+            return Ok(());
+        }
+        let replaces = stored.map_or(CompactionVersion::NONE, |stored| stored.version);
+        let compact =
+            Compact::new(profile.clone(), replaces, compaction.cut).replacing(compaction.replaced.map(|cut| *cut));
+        match store.compact(&self.first.id, revision.incarnation(), compact).await {
+            Ok(tower_chat_history_core::CompactOutcome::Stored(_)) => report.compactions += 1,
+            Ok(_) | Err(StoreError::Compaction(_) | StoreError::Gone) => {
+                report.skip(at, Some(&self.first.id), Reason::Compaction(profile));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn attachment(
+        &mut self,
+        attach: Option<&dyn Attach>,
+        attachment: Attachment,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        let Some(revision) = self.log.as_ref().and_then(Log::revision) else { return Ok(()) };
+        let Some(attach) = attach else { return Ok(()) };
+        match attach.attach(&self.first.id, revision.incarnation(), &[], &[attachment]).await {
+            Ok(()) => report.attachments += 1,
+            Err(StoreError::Attachment(_) | StoreError::Gone) => {
+                report.skip(at, Some(&self.first.id), Reason::Attachment);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn end(
+        &mut self,
+        store: &dyn List,
+        end: &EndLine,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        let is_log_whole = self.log.is_some();
+        if is_log_whole {
+            self.labels(store, at, report).await?;
+        }
+        if let Some(running) = self.running {
+            let numbers = |end: &EndLine| (end.exchanges, end.compactions, end.attachments);
+            let is_equal = end.digest.is_none_or(|digest| digest == running.get());
+            if numbers(end) != numbers(&self.counts) || !is_equal {
+                report.skip(at, Some(&self.first.id), Reason::Missing);
+            }
+        }
+        if let Some(cut) = end.cut {
+            report.skip(at, Some(&self.first.id), Reason::Cut(cut));
+        }
+        Ok(())
+    }
+
+    /// Stores the labels, if the conversation never had other ones.
+    async fn labels(&self, store: &dyn List, at: u64, report: &mut ImportReport) -> Result<(), StoreError> {
+        let labels = &self.first.labels;
+        let Some(revision) = self.log.as_ref().and_then(Log::revision).filter(|_| !labels.is_empty()) else {
+            return Ok(());
+        };
+        let incarnation = revision.incarnation();
+        match store.set_labels(&self.first.id, incarnation, LabelsVersion::NONE, labels.clone()).await {
+            Ok(LabelsOutcome::Stored(_)) => report.labels += 1,
+            Ok(LabelsOutcome::Kept(stored, _)) if stored == *labels => {}
+            Ok(LabelsOutcome::Kept(..)) => report.skip(at, Some(&self.first.id), Reason::Labels),
+            Err(StoreError::Gone) => report.skip(at, Some(&self.first.id), Reason::Changed),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! The lines of the export format.
+
+mod read;
+pub(crate) mod write;
+
+use serde::{Deserialize, Serialize};
+use tower_chat_history_core::{
+    Attachment, Compaction, CompactionVersion, ConversationId, Digest, Exchange, Labels, Profile, Seq, Timestamp,
+    backend::RecordError,
+};
+
+/// The name of the format, in its first line.
+pub const FORMAT: &str = "tower-chat-history";
+
+/// The version of the format that this crate writes, and the newest that it reads.
+pub const VERSION: u64 = 1;
+
+/// A line of an export. The page about the [format](crate::format) lists the lines and their fields.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // A value lives only until the next line.
+#[non_exhaustive]
+pub enum Line {
+    /// The beginning of an export.
+    Header,
+    /// The beginning of a conversation.
+    Conversation {
+        /// Its fields.
+        conversation: ConversationLine,
+        /// The digest of the line.
+        digest: Digest,
+    },
+    /// An exchange of the conversation.
+    Exchange {
+        /// Its position.
+        seq: Seq,
+        /// The exchange.
+        exchange: Box<Exchange>,
+        /// The digest of the line.
+        digest: Digest,
+    },
+    /// A compaction of the conversation.
+    Compaction {
+        /// The profile whose compaction it is.
+        profile: Profile,
+        /// The compaction. Its version is not in the line, because each store has its own.
+        compaction: Compaction,
+        /// The digest of the line.
+        digest: Digest,
+    },
+    /// An attachment to the conversation.
+    Attachment {
+        /// The attachment.
+        attachment: Attachment,
+        /// The digest of the line.
+        digest: Digest,
+    },
+    /// The end of the conversation.
+    End(EndLine),
+    /// The end of the export.
+    Done {
+        /// The number of conversations.
+        conversations: u64,
+    },
+    /// A line of a type that this version does not have. Readers skip it.
+    Unknown,
+}
+
+/// The line at the beginning of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConversationLine {
+    /// The conversation.
+    pub id: ConversationId,
+    /// The position of the log's first exchange. It is 0, unless the log was pruned.
+    #[serde(default)]
+    pub first: Seq,
+    /// The time at which the conversation was created, in milliseconds since the Unix epoch, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// The time of the newest exchange, in milliseconds since the Unix epoch, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// The labels.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+}
+
+/// The line at the end of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EndLine {
+    /// The number of exchange lines.
+    pub exchanges: u64,
+    /// The number of compaction lines.
+    #[serde(default)]
+    pub compactions: u64,
+    /// The number of attachment lines.
+    #[serde(default)]
+    pub attachments: u64,
+    /// The reason why the log is not complete in this export, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    /// The digests of the lines from the beginning of the conversation on, one [after](Digest::then) the other. If it is
+    /// absent, it is not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+}
+
+/// The reason why an export has only the beginning of a conversation's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cut {
+    /// The log was deleted, truncated or pruned while it was exported. Export the conversation again.
+    Changed,
+    /// The next exchange of the log cannot be read.
+    Damaged,
+}
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Changed => "the log was deleted, truncated or pruned while it was exported",
+            Self::Damaged => "the next exchange of the log cannot be read",
+        })
+    }
+}
+
+/// The error for a line that cannot be read. It never quotes the line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// The line is not a JSON object of its type.
+    #[error("it is malformed (column {column})")]
+    Malformed {
+        /// The column, in bytes, counted from 1.
+        column: usize,
+    },
+    /// The line has more bytes than the reader allows.
+    #[error("it has more than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// The line is not UTF-8.
+    #[error("it is not UTF-8")]
+    NotUtf8,
+    /// The file has another format.
+    #[error("the format is not {FORMAT}")]
+    Format,
+    /// A newer version of this crate wrote the file.
+    #[error("the format has version {version}, but this program reads versions up to {VERSION}")]
+    Newer {
+        /// The version of the file.
+        version: u64,
+    },
+    /// The record of the line cannot be read.
+    #[error("{0}")]
+    Record(#[from] RecordError),
+    /// The attachment is not valid.
+    #[error("the attachment is not valid")]
+    Attachment,
+    /// The digest is not that of the line: it was changed.
+    #[error("its digest does not match")]
+    Digest,
+}
+
+/// Returns the digest of a list of texts.
+fn digest_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Digest {
+    texts.into_iter().fold(Digest::default(), |digest, text| digest.then(Digest::of(text.as_bytes())))
+}
+
+/// The digest of a conversation's lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running(Digest);
+
+impl Running {
+    pub(crate) fn begin(first: Digest) -> Self {
+        let mut running = Self(Digest::default());
+        running.add(first);
+        running
+    }
+
+    pub(crate) fn add(&mut self, line: Digest) {
+        self.0 = self.0.then(line);
+    }
+
+    pub(crate) const fn get(self) -> Digest {
+        self.0
+    }
+}
+
+/// The version of compactions that are read from a file.
+const UNVERSIONED: CompactionVersion = CompactionVersion::NONE;

@@ -1,0 +1,141 @@
+//! Reading lines.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tower_chat_history_core::{Attachment, AttachmentName, Compaction, Digest, Profile, Seq, backend::ExchangeRecords};
+
+use super::{
+    ConversationLine, FORMAT, Line, LineError, UNVERSIONED, VERSION, digest_of,
+    write::{attachment_digest, conversation_digest, exchange_digest},
+};
+
+#[derive(Deserialize)]
+struct Type<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct HeaderFields {
+    format: String,
+    version: u64,
+}
+
+#[derive(Deserialize)]
+struct DoneFields {
+    conversations: u64,
+}
+
+#[derive(Deserialize)]
+struct Digested {
+    digest: Option<Digest>,
+}
+
+#[derive(Deserialize)]
+struct ExchangeFields {
+    seq: Seq,
+    record: Box<RawValue>,
+    recalled: Option<Box<RawValue>>,
+    provenance: Option<Box<RawValue>>,
+    digest: Option<Digest>,
+}
+
+#[derive(Deserialize)]
+struct CompactionFields {
+    profile: Profile,
+    record: Box<RawValue>,
+    digest: Option<Digest>,
+}
+
+#[derive(Deserialize)]
+struct AttachmentFields {
+    name: String,
+    start: Seq,
+    end: Seq,
+    body: String,
+    digest: Option<Digest>,
+}
+
+impl Line {
+    /// Reads a line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the line is not a JSON object of its type, if it was changed, or if a newer version of this
+    /// crate wrote it.
+    pub fn parse(line: &str) -> Result<Self, LineError> {
+        let Type { r#type } = fields(line)?;
+        match &*r#type {
+            "header" => header(fields(line)?),
+            "conversation" => conversation(fields(line)?, fields(line)?),
+            "exchange" => exchange(&fields(line)?),
+            "compaction" => compaction(fields(line)?),
+            "attachment" => attachment(fields(line)?),
+            "end" => fields(line).map(Self::End),
+            "done" => fields(line).map(|DoneFields { conversations }| Self::Done { conversations }),
+            _ => Ok(Self::Unknown),
+        }
+    }
+}
+
+// serde_json's error may quote the line, so only the column is kept.
+fn fields<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, LineError> {
+    serde_json::from_str(line).map_err(|error| LineError::Malformed { column: error.column() })
+}
+
+fn header(HeaderFields { format, version }: HeaderFields) -> Result<Line, LineError> {
+    match version {
+        _ if format != FORMAT => Err(LineError::Format),
+        1..=VERSION => Ok(Line::Header),
+        _ => Err(LineError::Newer { version }),
+    }
+}
+
+fn conversation(conversation: ConversationLine, Digested { digest }: Digested) -> Result<Line, LineError> {
+    let digest = checked(conversation_digest(&conversation), digest)?;
+    Ok(Line::Conversation { conversation, digest })
+}
+
+/// Returns the text of a record, which is written as a string if it has line breaks.
+fn text(record: &RawValue) -> Result<Cow<'_, str>, LineError> {
+    let json = record.get();
+    if json.starts_with('"') { owned(json).map(Cow::Owned) } else { Ok(Cow::Borrowed(json)) }
+}
+
+fn owned<T: DeserializeOwned>(json: &str) -> Result<T, LineError> {
+    fields(json)
+}
+
+fn checked(computed: Digest, written: Option<Digest>) -> Result<Digest, LineError> {
+    if written.is_none_or(|written| written == computed) { Ok(computed) } else { Err(LineError::Digest) }
+}
+
+fn exchange(line: &ExchangeFields) -> Result<Line, LineError> {
+    let record = text(&line.record)?;
+    let recalled = line.recalled.as_deref().map(text).transpose()?;
+    let provenance = line.provenance.as_deref().map(text).transpose()?;
+    let (recalled, provenance) = (recalled.as_deref(), provenance.as_deref());
+    let digest = checked(exchange_digest(line.seq, &record, recalled, provenance), line.digest)?;
+    let exchange = ExchangeRecords { exchange: &record, recalled, provenance }.decode()?;
+    Ok(Line::Exchange { seq: line.seq, exchange: Box::new(exchange), digest })
+}
+
+fn compaction(CompactionFields { profile, record, digest }: CompactionFields) -> Result<Line, LineError> {
+    let record = text(&record)?;
+    let digest = checked(digest_of([profile.as_str(), &record]), digest)?;
+    let compaction = Compaction::decode(UNVERSIONED, &record)?;
+    Ok(Line::Compaction { profile, compaction, digest })
+}
+
+fn attachment(line: AttachmentFields) -> Result<Line, LineError> {
+    let AttachmentFields { name, start, end, body, digest } = line;
+    let digest = checked(attachment_digest(&name, start, end, &body), digest)?;
+    let name = AttachmentName::new(name).map_err(|_| LineError::Attachment)?;
+    let body = STANDARD.decode(body).map_err(|_| LineError::Attachment)?;
+    let attachment = Attachment::new(name, start..end, body);
+    attachment.check(end).map_err(|_| LineError::Attachment)?;
+    Ok(Line::Attachment { attachment, digest })
+}

@@ -1,0 +1,156 @@
+//! Writing lines.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tower_chat_history_core::{
+    Attachment, Compaction, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
+};
+
+use super::{ConversationLine, EndLine, FORMAT, VERSION, digest_of};
+
+#[derive(Serialize)]
+struct Typed<'a, T> {
+    r#type: &'a str,
+    #[serde(flatten)]
+    fields: T,
+}
+
+#[derive(Serialize)]
+struct HeaderFields {
+    format: &'static str,
+    version: u64,
+}
+
+#[derive(Serialize)]
+struct DoneFields {
+    conversations: u64,
+}
+
+#[derive(Serialize)]
+struct ConversationFields<'a> {
+    #[serde(flatten)]
+    conversation: &'a ConversationLine,
+    digest: Digest,
+}
+
+#[derive(Serialize)]
+struct ExchangeFields<'a> {
+    r#type: &'a str,
+    seq: Seq,
+    record: Record<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recalled: Option<Record<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provenance: Option<Record<'a>>,
+    digest: Digest,
+}
+
+#[derive(Serialize)]
+struct CompactionFields<'a> {
+    r#type: &'a str,
+    profile: &'a Profile,
+    record: Record<'a>,
+    digest: Digest,
+}
+
+#[derive(Serialize)]
+struct AttachmentFields<'a> {
+    r#type: &'a str,
+    name: &'a str,
+    start: Seq,
+    end: Seq,
+    body: &'a str,
+    digest: Digest,
+}
+
+/// A stored record: as it is, or as a string if it has line breaks. A message may have them between its elements.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Record<'a> {
+    AsItIs(Cow<'a, RawValue>),
+    Quoted(&'a str),
+}
+
+impl<'a> Record<'a> {
+    fn new(text: &'a str) -> Self {
+        let raw = || serde_json::from_str::<&RawValue>(text).ok();
+        let is_one_line = !text.contains(['\n', '\r']);
+        match is_one_line.then(raw).flatten() {
+            Some(raw) => Self::AsItIs(Cow::Borrowed(raw)),
+            None => Self::Quoted(text),
+        }
+    }
+}
+
+fn line(fields: &impl Serialize) -> String {
+    // Only types of this crate are written, so this cannot fail. If it did, readers would report a malformed line.
+    serde_json::to_string(fields).unwrap_or_default()
+}
+
+pub(crate) fn header() -> String {
+    line(&Typed { r#type: "header", fields: HeaderFields { format: FORMAT, version: VERSION } })
+}
+
+/// Returns the line at the beginning of a conversation, and its digest.
+pub(crate) fn conversation(conversation: &ConversationLine) -> (String, Digest) {
+    let digest = conversation_digest(conversation);
+    let fields = ConversationFields { conversation, digest };
+    (line(&Typed { r#type: "conversation", fields }), digest)
+}
+
+pub(super) fn conversation_digest(line: &ConversationLine) -> Digest {
+    let ConversationLine { id, first, created_at, updated_at, labels } = line;
+    let time = |time: &Option<Timestamp>| time.map_or(String::new(), |time| time.as_unix_millis().to_string());
+    let (first, created, updated) = (first.to_string(), time(created_at), time(updated_at));
+    digest_of([id.as_str(), &first, &created, &updated, &labels.encode()])
+}
+
+pub(crate) fn end(fields: &EndLine) -> String {
+    line(&Typed { r#type: "end", fields })
+}
+
+pub(crate) fn done(conversations: u64) -> String {
+    line(&Typed { r#type: "done", fields: DoneFields { conversations } })
+}
+
+/// Returns the line of an exchange and its digest. Recalled messages and the provenance are written only on request.
+pub(crate) fn exchange(seq: Seq, exchange: &Exchange, with_recall: bool) -> Result<(String, Digest), RecordError> {
+    let record = exchange.encode()?;
+    let recalled = exchange.recalled.as_ref().filter(|_| with_recall).map(Recalled::encode).transpose()?;
+    let provenance = exchange.provenance.as_deref().filter(|_| with_recall).map(Provenance::encode).transpose()?;
+    let digest = exchange_digest(seq, &record, recalled.as_deref(), provenance.as_deref());
+    let line = line(&ExchangeFields {
+        r#type: "exchange",
+        seq,
+        record: Record::new(&record),
+        recalled: recalled.as_deref().map(Record::new),
+        provenance: provenance.as_deref().map(Record::new),
+        digest,
+    });
+    Ok((line, digest))
+}
+
+pub(super) fn exchange_digest(seq: Seq, record: &str, recalled: Option<&str>, provenance: Option<&str>) -> Digest {
+    digest_of([&*seq.to_string(), record, recalled.unwrap_or_default(), provenance.unwrap_or_default()])
+}
+
+pub(crate) fn compaction(profile: &Profile, compaction: &Compaction) -> Result<(String, Digest), RecordError> {
+    let record = compaction.encode()?;
+    let digest = digest_of([profile.as_str(), &record]);
+    let fields = CompactionFields { r#type: "compaction", profile, record: Record::new(&record), digest };
+    Ok((line(&fields), digest))
+}
+
+pub(crate) fn attachment(attachment: &Attachment) -> (String, Digest) {
+    let body = STANDARD.encode(&attachment.body);
+    let (name, start, end) = (attachment.name.as_str(), attachment.range.start, attachment.range.end);
+    let digest = attachment_digest(name, start, end, &body);
+    (line(&AttachmentFields { r#type: "attachment", name, start, end, body: &body, digest }), digest)
+}
+
+pub(super) fn attachment_digest(name: &str, start: Seq, end: Seq, body: &str) -> Digest {
+    digest_of([name, &*start.to_string(), &*end.to_string(), body])
+}
