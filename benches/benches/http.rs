@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use benches::{FixedWindow, WINDOW, llm, question, text, turn};
+use benches::{FixedWindow, WINDOW, conversation, llm, question, text, turn};
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::{Request, Response};
@@ -23,9 +23,10 @@ use http_body_util::{BodyExt as _, Full};
 use tokio::runtime::{Builder, Runtime};
 use tower::{Layer as _, Service as _, ServiceExt, util::BoxCloneSyncService};
 use tower_chat_history::{
-    ChatHistoryLayer, InConversation, Message,
+    ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore as _, InConversation, MemoryStore, Message,
     adapt::extract::FromExtensions,
     dialect::{AnthropicMessages, ChatCompletions, Dialect, OpenAiResponses},
+    store::{Provenance, Seq},
 };
 use tower_chat_history_http::{HistoryBody, HttpHistory};
 use tower_chat_history_openai::OpenAi;
@@ -140,16 +141,38 @@ async fn by_hand(calls: u64, api: Api) -> Duration {
     start.elapsed()
 }
 
-/// Makes calls in a conversation with this many turns, of which the window has 60 messages.
+/// A transport with the layer.
+type Layered = ChatHistory<Transport, HttpHistory<FromExtensions>>;
+
+fn layer(store: MemoryStore, api: Api) -> Layered {
+    ChatHistoryLayer::new(store, HttpHistory::new().extract_by(FromExtensions::new())).layer(transport(api))
+}
+
+/// Returns a request with a question in this conversation.
+fn asked_in(id: &ConversationId, api: Api, body: &Bytes) -> Request<Full<Bytes>> {
+    let mut request = asked(api, body.clone());
+    request.extensions_mut().insert(id.clone());
+    request
+}
+
+/// Returns the provenance that the layer stores with a turn. Replies of the Responses API have one, because their ids
+/// are bound to their origin.
+async fn provenance(api: Api) -> Option<Box<Provenance>> {
+    let (store, id, body) = (MemoryStore::new(), conversation(0), Bytes::from(api.body(&api.turn()[..1])));
+    layer(store.clone(), api).oneshot(asked_in(&id, api, &body)).await.unwrap();
+    let page = store.read(&id, Seq::FIRST, 1).await.unwrap();
+    page.exchanges[0].exchange.provenance.clone()
+}
+
+/// Makes calls in a conversation with this many turns, of which the window has 60 messages. The turns have the
+/// provenance that the layer would have stored, so that the prompts are those of a conversation with one provider.
 async fn layered(calls: u64, api: Api, turns: usize) -> Duration {
-    let mut kept = FixedWindow::of_turn(turns, api.turn()).await;
+    let mut kept = FixedWindow::of_turn_made(turns, api.turn(), provenance(api).await).await;
     let body = Bytes::from(api.body(&kept.turn()[..1]));
-    let adapter = HttpHistory::new().extract_by(FromExtensions::new());
-    let mut chat = ChatHistoryLayer::new(kept.store.clone(), adapter).layer(transport(api));
+    let mut chat = layer(kept.store.clone(), api);
     let mut taken = Duration::ZERO;
     for _ in 0..calls {
-        let mut request = asked(api, body.clone());
-        request.extensions_mut().insert(kept.id.clone());
+        let request = asked_in(&kept.id, api, &body);
         let start = Instant::now();
         let chat = ServiceExt::<Request<Full<Bytes>>>::ready(&mut chat).await.unwrap();
         let response = chat.call(request).await.unwrap();

@@ -1,11 +1,11 @@
 //! Conversations with a constant window.
 
 use tower_chat_history::{
-    ConversationId, HistoryStore as _, MemoryStore, Message,
-    store::{Compact, Cut, Load, Loaded, Profile, Seq},
+    ConversationId, Exchange, ExchangeId, HistoryStore as _, MemoryStore, Message,
+    store::{Append, Compact, Cut, Expect, Load, Loaded, Profile, Provenance, Seq},
 };
 
-use crate::{WINDOW, conversation, fill};
+use crate::{WINDOW, conversation};
 
 /// A conversation in memory with a constant window.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub struct FixedWindow {
     /// The conversation.
     pub id: ConversationId,
     turn: [Message; 2],
+    provenance: Option<Box<Provenance>>,
     turns: usize,
     more: usize,
 }
@@ -22,7 +23,12 @@ pub struct FixedWindow {
 impl FixedWindow {
     /// Creates a conversation that has this turn many times. Its window has [`WINDOW`] messages.
     pub async fn of_turn(turns: usize, turn: [Message; 2]) -> Self {
-        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, turns, more: 0 };
+        Self::of_turn_made(turns, turn, None).await
+    }
+
+    /// Creates the same. Each exchange has this provenance.
+    pub async fn of_turn_made(turns: usize, turn: [Message; 2], provenance: Option<Box<Provenance>>) -> Self {
+        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, provenance, turns, more: 0 };
         kept.begin().await;
         kept
     }
@@ -35,7 +41,11 @@ impl FixedWindow {
 
     async fn begin(&self) {
         self.store.delete(&self.id).await.unwrap();
-        fill(&self.store, &self.id, &self.turn, self.turns).await;
+        for _ in 0..self.turns {
+            let mut exchange = Exchange::new(ExchangeId::generate(), self.turn.iter().cloned());
+            exchange.provenance.clone_from(&self.provenance);
+            self.store.append(&self.id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+        }
         self.cut().await;
     }
 

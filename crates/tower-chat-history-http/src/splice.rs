@@ -113,21 +113,21 @@ impl Splice {
         let mut changes = Vec::new();
         if let Some(between) = self.between(prompt.window) {
             changes.push((self.gap.range.clone(), between));
-            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, text.as_bytes().to_vec())));
+            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, vec![Cow::Borrowed(*text)])));
         }
         if let Some((range, tokens)) = self.reply_limit.clone().zip(prompt.reply_limit) {
-            changes.push((range, tokens.to_string().into_bytes()));
+            changes.push((range, vec![Cow::Owned(tokens.to_string())]));
         }
         if changes.is_empty() {
             return None;
         }
         changes.sort_by_key(|(range, _)| (range.start, range.end));
-        let added: usize = changes.iter().map(|(_, new)| new.len()).sum();
+        let added: usize = changes.iter().flat_map(|(_, texts)| texts).map(|text| text.len()).sum();
         let mut body = Vec::with_capacity(self.bytes.len() + added);
         let mut at = 0;
-        for (range, new) in changes {
+        for (range, texts) in changes {
             body.extend_from_slice(&self.bytes[at..range.start]);
-            body.extend_from_slice(&new);
+            texts.iter().for_each(|text| body.extend_from_slice(text.as_bytes()));
             at = range.end;
         }
         body.extend_from_slice(&self.bytes[at..]);
@@ -140,27 +140,26 @@ impl Splice {
         self.bytes
     }
 
-    /// Returns the bytes of the gap, or `None` if they do not change.
-    fn between(&self, window: &[Message]) -> Option<Vec<u8>> {
+    /// Returns the texts that take the place of the gap, one after another, or `None` if its bytes do not change.
+    fn between<'a>(&'a self, window: &'a [Message]) -> Option<Vec<Cow<'a, str>>> {
         let Gap { before, after, empty, .. } = self.gap;
         if window.is_empty() {
-            return empty.map(|text| text.as_bytes().to_vec());
+            return empty.map(|text| vec![Cow::Borrowed(text)]);
         }
-        let window: Vec<Cow<'_, str>> = match &self.write {
-            Some(write) => write(window),
-            None => window.iter().map(|message| Cow::Borrowed(message.json())).collect(),
-        };
-        let size: usize = window.iter().map(|json| json.len() + 1).sum();
-        let mut between = Vec::with_capacity(before.len() + size + after.len());
-        between.extend_from_slice(before.as_bytes());
-        for (position, json) in window.iter().enumerate() {
+        let mut texts = Vec::with_capacity(2 * window.len() + 1);
+        texts.push(Cow::Borrowed(before));
+        let add = |(position, json)| {
             if position > 0 {
-                between.push(b',');
+                texts.push(Cow::Borrowed(","));
             }
-            between.extend_from_slice(json.as_bytes());
+            texts.push(json);
+        };
+        match &self.write {
+            Some(write) => write(window).into_iter().enumerate().for_each(add),
+            None => window.iter().map(|message| Cow::Borrowed(message.json())).enumerate().for_each(add),
         }
-        between.extend_from_slice(after.as_bytes());
-        Some(between)
+        texts.push(Cow::Borrowed(after));
+        Some(texts)
     }
 }
 

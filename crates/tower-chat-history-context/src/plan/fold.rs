@@ -27,6 +27,8 @@ pub(super) struct Item {
     pub(super) is_reply: bool,
     /// True if [calls or results](crate::server_tools) of the provider are left out of the message.
     pub(super) is_settled: bool,
+    /// True while the [rule for reasoning](super::reasoning) is applied, if it leaves out the item.
+    pub(super) is_left_out: bool,
 }
 
 /// The positions of a round.
@@ -78,6 +80,7 @@ impl Item {
             is_recalled: self.is_recalled,
             is_reply: self.is_reply,
             is_settled: self.is_settled,
+            is_left_out: self.is_left_out,
         })
     }
 }
@@ -193,7 +196,7 @@ impl Folded {
             let stays = message.index().restarts && message.tool_calls().is_empty();
             let round = place.round.and_then(round).filter(|_| !stays);
             let rest = round.filter(|_| !message.is_tool_result()).and_then(|_| rest_of(&message));
-            Item { message, seq, round, rest, is_recalled, is_reply, is_settled: false }
+            Item { message, seq, round, rest, is_recalled, is_reply, is_settled: false, is_left_out: false }
         };
         let mut items: Vec<Item> = items.map(item).collect();
         linked::settle(&mut items, continues, next);
@@ -215,6 +218,7 @@ fn open(items: &mut Vec<Item>) {
         is_recalled: false,
         is_reply: false,
         is_settled: false,
+        is_left_out: false,
     };
     items.splice(..0, opening.map(item));
 }

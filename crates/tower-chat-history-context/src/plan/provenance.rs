@@ -1,6 +1,6 @@
 //! The provenance of a reply: the conditions under which it was made.
 
-use tower_chat_history_core::{Message, Origin, Positions, Provenance, Seq};
+use tower_chat_history_core::{Digest, Message, Origin, Positions, Provenance, Seq};
 
 use crate::request::RequestInfo;
 
@@ -34,15 +34,28 @@ pub struct SentPrompt<'a> {
     pub next: Option<Seq>,
 }
 
-/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
-/// no part of the messages is bound to its prompt or its origin.
+/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. It has digests
+/// only if a message depends on those before it. Returns `None` if no part of the messages is bound to its prompt or to
+/// its origin.
 #[must_use]
 pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
-    let is_ruled = |message: &Message| message.bound().can_be_removed() || message.index().restarts;
     if !messages.iter().any(is_ruled) {
         return None;
     }
-    let head = call.request.digest();
-    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
+    let (mut head, mut digest) = (Digest::default(), Digest::default());
+    if messages.iter().any(depends_on_prefix) {
+        head = call.request.digest();
+        digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
+    }
     Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
+}
+
+/// Returns `true` if it depends on the prompt or the origin how the message is sent.
+pub(super) fn is_ruled(message: &Message) -> bool {
+    message.bound().can_be_removed() || message.index().restarts
+}
+
+/// Returns `true` if it depends on the messages before it how the message is sent.
+pub(super) fn depends_on_prefix(message: &Message) -> bool {
+    message.bound().to_prefix || message.index().restarts
 }

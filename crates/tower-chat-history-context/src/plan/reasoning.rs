@@ -23,13 +23,13 @@
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
 
-use std::{iter, vec::IntoIter};
+use std::cell::LazyCell;
 
 use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
 
 use super::{
     fold::Item,
-    provenance::{Conditions, RENDERER},
+    provenance::{self, Conditions, RENDERER},
     restart::Restart,
     window_index::WindowIndex,
 };
@@ -64,9 +64,9 @@ impl Rule<'_> {
         if !items.iter().any(Item::is_ruled) {
             return reasoning;
         }
-        let head = self.call.request.digest();
+        let head = LazyCell::new(|| self.call.request.digest());
         let newest = self.exchanges.iter().rev().find_map(|recorded| prefix_provenance(&recorded.exchange));
-        reasoning.head_changed = newest.is_some_and(|newest| newest.head != head);
+        reasoning.head_changed = newest.is_some_and(|newest| newest.head != *head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
         let mut is_turn_bound = false;
@@ -74,19 +74,20 @@ impl Rule<'_> {
             reasoning.left_out = self.apply_to_origins(items);
             return reasoning;
         }
-        let mut digest = self.summary.iter().fold(head, |digest, summary| digest.then(summary.digest()));
-        let mut all = std::mem::take(items).into_iter();
+        let mut digest = self.summary.iter().fold(*head, |digest, summary| digest.then(summary.digest()));
         let mut restart = Restart::default();
-        while let Some(group) = move_group(&mut all, items) {
-            let Group { start, reply } = group;
+        let mut next = 0;
+        while let Some(group) = Group::at(items, next) {
+            let Group { start, reply, end } = group;
+            next = end;
             let is_kept = |item: &Item| item.is_kept(window, rounds);
             let lead = items[start..reply].iter().filter_map(|item| item.message_in(window, rounds));
             let before = lead.fold(digest, |digest, message| digest.then(message.digest()));
-            let mut valid = self.validity(&items[reply..], before);
+            let mut valid = self.validity(&items[reply..end], Some(before));
             let is_of_turn = |item: &Item| open_turn.is_some_and(|from| item.seq >= from);
-            is_turn_bound |= items[reply..].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
+            is_turn_bound |= items[reply..end].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
             let may_restart = |item: &Item| valid.restarts && !(is_turn_bound && is_of_turn(item));
-            if items[start..].iter().any(|item| is_kept(item) && item.restarts(valid) && may_restart(item)) {
+            if items[start..end].iter().any(|item| is_kept(item) && item.restarts(valid) && may_restart(item)) {
                 // The next prompts begin anew within the reply, so its prompt is not the one that it was made under.
                 valid.prefix = 0;
             }
@@ -94,16 +95,19 @@ impl Rule<'_> {
             let read = |at: usize| {
                 let item = &items[at];
                 let is_sent = is_kept(item) && may_restart(item);
-                item.is_kept(window, Seq::FIRST) && restart.read(at, start, &item.message, is_sent)
+                let is_read = !item.is_left_out && item.is_kept(window, Seq::FIRST);
+                is_read && restart.read(at, start, &item.message, is_sent)
             };
             let mut from = start;
-            if (start..items.len()).map(read).fold(false, |any, restarts| any | restarts) {
-                (from, digest, reasoning.restarts) = (restart.start, head, true);
+            if (start..end).map(read).fold(false, |any, restarts| any | restarts) {
+                (from, digest, reasoning.restarts) = (restart.start, *head, true);
             }
-            let sent = items[from..].iter().filter_map(|item| item.message_in(window, rounds));
+            let left = items[from..end].iter().filter(|item| !item.is_left_out);
+            let sent = left.filter_map(|item| item.message_in(window, rounds));
             digest = sent.fold(digest, |digest, message| digest.then(message.digest()));
         }
         items.drain(..restart.start);
+        items.retain(|item| !item.is_left_out);
         reasoning
     }
 
@@ -111,20 +115,22 @@ impl Rule<'_> {
     /// the number of messages whose reasoning was left out.
     fn apply_to_origins(&self, items: &mut Vec<Item>) -> usize {
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
-        let mut left_out = 0;
-        let mut all = std::mem::take(items).into_iter();
-        while let Some(group) = move_group(&mut all, items) {
-            if items[group.start..].iter().any(|item| item.message.bound() != Bound::NONE) {
-                let valid = self.validity(&items[group.reply..], Digest::default());
+        let (mut left_out, mut next) = (0, 0);
+        while let Some(group) = Group::at(items, next) {
+            let Group { start, reply, end } = group;
+            next = end;
+            if items[start..end].iter().any(|item| item.message.bound() != Bound::NONE) {
+                let valid = self.validity(&items[reply..end], None);
                 left_out += leave_out(items, group, valid, |item| item.is_kept(window, rounds));
             }
         }
+        items.retain(|item| !item.is_left_out);
         left_out
     }
 
-    /// Returns what is valid in a reply, or in an item of an input, if everything before it has this digest. Only the
-    /// prompt of a reply is known.
-    fn validity(&self, items: &[Item], before: Digest) -> Validity {
+    /// Returns what is valid in a reply, or in an item of an input, if everything before it has this digest. The digest
+    /// is `None` if nothing is bound to its prompt. Only the prompt of a reply is known.
+    fn validity(&self, items: &[Item], before: Option<Digest>) -> Validity {
         let first = items.first().filter(|item| !item.is_recalled);
         let Some((Recorded { seq, exchange, .. }, first)) =
             first.and_then(|item| self.exchange(item.seq).zip(Some(item)))
@@ -139,7 +145,7 @@ impl Rule<'_> {
         // If another exchange was stored in the meantime, the prompt did not have it. The cut does not matter: it may
         // leave that exchange out, but the prompt would change once more after the cut.
         let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
-        let is_kept = provenance.prompt == before && *seq >= self.cut.reasoning_from;
+        let is_kept = before == Some(provenance.prompt) && *seq >= self.cut.reasoning_from;
         let is_left_out = |item: &Item| !has_all && item.message.index().restarts;
         let prefix = if first.is_reply && origin && is_kept {
             let end = items.iter().position(is_left_out).unwrap_or(items.len());
@@ -188,14 +194,12 @@ enum Left {
 impl Item {
     /// Returns `true` if it depends on the prompt or the origin how the message is sent.
     pub(super) fn is_ruled(&self) -> bool {
-        let index = self.message.index();
-        index.bound.can_be_removed() || index.restarts
+        provenance::is_ruled(&self.message)
     }
 
     /// Returns `true` if it depends on the messages before it how the message is sent.
     fn depends_on_prefix(&self) -> bool {
-        let index = self.message.index();
-        index.bound.to_prefix || index.restarts
+        provenance::depends_on_prefix(&self.message)
     }
 
     /// Returns `true` for an element of a reply that has reasoning which is bound to its prompt.
@@ -226,28 +230,21 @@ struct Group {
     start: usize,
     /// The index of the first item of the reply. It is that of the item if the group is no reply.
     reply: usize,
+    /// The index after the last item.
+    end: usize,
 }
 
-/// Moves the next group to the end of `to`. Returns `None` if there is no group left.
-fn move_group(from: &mut IntoIter<Item>, to: &mut Vec<Item>) -> Option<Group> {
-    let start = to.len();
-    let first = from.next()?;
-    let leads = needs_reply(&first.message);
-    to.push(first);
-    let mut reply = start;
-    if let Some(next) = next_if(from, |next| leads && next.is_reply) {
-        to.push(next);
-        reply += 1;
+impl Group {
+    /// Returns the group that starts at this index, or `None` at the end of the items.
+    fn at(items: &[Item], start: usize) -> Option<Self> {
+        let first = items.get(start)?;
+        let leads = needs_reply(&first.message) && items.get(start + 1).is_some_and(|next| next.is_reply);
+        let reply = if leads { start + 1 } else { start };
+        let Item { seq, is_reply, .. } = items[reply];
+        let is_more = |next: &&Item| is_reply && next.is_reply && next.seq == seq;
+        let more = items[reply + 1..].iter().take_while(is_more).count();
+        Some(Self { start, reply, end: reply + 1 + more })
     }
-    if let Item { seq, is_reply: true, .. } = to[reply] {
-        to.extend(iter::from_fn(|| next_if(from, |next| next.is_reply && next.seq == seq)));
-    }
-    Some(Group { start, reply })
-}
-
-/// Returns the next item if it meets the condition.
-fn next_if(from: &mut IntoIter<Item>, condition: impl Fn(&Item) -> bool) -> Option<Item> {
-    if from.as_slice().first().is_some_and(condition) { from.next() } else { None }
 }
 
 /// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
@@ -260,11 +257,12 @@ fn as_made(items: &[Item], reply: &[Message]) -> usize {
     equal + usize::from(items.get(equal).zip(reply.get(equal)).is_some_and(is_as_made))
 }
 
-/// Leaves out the reasoning that is not valid in the last group, and the elements that must be followed by one that is
-/// left out. Items that are not `kept` are not changed. Returns the number of messages whose reasoning was left out.
-fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
+/// Leaves out the reasoning that is not valid in the group, and the elements that must be followed by one that is left
+/// out. The caller removes the items that are marked as left out. Items that are not `kept` are not changed. Returns
+/// the number of messages whose reasoning was left out.
+fn leave_out(items: &mut [Item], group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
     let (mut left_out, mut is_followed, mut has_reply) = (0, false, false);
-    for at in (group.start..items.len()).rev() {
+    for at in (group.start..group.end).rev() {
         let item = &mut items[at];
         if !kept(item) {
             continue;
@@ -277,7 +275,6 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
         let is_unfollowed =
             message.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
         let left = if is_unfollowed { Left::Nothing } else { left_of(message, is_in_prefix, is_readable) };
-        let is_removed = matches!(left, Left::Nothing);
         match left {
             Left::All => {}
             Left::Rest(rest) => {
@@ -286,10 +283,10 @@ fn leave_out(items: &mut Vec<Item>, group: Group, valid: Validity, kept: impl Fn
             }
             Left::Nothing => {
                 left_out += usize::from(has_reasoning(message));
-                items.remove(at);
+                item.is_left_out = true;
             }
         }
-        (is_followed, has_reply) = (!is_removed, has_reply || !is_removed);
+        (is_followed, has_reply) = (!item.is_left_out, has_reply || !item.is_left_out);
     }
     left_out
 }
@@ -313,11 +310,12 @@ fn has_reasoning(message: &Message) -> bool {
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
 /// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
-    let mut left_out = 0;
-    let mut all = std::mem::take(items).into_iter();
-    while let Some(group) = move_group(&mut all, items) {
+    let (mut left_out, mut next) = (0, 0);
+    while let Some(group) = Group::at(items, next) {
+        next = group.end;
         left_out += leave_out(items, group, Validity { prefix: 0, origin: true, restarts: true }, |_| true);
     }
+    items.retain(|item| !item.is_left_out);
     left_out
 }
 

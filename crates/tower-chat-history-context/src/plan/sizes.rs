@@ -152,7 +152,16 @@ mod tests {
     fn of_starts_that_keep_the_same_the_earliest_is_used() {
         let message = Message::user("u");
         let (seq, round, rest) = (Seq::new(2), None, None);
-        let item = Item { message, seq, round, rest, is_recalled: false, is_reply: false, is_settled: false };
+        let item = Item {
+            message,
+            seq,
+            round,
+            rest,
+            is_recalled: false,
+            is_reply: false,
+            is_settled: false,
+            is_left_out: false,
+        };
         let sizes = Sizes::of(&[item], Seq::FIRST, 4, |_| 1);
         let at = |at| Cutoffs { window: at, rounds: at };
         let bounds = Bounds { least: at(0), most: at(4) };

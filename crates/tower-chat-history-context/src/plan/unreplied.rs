@@ -47,7 +47,16 @@ pub(super) fn end_rounds(items: &mut Vec<Item>, exchanges: &[Recorded], opens_tu
 fn reply_to(results: &Item) -> Option<Item> {
     let message = Message::compose(results.message.dialect()?, &Role::Assistant, ABANDONED).ok()?;
     let (seq, round) = (results.seq, results.round);
-    Some(Item { message, seq, round, rest: None, is_recalled: false, is_reply: false, is_settled: false })
+    Some(Item {
+        message,
+        seq,
+        round,
+        rest: None,
+        is_recalled: false,
+        is_reply: false,
+        is_settled: false,
+        is_left_out: false,
+    })
 }
 
 #[cfg(test)]

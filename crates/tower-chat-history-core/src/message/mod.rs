@@ -103,6 +103,16 @@ impl Message {
         Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
     }
 
+    /// Creates the element of a dialect with this JSON, which is stored verbatim. Unlike
+    /// [`in_dialect`](Self::in_dialect), it does not check again that the text is JSON.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not an element of this dialect.
+    pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: &RawValue) -> Result<Self, MessageError> {
+        Self::from_raw_in(dialect, json.to_owned())
+    }
+
     /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
     /// dialect allows no system message within a list, the result is a user message.
     ///

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use tower_chat_history::{
     Message,
     adapt::RequestMessages,
+    dialect::ChatCompletions,
     engine::{InputMode, RequestInfo},
 };
 
 use crate::{
     error::CallError,
-    json::{Members, entries, finite, number, text},
+    json::{Members, finite, number, text, values},
     list::{gap, range},
     splice::Splice,
     wire::OpenedBody,
@@ -42,10 +43,11 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
         // It is unknown which of two lists is meant.
         return Err(CallError::body_at(body, list.start));
     }
-    let elements = entries(array).ok_or_else(|| CallError::body_at(body, list.start))?;
-    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(body, element)).collect();
+    let elements = values(array).ok_or_else(|| CallError::body_at(body, list.start))?;
+    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(body, element.get())).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
-        Message::from_json(*element).map_err(|source| CallError::Message { position, source })
+        let message = Message::in_dialect_raw(&ChatCompletions, element);
+        message.map_err(|source| CallError::Message { position, source })
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let messages = RequestMessages::split(messages, few_shot_messages, mode);

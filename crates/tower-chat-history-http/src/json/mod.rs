@@ -33,12 +33,16 @@ pub(crate) fn finite(json: Option<&str>) -> Option<f64> {
 
 /// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
 pub(crate) fn entries(json: &str) -> Option<Vec<&str>> {
+    Some(values(json)?.into_iter().map(RawValue::get).collect())
+}
+
+/// Returns the values of a list. Returns `None` if it is not a list.
+pub(crate) fn values(json: &str) -> Option<Vec<&RawValue>> {
     // serde_json would write a long text into its error.
     if !json.trim_start().starts_with('[') {
         return None;
     }
-    let entries: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-    Some(entries.into_iter().map(RawValue::get).collect())
+    serde_json::from_str(json).ok()
 }
 
 /// Returns `true` if the text is JSON.

@@ -29,11 +29,12 @@ pub(super) fn open(
     let text = CallError::text(&bytes)?;
     let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
-    let elements = json::entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
+    let elements = json::values(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
     let array = range(text, array);
-    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element)).collect();
+    let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
     let messages = elements.iter().enumerate().map(|(position, element)| {
-        Message::in_dialect(&AnthropicMessages, *element).map_err(|source| CallError::Message { position, source })
+        let message = Message::in_dialect_raw(&AnthropicMessages, element);
+        message.map_err(|source| CallError::Message { position, source })
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let mut messages = RequestMessages::split(messages, few_shot_messages, mode);

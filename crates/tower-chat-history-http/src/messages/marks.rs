@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
 use tower_chat_history::{Message, dialect::AnthropicMessages};
 
 use super::place;
@@ -34,11 +35,12 @@ pub(super) struct Marks {
 impl Marks {
     /// Returns the room that is left by the tools, the instructions, the messages around the window, and the automatic
     /// mark.
-    pub(super) fn around(body: &Object<'_>, head: &[&str], input: &[&str]) -> Self {
+    pub(super) fn around(body: &Object<'_>, head: &[&RawValue], input: &[&RawValue]) -> Self {
         let field = |name| body.get(name).into_iter();
         let before: Vec<Minutes> = field("tools").chain(field("system")).flat_map(of_list).collect();
-        let before: Vec<Minutes> = before.into_iter().chain(head.iter().flat_map(|json| of_message(json))).collect();
-        let after = input.iter().flat_map(|json| of_message(json)).chain(field(NAME).map(minutes));
+        let before: Vec<Minutes> =
+            before.into_iter().chain(head.iter().flat_map(|message| of_message(message.get()))).collect();
+        let after = input.iter().flat_map(|message| of_message(message.get())).chain(field(NAME).map(minutes));
         let after: Vec<Minutes> = after.collect();
         Self {
             room: AnthropicMessages::MAX_CACHE_MARKS.saturating_sub(before.len() + after.len()),
@@ -144,7 +146,7 @@ mod tests {
         let window: Vec<Message> =
             window.iter().map(|ttl| Message::in_dialect(&AnthropicMessages, marked(ttl)).unwrap()).collect();
         let input: Vec<String> = input.iter().map(|ttl| marked(ttl)).collect();
-        let input: Vec<&str> = input.iter().map(String::as_str).collect();
+        let input: Vec<&RawValue> = input.iter().map(|json| serde_json::from_str(json).unwrap()).collect();
         let fitted = Marks::around(&body, &[], &input).fit(&window);
         for json in fitted.iter().filter(|json| matches!(json, Cow::Owned(_))) {
             assert_eq!(json, r#"{"role":"user","content":[{"type":"text","text":"u"}]}"#);
@@ -177,7 +179,7 @@ mod tests {
     /// Returns the marks of each message of a window at whose end a mark is placed.
     fn placed(body: &str, input: &[&str], window: &[&str]) -> String {
         let input: Vec<String> = input.iter().map(|ttl| marked(ttl)).collect();
-        let input: Vec<&str> = input.iter().map(String::as_str).collect();
+        let input: Vec<&RawValue> = input.iter().map(|json| serde_json::from_str(json).unwrap()).collect();
         let window: Vec<Message> = window
             .iter()
             .map(|ttl| match *ttl {

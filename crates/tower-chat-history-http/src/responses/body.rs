@@ -1,7 +1,6 @@
 //! The body of a request: its items, and the place of the window among them.
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tower_chat_history::{
     Message,
     adapt::RequestMessages,
@@ -11,7 +10,7 @@ use tower_chat_history::{
 
 use crate::{
     error::CallError,
-    json::{Members, finite, number, text},
+    json::{Members, finite, number, text, values},
     list::{gap, range},
     splice::{Gap, Splice},
     wire::OpenedBody,
@@ -90,16 +89,19 @@ impl Input {
 
     fn of_list(body: &str, input: &str, mode: InputMode, few_shot_messages: usize) -> Result<Self, CallError> {
         let list = range(body, input);
-        let elements: Vec<&RawValue> = serde_json::from_str(input).map_err(|_| CallError::body_at(body, list.start))?;
+        let elements = values(input).ok_or_else(|| CallError::body_at(body, list.start))?;
         let ranges: Vec<_> = elements.iter().map(|element| range(body, element.get())).collect();
-        let items = elements.iter().enumerate().map(|(position, element)| item(position, element.get()));
+        let items = elements.iter().enumerate().map(|(position, element)| {
+            let item = Message::in_dialect_raw(&OpenAiResponses, element);
+            item.map_err(|source| CallError::Message { position, source })
+        });
         let messages = RequestMessages::split(items.collect::<Result<_, _>>()?, few_shot_messages, mode);
         let gap = gap(&list, &ranges, &messages.transcript_range());
         Ok(Self { messages, gap, end: None })
     }
 }
 
-fn item(position: usize, json: impl Into<String>) -> Result<Message, CallError> {
+fn item(position: usize, json: String) -> Result<Message, CallError> {
     Message::in_dialect(&OpenAiResponses, json).map_err(|source| CallError::Message { position, source })
 }
 

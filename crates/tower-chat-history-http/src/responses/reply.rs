@@ -5,7 +5,7 @@ use tower_chat_history::{
     Message, Reply, adapt::completion, dialect::OpenAiResponses, report::ResponseShape, store::Usage,
 };
 
-use crate::json::{BOM, Members, number, text};
+use crate::json::{BOM, Members, number, text, values};
 
 /// Returns the reply in the body of a whole response.
 pub(super) fn of_body(body: &[u8]) -> Reply {
@@ -40,10 +40,11 @@ pub(super) fn of_response(json: &str, finished: Option<Finished>, is_ended: bool
         Some("queued" | "in_progress") if !is_ended => return reply,
         _ => {}
     }
-    let entries: Option<Vec<&RawValue>> = output.and_then(|output| serde_json::from_str(output).ok());
+    let entries = output.and_then(values);
     let items = match (entries, finished) {
         (Some(entries), finished) if !entries.is_empty() || finished.is_none() => {
-            let items: Result<_, _> = entries.iter().map(|entry| item(entry.get())).collect();
+            let item = |entry: &&RawValue| Message::in_dialect_raw(&OpenAiResponses, entry);
+            let items: Result<_, _> = entries.iter().map(item).collect();
             items.map_err(|_| ResponseShape::NoMessage)
         }
         (_, Some(finished)) => finished,

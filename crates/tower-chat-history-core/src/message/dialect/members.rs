@@ -17,15 +17,8 @@ use crate::{
 /// The members of an object, in order. Their values are not read, so deep values take no recursion.
 pub(super) struct Members<'a> {
     json: &'a str,
-    members: Vec<Member<'a>>,
-}
-
-/// A member of an object.
-struct Member<'a> {
-    name: Cow<'a, str>,
-    value: &'a str,
-    /// The range of name and value in the object's JSON.
-    at: Range<usize>,
+    /// The names and values. The values are borrowed from the object's JSON.
+    members: Vec<(Cow<'a, str>, &'a str)>,
 }
 
 impl<'a> Members<'a> {
@@ -35,22 +28,13 @@ impl<'a> Members<'a> {
     ///
     /// Returns an error if the text is not a JSON object.
     pub(super) fn read(json: &'a str) -> Result<Self, MessageError> {
-        let Pairs(pairs) = serde_json::from_str(json).map_err(MessageError::from_json)?;
-        let mut end = 0;
-        let member = |(name, value): (Cow<'a, str>, &'a RawValue)| {
-            let value = value.get();
-            // serde_json borrowed the value from the text.
-            let start = value.as_ptr().addr() - json.as_ptr().addr();
-            let name_at = json[end..start].find('"').map_or(start, |len| end + len);
-            end = start + value.len();
-            Member { name, value, at: name_at..end }
-        };
-        Ok(Self { json, members: pairs.into_iter().map(member).collect() })
+        let Pairs(members) = serde_json::from_str(json).map_err(MessageError::from_json)?;
+        Ok(Self { json, members })
     }
 
     /// Returns the JSON of a value. If a name occurs twice, the last member counts. Null counts as no value.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        self.last(name).map(|member| member.value).filter(|value| *value != "null")
+        self.last(name).filter(|value| *value != "null")
     }
 
     /// Returns the text of a value that is a string.
@@ -72,9 +56,9 @@ impl<'a> Members<'a> {
     /// Returns the object with another value of this member. If the name occurs twice, the last one is changed. If
     /// there is none, it is added at the end. `value` is JSON.
     pub(super) fn with(&self, name: &str, value: &str) -> String {
-        if let Some(member) = self.last(name) {
-            let start = member.at.end - member.value.len();
-            return [&self.json[..start], value, &self.json[member.at.end..]].concat();
+        if let Some(old) = self.last(name) {
+            let Range { start, end } = self.place(old);
+            return [&self.json[..start], value, &self.json[end..]].concat();
         }
         let comma = if self.members.is_empty() { "" } else { "," };
         let object = self.json.trim_end().strip_suffix('}').unwrap_or(self.json);
@@ -83,13 +67,26 @@ impl<'a> Members<'a> {
 
     /// Returns the object without all members of this name. White space between the other ones is left out.
     pub(super) fn without(&self, name: &str) -> String {
-        let kept = self.members.iter().filter(|member| member.name != name);
-        let kept: Vec<&str> = kept.map(|member| &self.json[member.at.clone()]).collect();
+        let (mut kept, mut end) = (Vec::new(), 0);
+        for (own, value) in &self.members {
+            let place = self.place(value);
+            let start = self.json[end..place.start].find('"').map_or(place.start, |len| end + len);
+            end = place.end;
+            if own != name {
+                kept.push(&self.json[start..end]);
+            }
+        }
         format!("{{{}}}", kept.join(","))
     }
 
-    fn last(&self, name: &str) -> Option<&Member<'a>> {
-        self.members.iter().rfind(|member| member.name == name)
+    fn last(&self, name: &str) -> Option<&'a str> {
+        self.members.iter().rfind(|(own, _)| own == name).map(|(_, value)| *value)
+    }
+
+    /// Returns the range of a value in the object's JSON.
+    fn place(&self, value: &str) -> Range<usize> {
+        let start = value.as_ptr().addr() - self.json.as_ptr().addr();
+        start..start + value.len()
     }
 }
 
@@ -109,7 +106,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// The names and values of an object, in order.
-struct Pairs<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct Pairs<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -124,8 +121,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
                 let mut pairs = Vec::new();
-                while let Some((Lossy(name), value)) = map.next_entry()? {
-                    pairs.push((name, value));
+                while let Some((Lossy(name), value)) = map.next_entry::<_, &'de RawValue>()? {
+                    pairs.push((name, value.get()));
                 }
                 Ok(Pairs(pairs))
             }

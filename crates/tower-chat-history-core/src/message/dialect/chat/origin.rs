@@ -10,7 +10,9 @@ pub(in crate::message::dialect) fn reads(made_by: &Origin, reader: &Origin) -> b
     agree(made_by.provider.as_deref(), reader.provider.as_deref())
         && agree(made_by.route.as_deref(), reader.route.as_deref())
         && agree(made_by.account.as_deref(), reader.account.as_deref())
-        && agree(made_by.model.as_deref().and_then(vendor), reader.model.as_deref().and_then(vendor))
+        // Equal names have the same vendor.
+        && (made_by.model == reader.model
+            || agree(made_by.model.as_deref().and_then(vendor), reader.model.as_deref().and_then(vendor)))
 }
 
 fn agree(one: Option<&str>, other: Option<&str>) -> bool {

@@ -31,11 +31,14 @@ fn part<'m>(json: &'m str, said: impl Fn(Cow<'m, str>) -> Part<'m>) -> Part<'m> 
         return Part::Other { kind: Cow::Borrowed(""), text: lossy::text(json).unwrap_or(Cow::Borrowed(json)) };
     };
     let kind = fields.text("type").unwrap_or_default();
+    let is_text = matches!(&*kind, "input_text" | "output_text" | "text");
+    if let Some(text) = fields.text("text").filter(|_| is_text) {
+        return said(text);
+    }
     if let Some(media) = media(&kind, &fields) {
         return Part::Media { media, kind, words: None, data: data(&fields) };
     }
     match (&*kind, fields.text("text"), fields.text("refusal")) {
-        ("input_text" | "output_text" | "text", Some(text), _) => said(text),
         ("refusal", _, Some(refusal)) => Part::Refusal(refusal),
         (_, Some(text), _) => Part::Other { kind, text },
         (_, None, _) => Part::Other { kind, text: Cow::Borrowed(json) },
