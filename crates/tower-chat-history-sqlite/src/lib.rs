@@ -34,6 +34,9 @@
 //! - Each append is one transaction: an exchange is stored whole or not at all.
 //! - Several processes on one machine may use the same file.
 //! - A load reads only the rows of its window. Its cost does not depend on the length of the log.
+//! - A page of a listing reads only the rows of its conversations. Its cost does not depend on their number.
+//! - After a deletion or an erasure, no call that began before it can create the conversation again, in any process. (An
+//!   append that names [no epoch](tower_chat_history_core::Append::since) can.)
 //! - A call that removes exchanges removes their recalled messages, provenances and attachments in the same
 //!   transaction. (A prune removes attachments only if it erases derived data.)
 //!
@@ -43,7 +46,8 @@
 //! |---|---|
 //! | [durability](guide::durability) | the meaning of an acknowledged append, shared commits, dropped calls |
 //! | [processes](guide::processes) | several processes on one file: limits, locks, stopped processes |
-//! | [file](guide::file) | names, files next to the database, tables, backups, replacement, deleted text |
+//! | [file](guide::file) | names, files next to the database, tables, backups, replacement |
+//! | [erasing](guide::erasing) | listings, erasures, removal of traces from the files: costs, and what stays |
 //! | [damage](guide::damage) | damaged files and rows: what is detected |
 //!
 //! # Features

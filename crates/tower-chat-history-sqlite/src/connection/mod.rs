@@ -81,7 +81,7 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
         Synchronous::Normal => connection.pragma_update(None, "synchronous", "normal")?,
     }
     connection.pragma_update(None, "secure_delete", true)?;
-    // No message text may be written to a temporary file.
+    // No message text may be written to a temporary file. Only a scrub makes one.
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;

@@ -16,7 +16,7 @@ const AFTER_ALL_KEYS: &str = "\u{10ffff}";
 
 /// The keys of the conversations under a prefix, after a cursor: at most one key, and then a range. Together, they are
 /// the keys in the order of a listing.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Keys {
     /// The key with exactly the parts of the prefix, unless the cursor is at or after it.
     pub(super) exact: Option<String>,
@@ -74,6 +74,9 @@ impl Step {
         connection: &Connection,
         each: impl Fn(i64) -> Result<Tally, Failure>,
     ) -> Result<(Removed, Option<Cursor>), Failure> {
+        if self.limit == 0 {
+            return Ok((Removed::default(), self.after.clone()));
+        }
         let mut keys = Keys::new(&self.under, self.after.as_ref());
         let (mut sum, mut last) = (Removed::default(), None);
         let (mut conversations, mut rows, mut bytes) = (0, 0_u64, 0_u64);
@@ -91,5 +94,32 @@ impl Step {
             last = key.parse().ok().or(last);
         }
         Ok((sum, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tower_chat_history_core::ConversationId;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_those_of_the_prefix_after_the_cursor(
+            prefix in prop::collection::vec("[a/.~0é-]{1,2}", 0..3),
+            parts in prop::collection::vec("[a/.~0é-]{1,2}", 1..4),
+            cursor in prop::option::of(prop::collection::vec("[a/.~0é-]{1,2}", 1..4)),
+        ) {
+            let (under, id) = (Prefix::new(&prefix).unwrap(), ConversationId::new(&parts).unwrap());
+            let cursor = cursor.map(|parts| Cursor::after(ConversationId::new(&parts).unwrap()));
+            let keys = Keys::new(&under, cursor.as_ref());
+            let (key, exact) = (id.as_str(), keys.exact.as_deref());
+            let is_in_range = key > keys.after.as_str() && key < keys.before.as_str();
+            let is_after = cursor.is_none_or(|cursor| id > *cursor.last());
+            prop_assert_eq!(exact == Some(key) || is_in_range, under.contains(&id) && is_after);
+            prop_assert!(exact != Some(key) || !is_in_range, "no key is found twice");
+            prop_assert!(exact.is_none_or(|exact| exact < keys.after.as_str()), "the exact key is the first one");
+        }
     }
 }

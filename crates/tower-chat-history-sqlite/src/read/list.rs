@@ -24,6 +24,9 @@ impl Request for ListConversations {
     type Answer = Listing;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Listing, Failure> {
+        if self.limit == 0 {
+            return Ok(Listing::new(Vec::new(), self.after.clone()));
+        }
         let keys = Keys::new(&self.under, self.after.as_ref());
         let mut page = Vec::new();
         if let Some(exact) = &keys.exact
@@ -31,12 +34,11 @@ impl Request for ListConversations {
         {
             page.extend(entry(connection, &id, counters)?);
         }
-        let sql = format!("SELECT {COLUMNS} FROM conversation WHERE key > ?1 AND key < ?2 ORDER BY key");
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = connection.prepare_cached(&select("key > ?1 AND key < ?2 ORDER BY key"))?;
         let mut rows = statement.query([&keys.after, &keys.before])?;
         while let Some(row) = rows.next()? {
             counters.visited(1);
-            if page.len() >= self.limit.clamp(1, MAX_PAGE) {
+            if page.len() >= self.limit.min(MAX_PAGE) {
                 let last = page.last().map(|listed: &Listed| Cursor::after(listed.id.clone()));
                 return Ok(Listing::new(page, last));
             }
@@ -62,11 +64,15 @@ impl Request for DescribeConversation {
 }
 
 fn entry(connection: &Connection, id: &ConversationId, counters: &Counters) -> Result<Option<Listed>, Failure> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM conversation WHERE key = ?1"))?;
+    let mut statement = connection.prepare_cached(&select("key = ?1"))?;
     let mut rows = statement.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     counters.visited(1);
     listed(id.clone(), row).map(Some)
+}
+
+fn select(condition: &str) -> String {
+    format!("SELECT {COLUMNS} FROM conversation WHERE {condition}")
 }
 
 /// Reads the entry in a row of [`COLUMNS`].
@@ -88,4 +94,38 @@ pub(crate) fn labels(id: &ConversationId, row: &Row<'_>, column: usize) -> Resul
     let stored = row.get_ref(column + 1)?.as_str_or_null().map_err(|_| damaged())?;
     let labels = stored.map(Labels::decode).transpose().map_err(|_| damaged())?.unwrap_or_default();
     Ok((labels, LabelsVersion::new(u64::try_from(version).map_err(|_| damaged())?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    /// Returns the number of instructions that a page of 50 takes among this number of conversations.
+    fn instructions(conversations: u32, under: &str) -> i32 {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../connection/schema-1.sql")).unwrap();
+        let sql = "WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n + 1 < ?1) \
+                   INSERT INTO conversation (key, incarnation, version, first, len, created_at, updated_at, bytes, \
+                   labels_version) SELECT format('acme/%06d', n), zeroblob(16), 1, 0, 1, 0, 0, 0, 0 FROM n";
+        connection.execute(sql, [conversations]).unwrap();
+        let after = Some(Cursor::after("acme/000700".parse().unwrap()));
+        let list = ListConversations { under: under.parse().unwrap(), after, limit: 50 };
+        let counters = Counters::default();
+        let page = list.run(&connection, &counters).unwrap();
+        assert_eq!((page.conversations.len(), counters.stats().rows_read), (50, 51));
+        assert_eq!(page.conversations[0].id.as_str(), "acme/000701");
+        let statement = connection.prepare_cached(&select("key > ?1 AND key < ?2 ORDER BY key")).unwrap();
+        statement.get_status(StatementStatus::VmStep)
+    }
+
+    #[test]
+    fn a_page_costs_the_same_among_many_conversations() {
+        for under in ["", "acme"] {
+            let few = instructions(1_000, under);
+            assert!(few > 50, "the instructions were counted");
+            assert_eq!(instructions(50_000, under), few);
+        }
+    }
 }

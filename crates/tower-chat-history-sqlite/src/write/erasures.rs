@@ -32,3 +32,75 @@ pub(super) fn record(connection: &Connection, under: &Prefix) -> Result<(), Fail
     connection.prepare_cached("DELETE FROM erasure WHERE epoch <= ?1 - ?2")?.execute([epoch, REMEMBERED as i64])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tower_chat_history_core::{ConversationId, Epoch, StoreError, backend::Erasures};
+
+    use super::*;
+    use crate::read::erasures::check;
+
+    fn empty() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../connection/schema-1.sql")).unwrap();
+        connection
+    }
+
+    fn was_erased(connection: &Connection, id: &ConversationId, since: Epoch) -> bool {
+        match check(connection, id, since) {
+            Ok(()) => false,
+            Err(Failure::Store(StoreError::Gone)) => true,
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_remembers_what_core_remembers(
+            erased in prop::collection::vec(prop::collection::vec("[ab]", 0..4), 0..12),
+            parts in prop::collection::vec("[ab]", 1..4),
+        ) {
+            let (connection, mut expected) = (empty(), Erasures::default());
+            for prefix in erased {
+                let prefix = Prefix::new(prefix).unwrap();
+                record(&connection, &prefix).unwrap();
+                expected.record(&prefix);
+            }
+            prop_assert_eq!(current(&connection).unwrap(), expected.current());
+            let id = ConversationId::new(parts).unwrap();
+            for since in (0..14).map(Epoch::new) {
+                prop_assert_eq!(was_erased(&connection, &id, since), expected.was_erased(&id, since), "{:?}", since);
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_erasures_are_forgotten_and_turns_from_before_them_are_refused() {
+        let connection = empty();
+        for prefix in ["a", "b"] {
+            record(&connection, &prefix.parse().unwrap()).unwrap();
+        }
+        // As after many erasures of other prefixes.
+        connection.execute("INSERT INTO erasure VALUES (?1, 'x')", [REMEMBERED as i64]).unwrap();
+        let other = "other".parse().unwrap();
+        assert!(!was_erased(&connection, &other, Epoch::new(0)), "all are remembered");
+        for (prefix, forgotten) in [("c", 1), ("c", 2), ("d", 3)] {
+            record(&connection, &prefix.parse().unwrap()).unwrap();
+            let sql = "SELECT min(epoch) > ?1 FROM erasure";
+            assert!(connection.query_row(sql, [forgotten as i64], |row| row.get::<_, bool>(0)).unwrap());
+            assert!(was_erased(&connection, &other, Epoch::new(forgotten - 1)), "it may have been erased");
+            assert!(!was_erased(&connection, &other, Epoch::new(forgotten)));
+        }
+        let rows: i64 = connection.query_row("SELECT count(*) FROM erasure", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 3, "the last erasures of c, of d, and x");
+    }
+
+    #[test]
+    fn the_table_has_no_ids() {
+        let connection = empty();
+        record(&connection, &"acme/secret".parse().unwrap()).unwrap();
+        let key: String = connection.query_row("SELECT prefix FROM erasure", [], |row| row.get(0)).unwrap();
+        assert!(!key.contains("acme") && key.len() == 32, "{key}");
+    }
+}

@@ -27,11 +27,12 @@ impl Request for ReplaceLabels {
             connection.prepare_cached("SELECT labels_version, labels FROM conversation WHERE id = ?1")?;
         let mut rows = statement.query([log.id])?;
         let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let (stored, version) = labels(&self.id, row, 0)?;
-        if version != self.replaces {
+        // If the stored labels are damaged, they can still be replaced.
+        if row.get::<_, i64>(0).ok() != i64::try_from(self.replaces.get()).ok() {
+            let (stored, version) = labels(&self.id, row, 0)?;
             return Ok(LabelsOutcome::Kept(stored, version));
         }
-        let next = version.next();
+        let next = self.replaces.next();
         let number = i64::try_from(next.get()).unwrap_or(i64::MAX);
         let encoded = (!self.labels.is_empty()).then(|| self.labels.encode());
         let sql = "UPDATE conversation SET labels_version = ?2, labels = ?3 WHERE id = ?1";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::support::TestDatabase;
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Attach, HistoryStore, Prune, Truncate, conformance_tests,
+    Attach, Erase, HistoryStore, Prune, Truncate, conformance_tests,
     testing::{Capabilities, Fixture},
 };
 
@@ -29,6 +29,10 @@ impl Fixture for TestDatabase {
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(TestDatabase::open(self).await))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(TestDatabase::open(self).await))
     }
 }

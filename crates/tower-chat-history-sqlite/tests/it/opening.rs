@@ -7,9 +7,9 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Digest, Expect,
-    HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Message, Origin, Profile, Recalled, Seq, StoreError,
-    Summary,
+    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest,
+    Epoch, Expect, HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List, Load, LoadLimit, Loaded, Message,
+    Origin, Profile, Recalled, Seq, StoreError, Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
@@ -183,6 +183,11 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.3");
     assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
     assert_eq!(loaded.exchanges, log[2..]);
+    let entry = store.describe(&id).await.unwrap().unwrap();
+    let times = (entry.created_at.as_unix_millis(), entry.updated_at.as_unix_millis());
+    assert_eq!((entry.revision, times), (loaded.revision, (1_700_000_000_000, 1_700_000_002_000)));
+    let labels = Labels::new([("pinned", ""), ("title", "Nemo \u{0}")]).unwrap();
+    assert_eq!((entry.bytes, entry.labels, entry.labels_version), (346, labels, LabelsVersion::new(2)));
     assert_eq!(say(&store, &id, "and on").await.seq, Seq::new(3));
 
     let id = "acme/pruned".parse().unwrap();
@@ -201,7 +206,17 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
     let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
     assert_eq!(read.attachments, [attachment(0, 4, &[2])]);
+    let entry = store.describe(&id).await.unwrap().unwrap();
+    assert_eq!((entry.revision.len(), entry.bytes), (2, 127));
+    assert_eq!((entry.labels, entry.labels_version), (Labels::default(), LabelsVersion::NONE));
     assert_eq!(say(&store, &id, "and on").await.seq, Seq::new(4));
+    let absent: ConversationId = "acme/user%2042/new".parse().unwrap();
+    assert_eq!(store.load(&absent, Load::new()).await.unwrap(), Loaded::Absent(Epoch::new(7)));
+    let first = |since| Append::new(Expect::AnyOrCreate, exchange("x")).since(Some(Epoch::new(since)));
+    assert!(matches!(store.append(&absent, first(6)).await, Err(StoreError::Gone)), "epoch 7 is of its prefix");
+    let other = conversation("other");
+    assert!(matches!(store.append(&other, first(5)).await, Err(StoreError::Gone)), "epoch 6 is of all");
+    store.append(&other, first(6)).await.unwrap();
     store.close().await.unwrap();
 
     let fresh = TestDatabase::new();
@@ -226,21 +241,20 @@ async fn a_database_of_version_1_is_read_and_continued() {
 }
 
 #[tokio::test]
-async fn deleted_text_is_erased_from_the_files_by_a_checkpoint() {
+async fn a_checkpoint_empties_the_log_and_keeps_the_file_complete() {
     let database = TestDatabase::new();
     let store = database.open().await;
-    let (id, other) = (conversation("a"), conversation("b"));
+    let id = conversation("a");
     for _ in 0..50 {
-        say(&store, &id, &"the secret of the pharaohs ".repeat(200)).await;
+        say(&store, &id, &"x".repeat(2_000)).await;
     }
-    say(&store, &other, "kept").await;
-    assert!(database.contains("pharaohs"));
-    store.delete(&id).await.unwrap();
+    let log = database.path.with_extension("db-wal");
+    assert!(std::fs::metadata(&log).unwrap().len() > 100_000);
     store.checkpoint().await.unwrap();
-    assert!(!database.contains("pharaohs"));
-    assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
-    assert_eq!(texts(&window(&store, &other).await), ["kept"]);
-    assert_eq!(say(&store, &id, "again").await.seq, Seq::FIRST);
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+    let copy = TestDatabase::new();
+    std::fs::copy(&database.path, &copy.path).unwrap();
+    assert_eq!(window(&copy.open().await, &id).await, window(&store, &id).await);
 }
 
 #[tokio::test]

@@ -123,6 +123,13 @@ pub(crate) fn enqueue<'a, T: Send + 'a>(
     }
 }
 
+/// Checks that a call failed with an error of the backend, whose text contains this.
+#[track_caller]
+pub(crate) fn assert_backend<T: std::fmt::Debug>(result: Result<T, StoreError>, text: &str) {
+    let error = result.unwrap_err();
+    assert!(matches!(&error, StoreError::Backend { source } if source.to_string().contains(text)), "{error:?}");
+}
+
 /// Creates two conversations of three exchanges, and damages the first one with `sql`.
 pub(crate) async fn damaged(sql: &str) -> (TestDatabase, SqliteStore, ConversationId) {
     let database = TestDatabase::new();
