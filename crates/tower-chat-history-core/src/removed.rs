@@ -31,6 +31,9 @@ pub struct Removed {
     pub summaries: u64,
     /// The conversations with labels.
     pub labels: u64,
+    /// The ids in an index of all conversations that the store keeps apart from them. Its entries can outlive a
+    /// conversation for some time.
+    pub names: u64,
     /// The [attachments](crate::Attach) by kind: the beginning of their name, up to the first `/`. The index of recall
     /// has the kinds `terms` and `vectors`. Of more than 64 kinds, the others are counted as `other`.
     pub attachments: BTreeMap<String, u64>,
@@ -52,8 +55,9 @@ impl Removed {
     /// Returns `true` if all numbers are 0.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        let Self { conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels, attachments } = self;
-        let numbers = [conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels];
+        let Self { conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels, names, attachments } =
+            self;
+        let numbers = [conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels, names];
         numbers.into_iter().chain(attachments.values()).all(|number| *number == 0)
     }
 }
@@ -68,6 +72,7 @@ impl AddAssign for Removed {
         add(&mut self.compactions, other.compactions);
         add(&mut self.summaries, other.summaries);
         add(&mut self.labels, other.labels);
+        add(&mut self.names, other.names);
         for (kind, number) in other.attachments {
             self.add_kind(&kind, number);
         }

@@ -8,8 +8,8 @@ use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
 use crate::{
     connection::Connection,
-    error::{Failure, UnexpectedReply},
-    keys::Keys,
+    error::Failure,
+    keys,
     options::RedisOptions,
     reply::Reply,
     scripts::Script,
@@ -27,11 +27,12 @@ pub(crate) struct Shared {
     pub(crate) options: RedisOptions,
 }
 
-/// A script with its arguments, for one conversation.
+/// A script with its keys and arguments.
 pub(crate) struct Call<'a> {
     script: &'a Script,
-    id: &'a ConversationId,
-    keys: Keys,
+    /// The conversation that errors name.
+    id: Option<&'a ConversationId>,
+    keys: Vec<String>,
     arguments: Vec<Argument<'a>>,
 }
 
@@ -47,8 +48,14 @@ pub(crate) enum Argument<'a> {
 const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 
 impl Shared {
+    /// Creates a call of a script for one conversation.
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
-        Call { script, id, keys: Keys::new(&self.options.prefix, id), arguments: Vec::new() }
+        Call { script, id: Some(id), keys: keys::of(&self.options.prefix, id), arguments: Vec::new() }
+    }
+
+    /// Creates a call of a script with other keys.
+    pub(crate) const fn call_with<'a>(&self, script: &'a Script, keys: Vec<String>) -> Call<'a> {
+        Call { script, id: None, keys, arguments: Vec::new() }
     }
 
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
@@ -69,34 +76,18 @@ impl Shared {
             retry.again(failure).await.map_err(|failure| failure.into_store_error(call.id))?;
         }
     }
-
-    /// Returns the stored state of a conversation. It is empty if there is none, or if the key has another type.
-    pub(crate) async fn state(&self, id: &ConversationId) -> Result<Vec<u8>, StoreError> {
-        let Keys([meta, ..]) = Keys::new(&self.options.prefix, id);
-        let mut command = redis::cmd("HGET");
-        command.arg(meta).arg("s");
-        let mut retry = Retry::new(self);
-        loop {
-            match retry.send(&command).await {
-                Ok(Value::BulkString(state)) => return Ok(state),
-                Ok(Value::Nil) => return Ok(Vec::new()),
-                Ok(_) => return Err(UnexpectedReply::error()),
-                Err(error) if error.code() == Some("WRONGTYPE") => return Ok(Vec::new()),
-                Err(error) => retry.again(error).await.map_err(|failure| failure.into_store_error(id))?,
-            }
-        }
-    }
 }
 
 /// The repetitions of one call.
 ///
 /// Every command may be sent twice, even if it is unknown whether the first one was executed. Reading changes nothing.
-/// An append is recognized by its exchange id. Every other write names its incarnation and carries a call name, by
-/// which the script recognizes that it has run before.
+/// An append is recognized by its exchange id. Every other write of a conversation names its incarnation and carries a
+/// call name, by which the script recognizes that it has run before, or it carries a stamp of the registry. A second
+/// registration or erasure only has a later stamp.
 ///
 /// The first command may also be executed last, after the call has returned: a network can deliver it after its
-/// connection was closed. The incarnation is then another one, so the command has no effect. Only an append with
-/// `Expect::AnyOrCreate` or `Expect::Absent`, which names no incarnation, can then create a conversation.
+/// connection was closed. If the conversation was deleted in between, the command has no effect: its incarnation has
+/// ended, or its stamp is from before the deletion.
 struct Retry<'a> {
     shared: &'a Shared,
     /// The time after which no attempt begins.
@@ -161,7 +152,7 @@ impl<'a> Call<'a> {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let Keys(keys) = &self.keys;
+        let keys = &self.keys;
         let keys_len: usize = keys.iter().map(String::len).sum();
         let arguments_len: usize = self.arguments.iter().map(Argument::len).sum();
         let mut command =

@@ -2,21 +2,18 @@
 
 use tower_chat_history_core::ConversationId;
 
-/// The keys of one conversation, in the order that the scripts use. The first four exist for every conversation. The
-/// fifth exists if an exchange has recalled messages, the sixth if one has a provenance, and the last two if there are
-/// attachments.
+/// The parts after the hash tag, in the order that the scripts use. The first four exist for every conversation. The
+/// fifth exists if an exchange has recalled messages, the sixth if one has a provenance, and the next two if there are
+/// attachments. The last one exists for an hour after a deletion.
+const PARTS: [&str; 9] = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":attached", ":bodies", ":gone"];
+
+/// Returns the keys of one conversation.
 ///
 /// The conversation's id is their hash tag, so a Cluster keeps them in one slot. Prefixes and ids contain no braces,
 /// because an id's text is percent-encoded. The hash tag is therefore always the whole id, and no two conversations
 /// share a key.
-#[derive(Clone, Debug)]
-pub(crate) struct Keys(pub(crate) [String; 8]);
-
-impl Keys {
-    pub(crate) fn new(prefix: &str, id: &ConversationId) -> Self {
-        let parts = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":attached", ":bodies"];
-        Self(parts.map(|part| format!("{prefix}{{{id}}}{part}")))
-    }
+pub(crate) fn of(prefix: &str, id: &ConversationId) -> Vec<String> {
+    PARTS.iter().map(|part| format!("{prefix}{{{id}}}{part}")).collect()
 }
 
 #[cfg(test)]
@@ -27,7 +24,7 @@ mod tests {
     fn the_hash_tag_is_the_whole_id() {
         for parts in [["a"].as_slice(), &["a", "b/c"], &["{", "}"], &["a}:log", "{b}"], &["ä", "\0", ":ids"]] {
             let id = ConversationId::new(parts).unwrap();
-            for key in Keys::new("chat:", &id).0 {
+            for key in of("chat:", &id) {
                 let (_, tail) = key.split_once('{').unwrap();
                 assert_eq!(tail.split_once('}').unwrap().0, id.as_str());
             }

@@ -56,17 +56,21 @@
 
 mod attachment;
 mod call;
+mod concurrent;
 mod connection;
 mod contention;
 mod entry;
+mod erase;
 mod error;
 mod eviction;
 pub mod guide;
 mod keys;
+mod list;
 mod open;
 mod options;
 mod read;
 mod recalled;
+mod registry;
 mod reply;
 mod scripts;
 mod store;

@@ -4,12 +4,16 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion,
+    List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq,
     StoreError, Truncate, Truncated,
 };
 
-use crate::{call::Shared, connection::Connection, options::RedisOptions, read, write};
+use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
+
+/// The name of the store's system.
+pub(crate) const SYSTEM: &str = "redis";
 
 /// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
@@ -30,7 +34,7 @@ impl RedisStore {
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for RedisStore {
     fn system(&self) -> &'static str {
-        "redis"
+        SYSTEM
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
@@ -55,7 +59,7 @@ impl HistoryStore for RedisStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        write::delete(&self.shared, id).await
+        erase::delete(&self.shared, id).await
     }
 }
 
@@ -105,6 +109,52 @@ impl Attach for RedisStore {
 
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
         read::pick(&self.shared, id, positions).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl List for RedisStore {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        list::list(&self.shared, under, after, limit).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        list::describe(&self.shared, id).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        list::set_labels(&self.shared, id, incarnation, replaces, &labels).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Erase for RedisStore {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        registry::bar(&self.shared, under).await
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        erase::erase(&self.shared, under, after, limit).await
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        erase::erase_if(&self.shared, id, revision).await
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        erase::count(&self.shared, under).await
+    }
+
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        Ok(Scrubbed::default())
     }
 }
 

@@ -113,10 +113,12 @@ impl Failure {
         Some(NewerLayout { found: numbers.next()?, known: numbers.next()? })
     }
 
-    pub(crate) fn into_store_error(self, id: &ConversationId) -> StoreError {
-        if self.is_transient() {
-            StoreError::unavailable(self)
-        } else if self.0.code() == Some("WRONGTYPE") {
+    /// Returns the error of a call, which may concern one conversation.
+    pub(crate) fn into_store_error(self, id: Option<&ConversationId>) -> StoreError {
+        let Some(id) = id.filter(|_| !self.is_transient()) else {
+            return if self.is_transient() { StoreError::unavailable(self) } else { StoreError::backend(self) };
+        };
+        if self.0.code() == Some("WRONGTYPE") {
             Damaged::error(id, 0)
         } else if self.0.code() == Some("DAMAGED") {
             // A script found an invalid index entry. The message begins with its position.
@@ -213,7 +215,7 @@ pub(super) mod tests {
     #[test]
     fn a_newer_layout_is_typed() {
         let id = ConversationId::new(["a"]).unwrap();
-        let error = server("NEWER 3 1 script: 00, on @user_script:1.").into_store_error(&id);
+        let error = server("NEWER 3 1 script: 00, on @user_script:1.").into_store_error(Some(&id));
         let StoreError::Backend { source } = error else { panic!("{error:?}") };
         assert_eq!(source.downcast_ref(), Some(&NewerLayout { found: 3, known: 1 }));
     }

@@ -1,10 +1,11 @@
 //! Loading a window.
 
-use tower_chat_history_core::{ConversationId, Epoch, ExchangeId, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
 
 use crate::{
     call::Shared,
     error::{Damaged, UnexpectedReply},
+    registry,
     reply::corrupt_compaction,
     scripts,
 };
@@ -25,7 +26,9 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
-        "absent" => Ok(Loaded::Absent(Epoch::FIRST)),
+        // The epoch is read after the conversation was found absent. An epoch from before would not show that the
+        // conversation was deleted in between.
+        "absent" => registry::epoch(shared, id).await.map(Loaded::Absent),
         "unchanged" => Ok(Loaded::Unchanged),
         "recorded" => {
             let seq = reply.number()?;

@@ -1,13 +1,15 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
--- of this call, milliseconds to live, its recalled messages or '', its provenance or '', and optionally a compaction
--- (`cut_at`).
-local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made =
-  unpack(ARGV, 1, 14)
-local CUT = 15
+-- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at which
+-- a new log begins, the stamp of its registration, and optionally a compaction (`cut_at`).
+--
+-- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
+local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
+  first, registered = unpack(ARGV, 1, 17)
+local CUT = 18
 local profile = ARGV[CUT]
 local self = find(profile or '')
-local at = self and self.n or 0
+local at = self and self.n or tonumber(first)
 
 if self then
   whole(self)
@@ -32,6 +34,12 @@ if self then
     end
     return {'stored', self.i, known + 1, self.f, known, 'kept', kept(self, profile)}
   end
+end
+
+if registered == 'erased' then
+  return {'gone'}
+elseif registered ~= '' and is_outdated(tonumber(registered), self) then
+  return {'again'}
 end
 
 local fits = expect == 'any'
@@ -69,14 +77,19 @@ if profile then
   -- A stored compaction that cannot be read stays as it is, and does not stop the exchange.
 end
 
+if not self and registered == '' then
+  return {'register'}
+end
+
 opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
+time = tonumber(time)
 if not self then
   -- The conversation may be deleted before this call is repeated. The repetition begins another incarnation then, so
   -- the incarnation contains the time.
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
-  self = {i = fresh, t = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, u = 0, a = 0, g = 0, o = 0}
+  self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, k = 0, messages = 0, bytes = 0,
+    openings = 0, c = time, m = time, r = 0, u = 0, a = 0, g = 0, o = 0}
 end
 local flags = opens
 if shown ~= '' then
@@ -146,7 +159,7 @@ end
 if made ~= '' then
   redis.call('HSET', provenances, at, made)
 end
-self.n = at + 1
+self.n, self.m = at + 1, math.max(self.m, time)
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
 local stored = {}
 self.t = ttl ~= '' and 1 or 0

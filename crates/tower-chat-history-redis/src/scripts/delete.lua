@@ -1,13 +1,13 @@
--- Deletes a conversation if its incarnation is the given one. The argument is the state that was seen, or ''. The
--- incarnation has the same place in every layout.
-local state = redis.pcall('HGET', KEYS[1], 's')
-if type(state) ~= 'string' then
-  -- There is no state, or the key has another type.
-  state = ''
+-- Deletes a conversation that was registered before a stamp of the registry, and keeps calls that registered it before
+-- from creating it. The argument is the stamp. A conversation that was registered later is left as it is: it began
+-- during the deletion, or the registry lost its clock.
+local stamp = tonumber(ARGV[1])
+demand_fence()
+demand('UNLINK', unpack(KEYS, 1, 8))
+raise_fence(stamp)
+local later = began()
+if later and later >= stamp then
+  return {'later', later}
 end
-if string.sub(state, 3, 18) ~= string.sub(ARGV[1], 3, 18) then
-  return {'changed', state}
-end
-demand('UNLINK', unpack(KEYS))
-redis.call('UNLINK', unpack(KEYS))
+redis.call('UNLINK', unpack(KEYS, 1, 8))
 return {'deleted'}

@@ -35,10 +35,19 @@ pub(crate) static READ: LazyLock<Script> =
     script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "read.lua");
 pub(crate) static PICK: LazyLock<Script> =
     script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "pick.lua");
-pub(crate) static APPEND: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "append.lua");
+pub(crate) static APPEND: LazyLock<Script> = script!(
+    "state.lua",
+    "gone.lua",
+    "recalled.lua",
+    "log.lua",
+    "rights.lua",
+    "refused.lua",
+    "write.lua",
+    "cut.lua",
+    "append.lua"
+);
 pub(crate) static COMPACT: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "cut.lua", "compact.lua");
+    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "refused.lua", "cut.lua", "compact.lua");
 pub(crate) static COMPACTIONS: LazyLock<Script> = script!("master.lua", "state.lua", "compactions.lua");
 pub(crate) static TRUNCATE: LazyLock<Script> = script!(
     "state.lua",
@@ -66,6 +75,41 @@ pub(crate) static PRUNE: LazyLock<Script> = script!(
 pub(crate) static SWEEP: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
 pub(crate) static ATTACH: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "rights.lua", "write.lua", "attached.lua", "detach.lua", "attach.lua");
+    script!("state.lua", "rights.lua", "refused.lua", "attached.lua", "detach.lua", "attach.lua");
 pub(crate) static ATTACHMENTS: LazyLock<Script> = script!("master.lua", "state.lua", "attached.lua", "attachments.lua");
-pub(crate) static DELETE: LazyLock<Script> = script!("rights.lua", "delete.lua");
+pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
+pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");
+pub(crate) static DELETE: LazyLock<Script> =
+    script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");
+pub(crate) static ERASE: LazyLock<Script> = script!(
+    "master.lua",
+    "state.lua",
+    "log.lua",
+    "attached.lua",
+    "counted.lua",
+    "rights.lua",
+    "gone.lua",
+    "began.lua",
+    "erase.lua"
+);
+pub(crate) static ERASE_IF: LazyLock<Script> = script!(
+    "master.lua",
+    "state.lua",
+    "log.lua",
+    "attached.lua",
+    "counted.lua",
+    "rights.lua",
+    "gone.lua",
+    "erase_if.lua"
+);
+pub(crate) static COUNT: LazyLock<Script> =
+    script!("master.lua", "state.lua", "log.lua", "attached.lua", "counted.lua", "count.lua");
+
+pub(crate) static REGISTER: LazyLock<Script> =
+    script!("registry.lua", "rights.lua", "refused.lua", "register.lua");
+pub(crate) static EPOCH: LazyLock<Script> = script!("master.lua", "registry.lua", "epoch.lua");
+pub(crate) static BAR: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "bar.lua");
+pub(crate) static STAMP: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "stamp.lua");
+pub(crate) static NAMES: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "names.lua");
+pub(crate) static FORGET: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "forget.lua");
+pub(crate) static TOUCH: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "touch.lua");

@@ -2,22 +2,25 @@
 --
 -- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled reasoning
 --   encrypted covers call" and c: the cuts; p the last prune: its call name (16 bytes) and the number of exchanges that
---   it removed
+--   it removed; l the labels: "version call record"
 -- - log, a list: the records of the exchanges
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
 -- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
 -- - provenances, a hash: position -> provenance, for the elements that have one (see `provenance.lua`)
 -- - attached, a sorted set, and bodies, a hash: the attachments (see `attached.lua`)
-local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KEYS)
+--
+-- Scripts that create or remove conversations have one more key (see `gone.lua`).
+local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KEYS, 1, 8)
 
 -- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
--- the first byte in every layout; t, 1 if the keys expire; i, the incarnation, which has the same place in every layout
--- (see `delete.lua`), and whose last 6 bytes are the time of the log's first append in all incarnations of the log (see
--- `append.lua`, `rewrite.lua`); n, the next position; f, the first position of the log; b, the position of the lists'
--- first element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction
--- changes; and the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without
--- messages counts as one message, here and in the index).
+-- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
+-- which the conversation was created, which has the same place in every layout (see `gone.lua`) and remains if another
+-- incarnation begins; n, the next position; f, the first position of the log; b, the position of the lists' first
+-- element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction changes; the
+-- sums of messages, their bytes, and openings before n, including pruned ones (an exchange without messages counts as
+-- one message, here and in the index); c, the time of the exchange that created the conversation; and m, the latest time
+-- of all exchanges, both in milliseconds.
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before
@@ -26,7 +29,7 @@ local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KE
 --
 -- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
 -- the state.
-local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I6I6I6I6I6I6I8I6', 68, '>I6I6I6I6I6I6I6', 42
+local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I8I6I6I6I6I6I6I8I6I8I8', 92, '>I6I6I6I6I6I6I6', 42
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
@@ -48,7 +51,7 @@ local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
   if not state then
-    if redis.call('EXISTS', unpack(KEYS)) > 0 then
+    if redis.call('EXISTS', unpack(KEYS, 1, 8)) > 0 then
       damaged(0)
     end
     return nil
@@ -63,10 +66,10 @@ local function find(profile)
     damaged(0)
   end
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
-  local self = {v = m[2], t = 0, i = '', n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0, openings = 0,
-    r = 0, u = 0, a = 0, g = 0, o = 0}
-  layout, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings =
-    struct.unpack(STATE, state)
+  local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0,
+    openings = 0, c = 0, m = 0, r = 0, u = 0, a = 0, g = 0, o = 0}
+  layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings,
+    self.c, self.m = struct.unpack(STATE, state)
   if size > STATE_SIZE then
     self.r, self.e, self.w, self.u, self.a, self.g, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
@@ -78,8 +81,8 @@ end
 
 -- Returns the state in its stored form.
 local function packed(self)
-  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.n, self.f, self.b, self.x, self.k, self.messages,
-    self.bytes, self.openings)
+  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k,
+    self.messages, self.bytes, self.openings, self.c, self.m)
   if self.r > 0 or self.u > 0 or self.g > 0 or self.o > 0 then
     numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g, self.o)
   end

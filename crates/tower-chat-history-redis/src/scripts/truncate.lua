@@ -17,8 +17,8 @@ if len >= self.n then
   return {'whole', self.i, self.n, self.f}
 end
 if len <= self.f then
-  demand('UNLINK', unpack(KEYS))
-  redis.call('UNLINK', unpack(KEYS))
+  demand('UNLINK', unpack(KEYS, 1, 8))
+  redis.call('UNLINK', unpack(KEYS, 1, 8))
   return {'emptied', self.n - self.f}
 end
 if self.k ~= tonumber(changes) then

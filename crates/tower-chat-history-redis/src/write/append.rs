@@ -9,8 +9,10 @@ use tower_chat_history_core::{
 use super::{compact, sweep::sweep};
 use crate::{
     call::{Call, Shared, call_name},
+    contention::ContentionRetry,
     error::{Contended, LogFull, UnexpectedReply},
     recalled,
+    registry::{self, Registered, Registration},
     reply::Reply,
     scripts,
 };
@@ -40,6 +42,42 @@ async fn once(
     random: Incarnation,
     name: &str,
 ) -> Result<Appended, StoreError> {
+    // An append that names an epoch, or creates the conversation, needs a registration.
+    let mut needs_registration = append.since.is_some() || append.expect == Expect::Absent;
+    let mut retry = ContentionRetry::new();
+    loop {
+        let (stamp, stale) = match needs_registration {
+            true => match registry::register(shared, id, append.since).await? {
+                Registration::Registered(Registered { stamp, stale }) => (stamp.0.to_string(), stale),
+                // The exchange may be in the log all the same, so the script still looks for it.
+                Registration::Erased => ("erased".to_owned(), Vec::new()),
+            },
+            false => (String::new(), Vec::new()),
+        };
+        let mut reply = send(shared, id, append, random, name, &stamp).await?;
+        match reply.word.as_str() {
+            "register" => needs_registration = true,
+            // The conversation was deleted since it was registered, or the request was on its way for too long.
+            "again" => retry.again().await?,
+            _ => {
+                let appended = appended(&mut reply, id, append);
+                // Names that are not removed now are removed later.
+                registry::tidy(shared, &stale).await.ok();
+                return appended;
+            }
+        }
+    }
+}
+
+/// Sends an append with the stamp of its registration (see `scripts/append.lua`).
+async fn send(
+    shared: &Shared,
+    id: &ConversationId,
+    append: &Append,
+    random: Incarnation,
+    name: &str,
+    stamp: &str,
+) -> Result<Reply, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
     let provenance = append.exchange.provenance.as_deref().map(Provenance::encode).transpose();
@@ -65,17 +103,23 @@ async fn once(
         Some(time) => call.number(millis(time)),
         None => call.text(""),
     };
-    let call = call.text(&recalled).text(&provenance);
+    let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());
+    let call = call.number(append.first.get()).text(stamp);
     let call = match &append.compact {
         Some(compact) => compact::add_to(call, compact)?,
         None => call,
     };
-    let mut reply = run(shared, id, &call).await?;
+    run(shared, id, &call).await
+}
+
+/// Reads the result of an append.
+fn appended(reply: &mut Reply, id: &ConversationId, append: &Append) -> Result<Appended, StoreError> {
+    let exchange = &append.exchange;
     match reply.word.as_str() {
         "stored" => {
             let revision = reply.revision(id)?;
             let seq = Seq::new(reply.number()?);
-            let compaction = outcome(&mut reply, id, append.compact.as_ref())?;
+            let compaction = outcome(reply, id, append.compact.as_ref())?;
             Ok(Appended::stored(revision, seq, compaction))
         }
         "duplicate" => {
@@ -92,8 +136,8 @@ async fn once(
             Err(StoreError::ContinuesUnknown { continues, len: reply.number()? })
         }
         "longest" => Err(StoreError::backend(LogFull)),
-        "full" => Err(reply.full(body.len() + recalled.len() + provenance.len())?),
-        _ => Err(compact::refused(&mut reply, id, append.compact.as_ref())),
+        "full" => Err(reply.full(exchange.bytes())?),
+        _ => Err(compact::refused(reply, id, append.compact.as_ref())),
     }
 }
 

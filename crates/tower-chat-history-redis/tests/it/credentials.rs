@@ -5,7 +5,7 @@ use std::error::Error;
 use libtest_mimic::Trial;
 use redis::{Client, aio::ConnectionManager};
 use test_servers::{free_ports, redis::Server, trials};
-use tower_chat_history_core::{HistoryStore, Load, Loaded};
+use tower_chat_history_core::{HistoryStore, Load};
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::support::{cluster, command, conversation};

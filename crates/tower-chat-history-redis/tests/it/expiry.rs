@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use test_servers::trials;
-use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Loaded, Seq, StoreError};
+use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Seq, StoreError};
 use tower_chat_history_redis::RedisOptions;
 
 use crate::support::{

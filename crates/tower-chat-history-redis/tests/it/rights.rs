@@ -7,7 +7,7 @@ use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore,
-    HistoryStoreExt, ImportError, Incarnation, Load, Loaded, Message, Profile, Prune, PruneTo, Recalled, Revision, Seq,
+    HistoryStoreExt, ImportError, Incarnation, Load, Message, Profile, Prune, PruneTo, Recalled, Revision, Seq,
     StoreError, Truncate, testing::shorthand::log_texts,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};

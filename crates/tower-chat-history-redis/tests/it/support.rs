@@ -129,22 +129,22 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
 const CHECK_DIGITS: usize = 8;
 /// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
 /// position of the lists' first element, and the number of elements after the end.
-pub(crate) const END: usize = 18;
-pub(crate) const BEGINNING: usize = 24;
-pub(crate) const BASE: usize = 30;
-pub(crate) const BEHIND: usize = 36;
+pub(crate) const END: usize = 26;
+pub(crate) const BEGINNING: usize = 32;
+pub(crate) const BASE: usize = 38;
+pub(crate) const BEHIND: usize = 44;
 /// The offset of the sums of everything before the end. An index entry has the sums of everything before it,
 /// in the same form, from offset 1 on.
-pub(crate) const SUMS: usize = 48;
+pub(crate) const SUMS: usize = 56;
 
 /// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
 /// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
 /// the second part of the state, which a conversation without recalled messages, provenances and attachments does not
 /// have.
-pub(crate) const RECALLED: usize = 68;
-pub(crate) const ERASED: usize = 74;
-pub(crate) const UNSWEPT: usize = 80;
-pub(crate) const UNSWEPT_END: usize = 86;
+pub(crate) const RECALLED: usize = 92;
+pub(crate) const ERASED: usize = 98;
+pub(crate) const UNSWEPT: usize = 104;
+pub(crate) const UNSWEPT_END: usize = 110;
 
 /// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];

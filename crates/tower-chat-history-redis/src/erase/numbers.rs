@@ -1,0 +1,41 @@
+//! The numbers of what scripts count (see `scripts/counted.lua`).
+
+use tower_chat_history_core::{AttachmentName, Removed, StoreError};
+
+use crate::error::UnexpectedReply;
+
+/// Reads the numbers of one conversation. An empty text has none.
+pub(super) fn read(numbers: &str) -> Result<Removed, StoreError> {
+    let mut removed = Removed::default();
+    if numbers.is_empty() {
+        return Ok(removed);
+    }
+    let mut parts = numbers.split(' ');
+    let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(UnexpectedReply::error);
+    removed.conversations = 1;
+    (removed.exchanges, removed.bytes, removed.exchange_ids) = (number()?, number()?, number()?);
+    (removed.compactions, removed.summaries, removed.labels) = (number()?, number()?, number()?);
+    while let (Some(kind), Some(number)) = (parts.next(), parts.next()) {
+        let number = number.parse().map_err(|_| UnexpectedReply::error())?;
+        let kind = AttachmentName::new(kind).map_err(|_| UnexpectedReply::error())?;
+        removed.add_attachments(&kind, number);
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read() {
+        let removed = read("5 300 6 2 1 1 terms 3 vectors 4").unwrap();
+        assert_eq!((removed.conversations, removed.exchanges, removed.bytes, removed.exchange_ids), (1, 5, 300, 6));
+        assert_eq!((removed.compactions, removed.summaries, removed.labels), (2, 1, 1));
+        assert_eq!(removed.attachments, [("terms".to_owned(), 3), ("vectors".to_owned(), 4)].into());
+        assert!(read("").unwrap().is_nothing());
+        for wrong in ["5", "a b c d e f", "5 300 6 2 1 1 terms x"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Listing conversations.
+
+use std::collections::HashSet;
+
+use tower_chat_history_core::{Cursor, Listing, Prefix, StoreError};
+
+use super::describe::describe_all;
+use crate::{call::Shared, registry};
+
+/// Lists the conversations whose names are on the next page of the registry. A name without a conversation is left out,
+/// and is removed if it is old.
+pub(crate) async fn list(
+    shared: &Shared,
+    under: &Prefix,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Listing, StoreError> {
+    let page = registry::names(shared, under, after, limit, false).await?;
+    let found = describe_all(shared, page.names.iter().map(|name| &name.id).collect()).await;
+    let (mut conversations, mut absent) = (Vec::with_capacity(found.len()), HashSet::new());
+    for (name, found) in page.names.iter().zip(found) {
+        match found? {
+            Some(listed) => conversations.push(listed),
+            None => drop(absent.insert(&name.id)),
+        }
+    }
+    // The names can be removed later as well, so a listing that cannot write succeeds.
+    registry::forget_absent(shared, &page, &absent).await.ok();
+    Ok(Listing::new(conversations, page.next))
+}

@@ -1,0 +1,81 @@
+//! The registry of conversations: their names in order, and the erasures. It is divided into slots, so that the nodes of a
+//! Cluster share it.
+
+mod forget;
+mod names;
+mod register;
+mod stamp;
+mod tidy;
+
+use tower_chat_history_core::ConversationId;
+
+pub(crate) use self::{
+    forget::{Forgotten, forget},
+    names::{NamesPage, names},
+    register::{Registered, Registration, register},
+    stamp::{Stamp, bar, bar_id, epoch, stamp},
+    tidy::{forget_absent, tidy},
+};
+use crate::{
+    call::{Call, Shared},
+    scripts::Script,
+};
+
+/// The number of slots. It is a part of the layout.
+const SLOTS: u8 = 16;
+
+/// The parts of a slot's keys after the hash tag, in the order that the scripts use.
+const PARTS: [&str; 4] = [":names", ":registered", ":erasures", ":epochs"];
+
+/// A part of the registry, whose keys are on one node of a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(u8);
+
+impl Slot {
+    /// Returns the slot of a conversation: the 32-bit FNV-1a hash of its id, whose two halves are
+    /// combined, modulo the number of slots.
+    pub(crate) fn of(id: &ConversationId) -> Self {
+        let hash = id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        // The low bits of this hash depend on the low bits of the bytes only.
+        let folded = hash ^ hash >> 16;
+        // The remainder is less than the number of slots.
+        Self((folded % u32::from(SLOTS)) as u8)
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..SLOTS).map(Self)
+    }
+
+    /// Returns the slot's keys. No id contains `!`, so they are not those of a conversation.
+    fn keys(self, prefix: &str) -> Vec<String> {
+        PARTS.iter().map(|part| format!("{prefix}{{!{}}}{part}", self.0)).collect()
+    }
+
+    fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
+        shared.call_with(script, self.keys(&shared.options.prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_of_an_id_never_changes() {
+        for (id, slot) in [("a", 12), ("b", 1), ("acme/user-42", 0)] {
+            assert_eq!(Slot::of(&id.parse().unwrap()), Slot(slot), "{id}");
+        }
+    }
+
+    #[test]
+    fn ids_spread_over_all_slots() {
+        let mut found = [0; SLOTS as usize];
+        for number in 0..1_600 {
+            let Slot(slot) = Slot::of(&format!("acme/user-{number}").parse().unwrap());
+            found[usize::from(slot)] += 1;
+        }
+        assert!(found.iter().all(|ids| (50..200).contains(ids)), "{found:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Reading the names under a prefix in order.
+
+use futures_util::future::try_join_all;
+use redis::Value;
+use tower_chat_history_core::{ConversationId, Cursor, Prefix, StoreError};
+
+use super::{SLOTS, Slot, Stamp};
+use crate::{call::Shared, error::UnexpectedReply, reply::Reply, scripts};
+
+/// The largest number of names of a page.
+const MAX_NAMES: usize = 1_000;
+
+/// The number of names to read from each slot in addition to twice its share, because names are not spread evenly.
+const MORE_NAMES: usize = 8;
+
+/// A page of names.
+pub(crate) struct NamesPage {
+    pub(crate) names: Vec<Name>,
+    pub(crate) next: Option<Cursor>,
+    /// The time of each slot in microseconds, and a stamp if the call asked for it.
+    slots: Vec<(u64, Stamp)>,
+}
+
+/// A name in the registry, or the id that a prefix consists of, which may not be registered.
+pub(crate) struct Name {
+    pub(crate) id: ConversationId,
+    /// The stamp of its last registration, or `None` if it is not registered.
+    pub(crate) registered: Option<Stamp>,
+}
+
+impl NamesPage {
+    /// Returns the time of the name's slot when the page was read, in microseconds.
+    pub(crate) fn time(&self, id: &ConversationId) -> u64 {
+        self.slot(id).0
+    }
+
+    /// Returns a stamp that is greater than all registrations that the page shows.
+    pub(crate) fn stamp(&self, id: &ConversationId) -> Stamp {
+        self.slot(id).1
+    }
+
+    fn slot(&self, id: &ConversationId) -> (u64, Stamp) {
+        let Slot(slot) = Slot::of(id);
+        self.slots.get(usize::from(slot)).copied().unwrap_or((0, Stamp::NONE))
+    }
+}
+
+/// What one slot returned.
+struct Part {
+    time: u64,
+    stamp: Stamp,
+    names: Vec<Name>,
+}
+
+/// Reads at most `limit` names after the cursor. The page may have fewer, but if it is not the last one it has at least
+/// one. With `stamps`, each slot also returns a stamp.
+pub(crate) async fn names(
+    shared: &Shared,
+    under: &Prefix,
+    cursor: Option<&Cursor>,
+    limit: usize,
+    stamps: bool,
+) -> Result<NamesPage, StoreError> {
+    let limit = limit.min(MAX_NAMES);
+    let after = cursor.map_or("", |cursor| cursor.last().as_str());
+    let exact = under.as_id().filter(|id| id.as_str() > after).cloned();
+    let (begin, end) = under.longer_ids();
+    let begin = if after > begin.as_str() { after } else { &begin };
+    let each = 2 * limit.div_ceil(usize::from(SLOTS)) + MORE_NAMES;
+    let calls = Slot::all().map(|slot| {
+        let call = slot.call(shared, &scripts::NAMES).text(begin).text(end.as_deref().unwrap_or_default());
+        let call = call.number(each as u64).number(u64::from(stamps));
+        call.text(exact.as_ref().filter(|id| Slot::of(id) == slot).map_or("", |id| id.as_str()))
+    });
+    let calls: Vec<_> = calls.collect();
+    let replies = try_join_all(calls.iter().map(|call| shared.run(call))).await?;
+    let parts = replies.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    let slots = parts.iter().map(|part| (part.time, part.stamp)).collect();
+    let (mut names, is_last) = merged(parts, each);
+    // The conversation is read even if its name was lost.
+    if let Some(id) = exact.filter(|exact| names.first().is_none_or(|first| first.id != *exact)) {
+        names.insert(0, Name { id, registered: None });
+    }
+    let is_last = is_last && names.len() <= limit;
+    names.truncate(limit);
+    let last = names.last().map(|last| Cursor::after(last.id.clone()));
+    let next = if is_last { None } else { last.or_else(|| cursor.cloned()) };
+    Ok(NamesPage { names, next, slots })
+}
+
+fn part(mut reply: Reply) -> Result<Part, StoreError> {
+    if reply.word != "names" {
+        return Err(UnexpectedReply::error());
+    }
+    let (time, stamp) = (reply.number()?, Stamp(reply.number()?));
+    let (names, stamps) = (reply.list()?, reply.numbers()?);
+    let name = |(name, stamp): (Value, u64)| {
+        let Value::BulkString(name) = name else { return Err(UnexpectedReply::error()) };
+        let id = String::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        Ok(Name { id: id.ok_or_else(UnexpectedReply::error)?, registered: Some(Stamp(stamp)) })
+    };
+    let names = names.into_iter().zip(stamps).map(name).collect::<Result<_, _>>()?;
+    Ok(Part { time, stamp, names })
+}
+
+/// Merges the names of all slots, in order. A slot that returned `each` names may have more, so later names of other
+/// slots are left out. The result is `true` if nothing was left out and no slot has more.
+fn merged(parts: Vec<Part>, each: usize) -> (Vec<Name>, bool) {
+    let full = parts.iter().filter(|part| part.names.len() >= each);
+    let end = full.filter_map(|part| part.names.last()).map(|last| last.id.clone()).min();
+    let mut names: Vec<Name> = parts.into_iter().flat_map(|part| part.names).collect();
+    if let Some(end) = &end {
+        names.retain(|name| name.id <= *end);
+    }
+    names.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    (names, end.is_none())
+}

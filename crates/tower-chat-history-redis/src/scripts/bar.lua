@@ -1,0 +1,15 @@
+-- Records an erasure. Arguments: a stamp that its epoch must exceed, and the text of what is erased (see `digest_of`).
+local MOST_ERASURES = 100000
+local stamp = next_stamp(tonumber(ARGV[1]))
+demand('HSET', epochs, 'clock', '')
+demand('ZADD', erasures, '0', '')
+demand('ZCARD', erasures)
+demand('ZPOPMIN', erasures)
+redis.call('HSET', epochs, 'clock', text(stamp), 'epoch', text(stamp))
+redis.call('ZADD', erasures, text(stamp), digest_of(ARGV[2]))
+local most = redis.call('ZCARD', erasures) - MOST_ERASURES
+if most > 0 then
+  local popped = redis.call('ZPOPMIN', erasures, most)
+  redis.call('HSET', epochs, 'forgotten', popped[#popped])
+end
+return {'stamp', stamp}
