@@ -55,6 +55,7 @@
 mod database;
 mod error;
 pub mod guide;
+mod keys;
 mod open;
 mod options;
 mod read;

@@ -5,9 +5,10 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -149,6 +150,72 @@ impl Attach for PostgresStore {
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
         let (id, positions) = (id.clone(), positions.to_vec());
         self.call(move |call| async move { read::pick(&call, &id, &positions).await }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl List for PostgresStore {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        let (under, after) = (under.clone(), after.cloned());
+        self.call(move |call| async move { read::list(&call, &under, after.as_ref(), limit).await }).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        let id = id.clone();
+        self.call(move |call| async move { read::describe(&call, &id).await }).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        let id = id.clone();
+        self.call(move |call| async move { write::set_labels(&call, &id, incarnation, replaces, &labels).await }).await
+    }
+}
+
+/// The guide's page on [erasure](crate::guide::erasure) describes what each call does.
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Erase for PostgresStore {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        let under = under.clone();
+        self.call(move |call| async move { write::bar(&call, under.as_str()).await.map(drop) }).await
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        let (under, after) = (under.clone(), after.cloned());
+        let erased = self.call(move |call| async move { write::erase(&call, &under, after.as_ref(), limit).await });
+        let (removed, next) = erased.await?;
+        Ok(ErasedPage::new(ByStore::of(self.system(), removed), next))
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        let id = id.clone();
+        self.call(move |call| async move { write::erase_if(&call, &id, revision).await }).await
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        let (mut total, mut after) = (Removed::default(), None);
+        loop {
+            // Each page is a call of its own, with its own time limit.
+            let under = under.clone();
+            let page = self.call(move |call| async move { read::count_page(&call, &under, after.as_ref()).await });
+            let (counted, next) = page.await?;
+            total += counted;
+            if next.is_none() {
+                return Ok(ByStore::of(self.system(), total));
+            }
+            after = next;
+        }
+    }
+
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        Ok(write::scrub(&self.database).await?)
     }
 }
 

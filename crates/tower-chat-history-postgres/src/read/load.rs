@@ -6,12 +6,13 @@ use tokio_postgres::Row;
 use tower_chat_history_core::{
     ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window,
 };
+use uuid::Uuid;
 
 use super::take_head;
 use crate::{
     database::{BatchQueue, Batchable, Database, Parameter, query_batched},
-    error::Failure,
-    rows::{self, Head, count, stored, uuid},
+    error::{Failure, PostgresError},
+    rows::{self, Damaged, Head, count, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -67,17 +68,24 @@ impl Batchable for LoadRequest {
     }
 }
 
-/// The columns of a conversation's row in addition to those in `rows`. Pages have the first two as well.
+/// The columns of a conversation's row. Pages have the first three as well.
+const INCARNATION: usize = 8;
 pub(super) const FROM: usize = 13;
 pub(super) const TO: usize = 14;
 const RECORDED: usize = 15;
 const COMPACTION: usize = 16;
 const POSITIONS: usize = 17;
+const EPOCH: usize = 18;
 const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
-    let Some(row) = take_head(&mut rows) else { return Ok(Loaded::Absent(Epoch::FIRST)) };
+    let row = take_head(&mut rows).ok_or(PostgresError::Protocol)?;
+    if row.try_get::<_, Option<Uuid>>(INCARNATION)?.is_none() {
+        let epoch: Option<i64> = row.try_get(EPOCH)?;
+        let epoch = epoch.ok_or_else(|| StoreError::backend(Damaged::Epoch))?;
+        return Ok(Loaded::Absent(Epoch::new(count(epoch))));
+    }
     let head = Head::from_row(id, &row)?;
     let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
     let from = count(row.try_get(FROM)?);
@@ -87,9 +95,8 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     }
     let exchanges = rows::exchanges(id, head, rows, from..to).await;
     if recorded.is_some() {
-        let recorded = exchanges?.pop();
-        // An exchange was decoded: a missing one is an error above.
-        return Ok(recorded.map_or(Loaded::Absent(Epoch::FIRST), Loaded::AlreadyRecorded));
+        let recorded = exchanges?.pop().ok_or(PostgresError::Protocol)?;
+        return Ok(Loaded::AlreadyRecorded(recorded));
     }
     window(id, profile, &row, head, from, exchanges)
 }

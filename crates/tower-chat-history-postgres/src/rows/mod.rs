@@ -209,6 +209,12 @@ pub(crate) enum Damaged {
     CompactionVersion,
     #[error("the recalled messages cite other positions than their row")]
     OtherRecalled,
+    #[error("a conversation's key is not the text form of an id")]
+    Key,
+    #[error("the labels of a conversation cannot be read")]
+    Labels,
+    #[error("the row with the epoch of the newest erasure is missing")]
+    Epoch,
     #[error("the range of an attachment begins before position 0")]
     AttachmentStart,
     #[error("an attachment is damaged: {0}")]

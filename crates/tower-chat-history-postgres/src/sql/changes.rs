@@ -35,7 +35,7 @@ impl Change {
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) remove_exchanges: Change,
-    pub(crate) remove_log: Change,
+    pub(crate) remove_logs: Change,
     pub(crate) remove_compactions: Change,
     pub(crate) remove_compaction: Change,
     pub(crate) remove_attachments: Change,
@@ -47,7 +47,7 @@ pub(crate) struct Changes {
     pub(crate) erase_recalled: Change,
     /// Removes the provenances of the exchanges from a position on.
     pub(crate) erase_provenances: Change,
-    pub(crate) remove_conversation: Change,
+    pub(crate) remove_conversations: Change,
     pub(crate) set_compaction: Change,
     pub(crate) set_first: Change,
     pub(crate) set_incarnation: Change,
@@ -62,10 +62,10 @@ impl Changes {
         let (exchanges, compactions, attachments) = ("@.exchange e", "@.compaction k", "@.attachment t");
         Self {
             remove_exchanges: removal(exchanges, "e.conversation = $1 and e.seq >= $2 and e.seq < $3", "lll"),
-            remove_log: removal(exchanges, "e.conversation = $1", "l"),
-            remove_compactions: removal(compactions, "k.conversation = $1", "l"),
+            remove_logs: removal(exchanges, "e.conversation = any ($1)", "L"),
+            remove_compactions: removal(compactions, "k.conversation = any ($1)", "L"),
             remove_compaction: removal(compactions, "k.conversation = $1 and k.profile = $2", "lt"),
-            remove_attachments: removal(attachments, "t.conversation = $1", "l"),
+            remove_attachments: removal(attachments, "t.conversation = any ($1)", "L"),
             truncate_attachments: removal(attachments, "t.conversation = $1 and t.range_end > $2", "ll"),
             erase_attachments: removal(attachments, "t.conversation = $1 and t.range_start < $2", "ll"),
             erase_recalled: Change::of_all(
@@ -80,7 +80,7 @@ impl Changes {
                 "e.conversation = $1 and e.seq >= $2 and e.provenance is not null",
                 "ll",
             ),
-            remove_conversation: one("delete from @.conversation c where c.id = $1", "l"),
+            remove_conversations: removal("@.conversation c", "c.id = any ($1)", "L"),
             set_compaction: one(
                 "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
                  recalled_from = $7, reasoning_from = $8, encrypted_from = $9, covers_to = $10, call = $11, body = $12 \

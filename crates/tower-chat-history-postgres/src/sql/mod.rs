@@ -1,10 +1,14 @@
 //! The statements of the calls. Each is one round trip. Most call a function of `schema/`.
 
 mod changes;
+mod counts;
 
 use tokio_postgres::types::Type;
 
-pub(crate) use self::changes::{Change, Changes};
+pub(crate) use self::{
+    changes::{Change, Changes},
+    counts::Counts,
+};
 
 /// A statement with the types of its parameters, so that the driver does not ask the server for them.
 #[derive(Debug)]
@@ -23,16 +27,21 @@ const LOAD: Function = ("load_1", "tttullltll");
 const READ: Function = ("read_1", "tlll");
 const PICK: Function = ("pick_1", "tL");
 const ATTACHMENTS: Function = ("attachments_1", "tTl");
-const APPEND: Function = ("append_1", "itiulutllltltttllllllllt");
+const APPEND: Function = ("append_1", "itiulllutlllltltttllllllllt");
 const COMPACT: Function = ("compact_1", "tuutllllllllt");
 const ATTACH: Function = ("attach_1", "tuTLTLLB");
+const LIST: Function = ("list_1", "tttl");
+const SET_LABELS: Function = ("set_labels_1", "tulut");
 const DELETE: Function = ("delete_1", "tu");
+const BAR: Function = ("bar_1", "t");
+/// It is called by `APPEND`.
+const ERASED: Function = ("erased_1", "tl");
 /// It is called by `APPEND` and `COMPACT`.
 const PUT_COMPACTION: Function = ("put_compaction_1", "llllutllllllllt");
 
 /// All functions of the schema.
-pub(crate) const FUNCTIONS: [Function; 9] =
-    [LOAD, READ, PICK, ATTACHMENTS, APPEND, COMPACT, ATTACH, DELETE, PUT_COMPACTION];
+pub(crate) const FUNCTIONS: [Function; 13] =
+    [LOAD, READ, PICK, ATTACHMENTS, APPEND, COMPACT, ATTACH, LIST, SET_LABELS, DELETE, BAR, ERASED, PUT_COMPACTION];
 
 impl Statement {
     fn new(schema: &str, text: &str, letters: &str) -> Self {
@@ -61,9 +70,13 @@ pub(crate) struct Sql {
     pub(crate) append: Statements,
     pub(crate) compact: Statement,
     pub(crate) attach: Statement,
-    pub(crate) incarnation: Statement,
+    pub(crate) list: Statement,
+    pub(crate) set_labels: Statement,
+    pub(crate) bar: Statement,
     pub(crate) delete: Statement,
     pub(crate) lock: Statement,
+    pub(crate) lock_page: Statement,
+    pub(crate) count: Counts,
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
     pub(crate) compactions: Statement,
@@ -87,6 +100,10 @@ impl Statements {
     }
 }
 
+/// The columns of a conversation's row that are read in a transaction. See `rows`.
+const CONVERSATION: &str = "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes, c.key, \
+                            c.labels is not null from @.conversation c";
+
 impl Sql {
     /// Creates the statements for a schema. Its name was checked, so it needs no escaping within quotes.
     pub(crate) fn new(schema: &str) -> Self {
@@ -102,17 +119,16 @@ impl Sql {
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
             attach: call(ATTACH),
-            // The operator is named with its schema, so that the role's search path does not matter.
-            incarnation: statement(
-                "select c.incarnation from @.conversation c where c.key operator(pg_catalog.=) $1",
-                "t",
-            ),
+            list: call(LIST),
+            set_labels: call(SET_LABELS),
+            bar: call(BAR),
             delete: call(DELETE),
-            lock: statement(
-                "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes \
-                 from @.conversation c where c.key = $1 for update",
-                "t",
+            lock: statement(&format!("{CONVERSATION} where c.key = $1 for update"), "t"),
+            lock_page: statement(
+                &format!("{CONVERSATION} where c.key > $1 and c.key < $2 order by c.key limit $3 for update"),
+                "ttl",
             ),
+            count: Counts::new(schema),
             walk: statement(
                 "select e.seq, e.continues is null, e.messages, e.messages_before from @.exchange e \
                  where e.conversation = $1 and e.seq >= $2 and e.seq < $3 order by e.seq desc limit 1000",
@@ -169,6 +185,7 @@ mod tests {
         include_str!("../schema/step-1/reading.sql"),
         include_str!("../schema/step-1/writing.sql"),
         include_str!("../schema/step-1/attaching.sql"),
+        include_str!("../schema/step-1/listing.sql"),
         include_str!("../schema/step-1/deleting.sql"),
     );
 

@@ -95,8 +95,11 @@ impl Batchable for AppendRequest {
             Box::new(expect),
             Box::new(incarnation),
             Box::new(version),
+            Box::new(self.append.since.map(|epoch| stored(epoch.get()))),
+            Box::new(stored(self.append.first.get())),
             Box::new(self.name),
             Box::new(exchange.id.as_str()),
+            Box::new(stored(exchange.at.as_unix_millis())),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
             // The number of messages and the bytes, as load limits count them.
             Box::new(stored(exchange.counted_messages() as u64)),
@@ -173,6 +176,7 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             None => Err(PostgresError::Protocol.into()),
         },
         (5, _) => Err(damaged_counters(id).into()),
+        (6, _) => Err(StoreError::Gone.into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

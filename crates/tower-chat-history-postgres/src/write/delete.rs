@@ -1,8 +1,8 @@
 //! Deleting a conversation.
 
 use tower_chat_history_core::ConversationId;
-use uuid::Uuid;
 
+use super::erase::bar;
 use crate::{
     database::{Call, Lease},
     error::{Failure, PostgresError},
@@ -12,14 +12,12 @@ use crate::{
 /// The number of attempts without a lock. Each fails if another incarnation has begun in between.
 const MAX_UNLOCKED_ATTEMPTS: usize = 3;
 
-/// Deletes a conversation.
+/// Deletes a conversation, after it has recorded that.
 ///
-/// The statement names the incarnation that it ends. If a connection stalls and the call is repeated on another one,
-/// the first statement may be executed long after the call returned.
+/// The second statement names the incarnation that it ends. If a connection stalls and the call is repeated on another one,
+/// the first attempt may be executed long after the call returned.
 pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failure> {
-    let rows = call.query(&call.sql.incarnation, &[&id.as_str()]).await?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let mut seen: Uuid = row.try_get(0)?;
+    let Some(mut seen) = bar(call, id.as_str()).await? else { return Ok(()) };
     for _ in 0..MAX_UNLOCKED_ATTEMPTS {
         let rows = call.query(&call.sql.delete, &[&id.as_str(), &seen]).await?;
         match rows.first().ok_or(PostgresError::Protocol)?.try_get(0)? {
@@ -60,17 +58,17 @@ async fn once(call: &Call, id: &ConversationId) -> Result<(), Failure> {
 
 async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<(), Failure> {
     match transaction.query(&call.sql.lock, &[&id.as_str()]).await?.first() {
-        Some(row) => remove(call, transaction, row.try_get(0)?).await,
+        Some(row) => remove(call, transaction, &[row.try_get(0)?]).await,
         // Another call deleted the conversation while this one waited for the lock.
         None => Ok(()),
     }
 }
 
-/// Deletes all rows of a conversation whose row is locked.
-pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversation: i64) -> Result<(), Failure> {
-    let Changes { remove_attachments, remove_log, remove_compactions, remove_conversation, .. } = &call.sql.change;
-    for change in [remove_attachments, remove_log, remove_compactions, remove_conversation] {
-        transaction.change(change, &[&conversation]).await?;
+/// Deletes all rows of conversations whose rows are locked.
+pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversations: &[i64]) -> Result<(), Failure> {
+    let Changes { remove_attachments, remove_logs, remove_compactions, remove_conversations, .. } = &call.sql.change;
+    for change in [remove_attachments, remove_logs, remove_compactions, remove_conversations] {
+        transaction.change(change, &[&conversations]).await?;
     }
     Ok(())
 }

@@ -1,12 +1,15 @@
-//! Calls that write. Appending, compacting, attaching and deleting are each a function in the database, and one round
-//! trip. Truncating and pruning are rarer: each is a transaction that applies the core crate's rules.
+//! Calls that write. Appending, compacting, attaching, labeling and deleting are each a function in the database, and one
+//! round trip. Truncating, pruning and erasing are rarer: each is a transaction of several statements.
 
 mod append;
 mod attach;
 mod compact;
 mod compactions;
 mod delete;
+mod erase;
+mod labels;
 mod prune;
+mod scrub;
 mod truncate;
 
 pub(crate) use self::{
@@ -14,6 +17,9 @@ pub(crate) use self::{
     attach::attach,
     compact::compact,
     delete::delete,
+    erase::{bar, erase, erase_if},
+    labels::set_labels,
     prune::prune,
+    scrub::scrub,
     truncate::truncate,
 };

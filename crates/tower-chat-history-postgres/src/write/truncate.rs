@@ -45,7 +45,7 @@ async fn within(
     }
     let sql = &call.sql;
     if len <= log.first() {
-        remove(call, transaction, log.id).await?;
+        remove(call, transaction, &[log.id]).await?;
         return Ok(Truncated::new(None, log.len - log.first()));
     }
     // The new sums are those up to the last exchange that remains.

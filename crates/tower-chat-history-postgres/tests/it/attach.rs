@@ -54,7 +54,7 @@ async fn an_append_waits_for_an_attach_in_flight() {
 
 async fn an_attach_waits_for_an_append_in_flight_and_sees_its_exchange() {
     let (store, [other, watcher], id, incarnation) = setup().await;
-    let append = "begin; select * from chat_history.append_1(null, 'test/a', 3, null, null, gen_random_uuid(), 'x', null, 1, 1, \
+    let append = "begin; select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x', 0, null, 1, 1, \
                   'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')";
     for (end, visible) in [("commit", true), ("rollback", false)] {
         let len = window_len(&other).await;
@@ -182,7 +182,7 @@ async fn an_append_next_to_attachments_updates_no_further_index() {
     client.batch_execute("begin").await.unwrap();
     for number in 0..APPENDS {
         let append = format!(
-            "select * from chat_history.append_1(null, 'test/a', 3, null, null, gen_random_uuid(), 'x{number}', null, 1, 1, \
+            "select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x{number}', 0, null, 1, 1, \
              'x', 0, 'recalled', 'provenance', null, 0, 0, 0, 0, 0, 0, 0, 0, ''); \
              select * from chat_history.attach_1('test/a', (select incarnation from chat_history.conversation), \
              '{{}}', '{{}}', '{{a{number}}}', '{{0}}', '{{1}}', '{{x}}')"

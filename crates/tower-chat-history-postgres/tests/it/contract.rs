@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use test_servers::postgres;
 use tokio::sync::OnceCell;
 use tower_chat_history_core::{
-    Attach, HistoryStore, Prune, Truncate,
+    Attach, Erase, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Fixture},
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
@@ -50,6 +50,10 @@ impl Fixture for Database {
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.store().await))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.store().await))
     }
 }

@@ -68,7 +68,7 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     assert_eq!(store.pick(&id, &[Seq::FIRST]).await.unwrap().exchanges.len(), 1);
     assert_eq!(proxy.trips(), 1, "picking exchanges");
     store.delete(&id).await.unwrap();
-    assert_eq!(proxy.trips(), 2, "a deletion first reads the incarnation that it deletes");
+    assert_eq!(proxy.trips(), 2, "a deletion is recorded first, which reads the incarnation to delete");
     store.delete(&id).await.unwrap();
     assert_eq!(proxy.trips(), 1, "a deletion of a missing conversation");
 }

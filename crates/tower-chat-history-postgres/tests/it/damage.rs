@@ -5,7 +5,7 @@ use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
     Append, Attach, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore,
-    KnownState, Load, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
+    KnownState, Load, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 

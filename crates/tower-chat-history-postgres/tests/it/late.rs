@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Loaded, Prune, PruneTo,
-    Revision, Seq, Truncate,
+    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Prune, PruneTo, Revision,
+    Seq, Truncate,
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_postgres::{Config, NoTls, config::SslMode};
-use tower_chat_history_core::{HistoryStore, Load, Loaded};
+use tower_chat_history_core::{HistoryStore, Load};
 use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions, PostgresStore};
 
 use crate::settings::use_all;
@@ -72,7 +72,7 @@ async fn a_newer_schema_that_is_still_readable_is_used() {
 }
 
 async fn another_applications_schema_is_refused() {
-    for theirs in ["conversation", "exchange", "compaction", "schema_version"] {
+    for theirs in ["conversation", "exchange", "compaction", "erasure", "epoch", "schema_version"] {
         let url = database().await;
         let client = connect(&url).await;
         let table = format!("create schema chat_history create table {theirs} (version int)");

@@ -8,7 +8,7 @@ use test_servers::trials;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Load, Loaded, Seq, StoreError,
+    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Load, Seq, StoreError,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
 

@@ -142,7 +142,7 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
                   '{a500}', '{0}', '{a500,a501}', '{0,0}', '{1,1}', '{x,x}')";
     let append = |number: usize| {
         format!(
-            "select * from chat_history.append_1(null, 'test/long', 3, null, null, gen_random_uuid(), 'n{number}', null, 2, 10, \
+            "select * from chat_history.append_1(null, 'test/long', 3, null, null, null, 0, gen_random_uuid(), 'n{number}', 0, null, 2, 10, \
              'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
         )
     };

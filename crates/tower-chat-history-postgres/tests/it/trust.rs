@@ -62,7 +62,7 @@ impl Roles {
 }
 
 /// The parameters of the store's functions, in order.
-const FUNCTIONS: [(&str, &str); 9] = [
+const FUNCTIONS: [(&str, &str); 13] = [
     ("load_1", "text text text uuid bigint bigint bigint text bigint bigint"),
     ("read_1", "text bigint bigint bigint"),
     ("pick_1", "text bigint[]"),
@@ -70,11 +70,15 @@ const FUNCTIONS: [(&str, &str); 9] = [
     ("attach_1", "text uuid text[] bigint[] text[] bigint[] bigint[] bytea[]"),
     (
         "append_1",
-        "int text int uuid bigint uuid text bigint bigint bigint text bigint text \
+        "int text int uuid bigint bigint bigint uuid text bigint bigint bigint bigint text bigint text \
          text text bigint bigint bigint bigint bigint bigint bigint bigint text",
     ),
     ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint bigint bigint bigint text"),
+    ("list_1", "text text text bigint"),
+    ("set_labels_1", "text uuid bigint uuid text"),
     ("delete_1", "text uuid"),
+    ("bar_1", "text"),
+    ("erased_1", "text bigint"),
     (
         "put_compaction_1",
         "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint bigint bigint bigint text",

@@ -14,7 +14,7 @@
 -- three microseconds a call.
 
 -- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
--- to before `r_to`. `r_to` is null if nothing has changed since the state that the caller knows. In the conversation's
+-- to before `r_to`. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_to` is null if nothing has changed since the state that the caller knows. In the conversation's
 -- row, the body is that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of
 -- all exchanges. In the row of an exchange, they are the sums up to and including it. The function also returns rows at
 -- the positions before and after the log, which must not exist. With these rows, the sums and `r_id`, the client
@@ -31,7 +31,7 @@ create function @.load_1(
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
     r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
-    r_recorded bigint, r_compaction bigint, r_cut bigint[]
+    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
@@ -47,6 +47,8 @@ begin
         from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
         where c.key = a_key;
     if not found then
+        select g.newest into r_epoch from @.epoch g where g.one;
+        return next;
         return;
     end if;
     if a_exchange is not null then
@@ -90,7 +92,7 @@ begin
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
             e.recalled_first, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint[]
+            null::bigint, null::bigint, null::bigint[], null::bigint
         from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
 end

@@ -5,8 +5,18 @@
 --
 -- `version` and `len` are equal unless another program writes here: a load reports an error if they differ.
 --
--- Keys are ASCII and compared byte by byte. Collation "C" states that, and costs less than the database's own. Each
--- append updates the row. As long as the page has room, the update does not touch an index.
+-- A log that begins at a later position counts one message for each position before it, so `messages` is never less than
+-- `len`.
+--
+-- The times are those of the exchanges, in milliseconds since 1970 (UTC). `updated_at` is the latest one of all exchanges
+-- ever appended, and `updated_before` is its value before the newest append. If that append turns out to be a duplicate,
+-- it restores the value.
+--
+-- `labels` is a JSON object, or null if there are no labels. `labels_call` names the call that stored them.
+--
+-- Keys are ASCII and compared byte by byte. Collation "C" states that, and costs less than the database's own. A page of
+-- a listing is a range of the keys' index. Each append updates the row. As long as the page has room, the update does not
+-- touch an index.
 create table @.conversation (
     id bigint generated always as identity primary key,
     key text collate "C" not null unique,
@@ -16,7 +26,13 @@ create table @.conversation (
     len bigint not null,
     opening bigint not null,
     messages bigint not null,
-    bytes bigint not null
+    bytes bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    updated_before bigint not null,
+    labels_version bigint not null default 0,
+    labels_call uuid,
+    labels text
 ) with (fillfactor = 70);
 
 -- One row for each exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it, so the start
@@ -75,3 +91,34 @@ create table @.attachment (
     primary key (conversation, name, range_start)
 );
 alter table @.attachment alter column body set storage external;
+
+-- One row for each prefix that was erased, and for each conversation that was deleted, with the epoch of its newest
+-- erasure. The key is the text form of the prefix. It is empty for the prefix of all conversations.
+create table @.erasure (
+    key text collate "C" primary key,
+    epoch bigint not null unique
+);
+
+-- The only row: the epoch of the newest erasure, the epoch of the newest one that was forgotten, and the number of rows in
+-- the table `erasure`.
+create table @.epoch (
+    one boolean primary key default true check (one),
+    newest bigint not null,
+    forgotten bigint not null,
+    kept bigint not null
+);
+insert into @.epoch (newest, forgotten, kept) values (0, 0, 0);
+
+-- `analyze` copies values of a column to PostgreSQL's own tables, where an erasure would not remove them. No plan needs
+-- them, so none are collected for texts and data.
+alter table @.conversation
+    alter column key set statistics 0, alter column labels set statistics 0;
+alter table @.exchange
+    alter column id set statistics 0, alter column body set statistics 0, alter column recalled set statistics 0,
+    alter column provenance set statistics 0;
+alter table @.compaction
+    alter column profile set statistics 0, alter column body set statistics 0;
+alter table @.attachment
+    alter column name set statistics 0, alter column body set statistics 0;
+alter table @.erasure
+    alter column key set statistics 0;

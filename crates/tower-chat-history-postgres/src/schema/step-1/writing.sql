@@ -87,17 +87,23 @@ $function$;
 
 -- Appends an exchange. Returns a verdict: 0 stored, 1 duplicate, 2 not as expected, 3 it continues an unknown position,
 -- 4 the compaction is refused, 5 the conversation's counters contradict each other or are out of range, so another
--- program wrote them. `r_incarnation` is null if there is no conversation.
+-- program wrote them, 6 erased after the epoch `a_since`. `r_incarnation` is null if there is no conversation.
 --
--- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_call` is a random name of this
+-- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_since` is null if erasures do not
+-- matter. `a_first` is the position of the exchange if the append creates the conversation. `a_at` is the exchange's time.
+-- `a_call` is a random name of this
 -- call, so that its repetition finds the exchange that it stored. A new incarnation is generated here, together with
 -- its row. If the conversation is deleted before a repetition arrives, the repetition therefore begins another
 -- incarnation, and the deleted one stays ended. `a_patience` is the time to wait for the conversation's row, in
 -- milliseconds from the beginning of the statement. If it is null, the function's `lock_timeout` applies. A batch waits
 -- for less time, because it has locked the rows of other conversations.
+--
+-- An append that names an epoch and creates the conversation holds a shared lock until it is committed, and reads the
+-- erasures after it got the lock. `bar_1` takes the same lock exclusively (see there). A batch does not wait for this lock,
+-- because an erasure could then wait for the batch at the same time. It fails, and its calls are repeated one by one.
 create function @.append_1(
-    a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_call uuid,
-    a_id text, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
+    a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_since bigint, a_first bigint,
+    a_call uuid, a_id text, a_at bigint, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
     a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
     a_encrypted_from bigint, a_covers bigint, a_cut text,
@@ -108,7 +114,7 @@ create function @.append_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_call uuid;
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_updated bigint; s_call uuid;
     s_created boolean := false; s_attempts int := 0; s_limit text;
 begin
     if a_patience is not null then
@@ -117,16 +123,18 @@ begin
     end if;
     -- Usually the log is as expected and the exchange is new. This case needs two statements. If the id turns out to be
     -- in the log already, another statement restores the row.
-    if a_profile is null then
+    if a_profile is null and a_since is null then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
-                messages = c.messages + a_messages, bytes = c.bytes + a_bytes
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
+                updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
                 and (a_expect <> 1 or c.version = a_version) and (a_continues is null or a_continues < c.len)
                 and c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
                 and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
-            returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes
-            into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes;
+            returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes,
+                c.updated_before
+            into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes, s_updated;
         if found then
             insert into @.exchange
                 (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
@@ -139,6 +147,7 @@ begin
                 return;
             end if;
             update @.conversation c set version = c.version - 1, len = r_seq, messages = s_messages, bytes = s_bytes,
+                updated_at = s_updated,
                 opening = coalesce((
                     select e.seq from @.exchange e where e.conversation = s_conversation and e.continues is null
                     order by e.seq desc limit 1
@@ -159,16 +168,36 @@ begin
             r_verdict := 2;
             return;
         end if;
+        if a_since is not null then
+            if a_patience is null then
+                perform pg_advisory_xact_lock_shared(
+                    '@.epoch'::regclass::int, hashtext(split_part(a_key, '/', 1)) & 63);
+            elsif not pg_try_advisory_xact_lock_shared(
+                '@.epoch'::regclass::int, hashtext(split_part(a_key, '/', 1)) & 63) then
+                raise exception using errcode = 'lock_not_available';
+            end if;
+            if @.erased_1(a_key, a_since) then
+                r_verdict := 6;
+                return;
+            end if;
+        end if;
         if a_continues is not null then
             r_verdict := 3;
+            r_len := a_first;
             return;
         end if;
-        insert into @.conversation as c (key, incarnation, version, first, len, opening, messages, bytes)
-            values (a_key, gen_random_uuid(), 1, 0, 1, 0, a_messages, a_bytes)
+        -- The counters of a log have an upper limit (see the counters' check below).
+        if a_first >= 1::bigint << 61 then
+            raise exception using errcode = 'numeric_value_out_of_range';
+        end if;
+        insert into @.conversation as c
+            (key, incarnation, version, first, len, opening, messages, bytes, created_at, updated_at, updated_before)
+            values (a_key, gen_random_uuid(), a_first + 1, a_first, a_first + 1, a_first, a_first + a_messages, a_bytes,
+                a_at, a_at, a_at)
             on conflict (key) do nothing returning c.id, c.incarnation into s_conversation, r_incarnation;
         if found then
             s_created := true;
-            r_version := 0; r_first := 0; s_messages := 0; s_bytes := 0;
+            r_version := a_first; r_first := a_first; r_len := a_first; s_messages := a_first; s_bytes := 0;
             exit;
         end if;
         -- Another first append has created the row at the same time. Try again with that row, unless it was
@@ -205,6 +234,10 @@ begin
         end if;
         if found then
             r_verdict := 1;
+            return;
+        end if;
+        if a_since is not null and @.erased_1(a_key, a_since) then
+            r_verdict := 6;
             return;
         end if;
         if a_expect = 0 or (a_expect in (1, 2) and r_incarnation <> a_incarnation)
@@ -249,7 +282,8 @@ begin
     if found and not s_created then
         update @.conversation c set version = c.version + 1, len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
-                messages = c.messages + a_messages, bytes = c.bytes + a_bytes
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
+                updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.id = s_conversation;
     end if;
     if not found then

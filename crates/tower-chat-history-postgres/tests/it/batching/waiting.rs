@@ -11,7 +11,7 @@ use tokio::{
     time::{self, Instant},
 };
 use tokio_postgres::NoTls;
-use tower_chat_history_core::{HistoryStore, Load, Loaded, StoreError};
+use tower_chat_history_core::{HistoryStore, Load, StoreError};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 use super::{at_once, conversations};

@@ -1,0 +1,112 @@
+//! Counting what is stored.
+
+use tokio_postgres::Row;
+use tower_chat_history_core::{AttachmentName, Compaction, Cursor, Prefix, Removed, StoreError};
+
+use crate::{
+    database::{Call, Lease},
+    error::Failure,
+    keys::Keys,
+    rows::{Damaged, compaction_version, count, stored},
+};
+
+/// The most conversations in a page.
+const MAX_PAGE: i64 = 100;
+
+/// A conversation's row as a transaction reads it, without its counters.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) id: i64,
+    pub(crate) key: String,
+    pub(crate) has_labels: bool,
+}
+
+impl Found {
+    pub(crate) fn from_row(row: &Row) -> Result<Self, Failure> {
+        Ok(Self { id: row.try_get(0)?, key: row.try_get(8)?, has_labels: row.try_get(9)? })
+    }
+
+    /// Returns the cursor after this conversation.
+    pub(crate) fn cursor(&self) -> Result<Cursor, StoreError> {
+        self.key.parse().map(Cursor::after).map_err(|_| StoreError::backend(Damaged::Key))
+    }
+}
+
+/// Counts what is stored for a page of conversations. Returns the place at which the next page begins.
+pub(crate) async fn page(
+    call: &Call,
+    under: &Prefix,
+    after: Option<&Cursor>,
+) -> Result<(Removed, Option<Cursor>), Failure> {
+    let mut retry = call.retry();
+    loop {
+        match once(call, under, after).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn once(call: &Call, under: &Prefix, after: Option<&Cursor>) -> Result<(Removed, Option<Cursor>), Failure> {
+    let mut transaction = call.begin().await?;
+    let counted = within(call, &mut transaction, under, after).await?;
+    // Nothing was changed, so the call may be repeated whatever the end of the transaction reports.
+    transaction.commit().await?;
+    Ok(counted)
+}
+
+async fn within(
+    call: &Call,
+    transaction: &mut Lease,
+    under: &Prefix,
+    after: Option<&Cursor>,
+) -> Result<(Removed, Option<Cursor>), Failure> {
+    let (keys, sql) = (Keys::new(under, after), &call.sql.count);
+    let mut rows = match &keys.exact {
+        Some(exact) => transaction.query(&sql.one, &[exact]).await?,
+        None => Vec::new(),
+    };
+    let between = transaction.query(&sql.page, &[&keys.after, &keys.before, &MAX_PAGE]).await?;
+    let is_last = stored(between.len() as u64) < MAX_PAGE;
+    rows.extend(between);
+    let found = rows.iter().map(Found::from_row).collect::<Result<Vec<_>, _>>()?;
+    let counted = conversations(call, transaction, &found).await?;
+    let next = found.last().filter(|_| !is_last).map(Found::cursor).transpose()?;
+    Ok((counted, next))
+}
+
+/// Counts what is stored for some conversations: their rows, and not the numbers in their counters.
+pub(crate) async fn conversations(call: &Call, transaction: &mut Lease, found: &[Found]) -> Result<Removed, Failure> {
+    let mut counted = Removed::default();
+    if found.is_empty() {
+        return Ok(counted);
+    }
+    let (ids, sql) = (found.iter().map(|found| found.id).collect::<Vec<_>>(), &call.sql.count);
+    counted.conversations = found.len() as u64;
+    counted.labels = found.iter().filter(|found| found.has_labels).count() as u64;
+    for row in transaction.query(&sql.exchanges, &[&ids]).await? {
+        counted.exchanges = count(row.try_get(0)?);
+        counted.exchange_ids = counted.exchanges;
+        counted.bytes = count(row.try_get(1)?);
+    }
+    for row in transaction.query(&sql.compactions, &[&ids]).await? {
+        counted.compactions += 1;
+        counted.summaries += u64::from(has_summary(&row)?);
+    }
+    for row in transaction.query(&sql.attachments, &[&ids]).await? {
+        // Another program can have stored an invalid name.
+        let name = AttachmentName::new(row.try_get::<_, &str>(0)?).or_else(|_| AttachmentName::new("other"));
+        counted.add_attachments(&name.map_err(StoreError::backend)?, count(row.try_get(1)?));
+    }
+    Ok(counted)
+}
+
+/// Returns `true` if a compaction has a summary or cannot be read. One that covers exchanges has a summary.
+fn has_summary(row: &Row) -> Result<bool, Failure> {
+    if row.try_get(0)? {
+        return Ok(true);
+    }
+    let version = compaction_version(row.try_get(1)?).unwrap_or_default();
+    let compaction = Compaction::decode(version, row.try_get(2)?);
+    Ok(compaction.map_or(true, |compaction| compaction.cut.summary.is_some()))
+}

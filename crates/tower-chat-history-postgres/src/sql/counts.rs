@@ -1,0 +1,47 @@
+//! The statements that count the rows of several conversations, given their numbers.
+
+use super::Statement;
+
+/// The statements, for the tables of one schema.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// A page of conversations: the columns that a transaction reads of each.
+    pub(crate) page: Statement,
+    /// The one conversation with a key.
+    pub(crate) one: Statement,
+    /// The number of exchanges and their bytes. The sum of damaged numbers is limited to the range of the result.
+    pub(crate) exchanges: Statement,
+    /// A row for each compaction: true if it covers exchanges, and otherwise its version and its body.
+    pub(crate) compactions: Statement,
+    /// The kinds of attachments, and the number of each.
+    pub(crate) attachments: Statement,
+}
+
+impl Counts {
+    pub(super) fn new(schema: &str) -> Self {
+        let statement = |text: &str, letters: &str| Statement::new(schema, text, letters);
+        Self {
+            page: statement(
+                &format!("{} where c.key > $1 and c.key < $2 order by c.key limit $3", super::CONVERSATION),
+                "ttl",
+            ),
+            one: statement(&format!("{} where c.key = $1", super::CONVERSATION), "t"),
+            exchanges: statement(
+                "select count(*), \
+                 least(greatest(coalesce(sum(e.bytes), 0), 0), 9223372036854775807)::bigint \
+                 from @.exchange e where e.conversation = any ($1)",
+                "L",
+            ),
+            compactions: statement(
+                "select k.covers_to <> 0, k.version, case when k.covers_to = 0 then k.body end \
+                 from @.compaction k where k.conversation = any ($1)",
+                "L",
+            ),
+            attachments: statement(
+                "select split_part(t.name, '/', 1), count(*) from @.attachment t \
+                 where t.conversation = any ($1) group by 1 order by 1",
+                "L",
+            ),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Erasing the conversations under a prefix.
+
+use tokio_postgres::Row;
+use tower_chat_history_core::{ConversationId, Cursor, Prefix, Removed, Revision};
+use uuid::Uuid;
+
+use super::delete::remove;
+use crate::{
+    database::{Call, Lease},
+    error::{Failure, PostgresError},
+    keys::Keys,
+    read::{Found, count_conversations},
+    rows::{self, count, stored},
+};
+
+/// The most conversations in a transaction.
+const MAX_CONVERSATIONS: usize = 100;
+
+/// The most exchanges in a transaction, unless its only conversation has more.
+const MAX_EXCHANGES: u64 = 10_000;
+
+/// Records an erasure. Returns the incarnation of the conversation whose id is the prefix, if there is one.
+///
+/// If it is unknown whether the first attempt was committed, the erasure may be recorded twice, with the same effect.
+pub(crate) async fn bar(call: &Call, under: &str) -> Result<Option<Uuid>, Failure> {
+    let rows = call.query(&call.sql.bar, &[&under]).await?;
+    Ok(rows.first().ok_or(PostgresError::Protocol)?.try_get(0)?)
+}
+
+/// Erases a page of conversations in one transaction. Returns what was removed, and the place at which the next page
+/// begins.
+///
+/// If it is unknown whether the commit took effect, the call fails and is not repeated. A repetition would find nothing and
+/// report that nothing was removed.
+pub(crate) async fn erase(
+    call: &Call,
+    under: &Prefix,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<(Removed, Option<Cursor>), Failure> {
+    let mut retry = call.retry();
+    loop {
+        match erase_once(call, under, after, limit).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn erase_once(
+    call: &Call,
+    under: &Prefix,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<(Removed, Option<Cursor>), Failure> {
+    let mut transaction = call.begin().await?;
+    let erased = page(call, &mut transaction, under, after, limit.min(MAX_CONVERSATIONS)).await;
+    transaction.end(erased).await
+}
+
+async fn page(
+    call: &Call,
+    transaction: &mut Lease,
+    under: &Prefix,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<(Removed, Option<Cursor>), Failure> {
+    let keys = Keys::new(under, after);
+    if limit == 0 {
+        return Ok((Removed::default(), after.cloned()));
+    }
+    let sql = &call.sql;
+    // The conversation whose id is the prefix is a page of its own.
+    let (rows, is_last) = match (&keys.exact, under.as_id()) {
+        (Some(exact), Some(id)) => {
+            let rows = transaction.query(&sql.lock, &[exact]).await?;
+            return Ok((erase_rows(call, transaction, &rows).await?, Some(Cursor::after(id.clone()))));
+        }
+        _ => {
+            let limit = stored(limit as u64);
+            let rows = transaction.query(&sql.lock_page, &[&keys.after, &keys.before, &limit]).await?;
+            let is_last = stored(rows.len() as u64) < limit;
+            (rows, is_last)
+        }
+    };
+    let fit = fitting(&rows)?;
+    let next = match rows[..fit].last() {
+        Some(last) if fit < rows.len() || !is_last => Some(Found::from_row(last)?.cursor()?),
+        _ => None,
+    };
+    Ok((erase_rows(call, transaction, &rows[..fit]).await?, next))
+}
+
+/// Returns the number of conversations at the beginning whose exchanges fit into a transaction: at least one.
+fn fitting(rows: &[Row]) -> Result<usize, Failure> {
+    let mut exchanges: u64 = 0;
+    for (number, row) in rows.iter().enumerate() {
+        let (first, len): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+        exchanges = exchanges.saturating_add(count(len.saturating_sub(first)));
+        if number > 0 && exchanges > MAX_EXCHANGES {
+            return Ok(number);
+        }
+    }
+    Ok(rows.len())
+}
+
+/// Counts and removes everything of some conversations, whose rows are locked.
+async fn erase_rows(call: &Call, transaction: &mut Lease, rows: &[Row]) -> Result<Removed, Failure> {
+    let found = rows.iter().map(Found::from_row).collect::<Result<Vec<_>, _>>()?;
+    let removed = count_conversations(call, transaction, &found).await?;
+    if !found.is_empty() {
+        let ids: Vec<i64> = found.iter().map(|found| found.id).collect();
+        remove(call, transaction, &ids).await?;
+    }
+    Ok(removed)
+}
+
+/// Erases a conversation if its log has this revision. As for [`erase`], a commit with an unknown outcome is an error.
+pub(crate) async fn erase_if(call: &Call, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, Failure> {
+    let mut retry = call.retry();
+    loop {
+        match erase_if_once(call, id, revision).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn erase_if_once(call: &Call, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, Failure> {
+    let mut transaction = call.begin().await?;
+    let erased = one(call, &mut transaction, id, revision).await;
+    transaction.end(erased).await
+}
+
+async fn one(
+    call: &Call,
+    transaction: &mut Lease,
+    id: &ConversationId,
+    revision: Revision,
+) -> Result<Option<Removed>, Failure> {
+    let rows = transaction.query(&call.sql.lock, &[&id.as_str()]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    if rows::revision(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?) != revision {
+        return Ok(None);
+    }
+    erase_rows(call, transaction, &rows).await.map(Some)
+}
