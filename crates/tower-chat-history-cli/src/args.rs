@@ -1,0 +1,220 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use tower_chat_history_core::{ConversationId, Cursor, Prefix, Profile, Seq};
+
+use crate::store::StoreUrl;
+
+/// Lists, shows, exports, imports, erases and checks stored conversations
+///
+/// A conversation is named by the text form of its id: its parts, percent-encoded and joined by slashes, for example
+/// acme/user-42/support-7. A prefix is the first parts of ids: acme/user-42 stands for this conversation and for all
+/// whose ids begin with acme/user-42/, but not for acme/user-421.
+#[derive(Debug, Parser)]
+#[command(
+    name = "chat-history",
+    version,
+    after_help = "Exit codes: 0 if everything was done, 1 if something failed, is damaged, was skipped or is left, and \
+                  2 if the command line is wrong or --yes is missing."
+)]
+pub(crate) struct Args {
+    /// URL of the store: sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
+    #[arg(long, env = "CHAT_HISTORY_STORE", hide_env_values = true, global = true, default_value = "sqlite:chat.db")]
+    pub(crate) store: StoreUrl,
+    /// Schema in PostgreSQL [default: that of the library]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// Beginning of the keys in Redis [default: that of the library]
+    #[arg(long, global = true, value_name = "PREFIX")]
+    pub(crate) key_prefix: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List conversations in the order of their ids
+    List(List),
+    /// Show the messages of a conversation
+    Show(Show),
+    /// Write conversations as JSON lines
+    Export(Export),
+    /// Read conversations from JSON lines, or from other libraries
+    Import(Import),
+    /// Erase conversations, and print a receipt as JSON
+    Erase(Erase),
+    /// Erase conversations that are idle or old, and print a receipt as JSON
+    Expire(Expire),
+    /// Read everything and report damage, without changing anything
+    Verify(Verify),
+    /// Count what is stored
+    Stats(Stats),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    /// Prefix of the conversations [default: all]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: Prefix,
+    /// Largest number of conversations
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// Continue at the cursor that the last listing printed
+    #[arg(long, value_name = "CURSOR", conflicts_with = "newest")]
+    pub(crate) after: Option<Cursor>,
+    /// List the conversations that were updated last, newest first
+    #[arg(long)]
+    pub(crate) newest: bool,
+    /// Print a JSON object for each conversation
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Show {
+    /// Conversation
+    pub(crate) id: ConversationId,
+    /// Number of exchanges, from the end of the conversation
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) last: usize,
+    /// Show the whole conversation
+    #[arg(long, conflicts_with = "last")]
+    pub(crate) all: bool,
+    /// Begin at this position
+    #[arg(long, value_name = "POSITION", value_parser = position, conflicts_with_all = ["last", "all"])]
+    pub(crate) from: Option<Seq>,
+    /// Show calls, results and reasoning in full
+    #[arg(long)]
+    pub(crate) long: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Export {
+    /// Prefix of the conversations [default: all]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: Prefix,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also write the compactions of this profile, with their summaries. It can be repeated
+    #[arg(long = "compactions", value_name = "PROFILE", num_args = 0..=1, default_missing_value = "default")]
+    pub(crate) profiles: Vec<Profile>,
+    /// Also write recalled messages, and the origin of signed reasoning
+    #[arg(long)]
+    pub(crate) recall_data: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Import {
+    /// File to read [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Import the conversations under this prefix under another one
+    #[arg(long, value_name = "PREFIX", requires = "into")]
+    pub(crate) rename: Option<Prefix>,
+    /// The other prefix
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) into: Option<Prefix>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Erase {
+    /// Prefix of the conversations
+    #[arg(required_unless_present = "all")]
+    pub(crate) prefix: Option<Prefix>,
+    /// Erase everything that is stored
+    #[arg(long, conflicts_with = "prefix")]
+    pub(crate) all: bool,
+    /// Erase. Without this option, only the numbers are shown
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Then remove what the store still has in its files, as far as it can. It may take long
+    #[arg(long)]
+    pub(crate) scrub: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group = clap::ArgGroup::new("rule").required(true))]
+pub(crate) struct Expire {
+    /// Prefix of the conversations
+    #[arg(required_unless_present = "all")]
+    pub(crate) prefix: Option<Prefix>,
+    /// Look at everything that is stored
+    #[arg(long, conflicts_with = "prefix")]
+    pub(crate) all: bool,
+    /// Erase conversations whose newest exchange is at least this old, for example 30d
+    #[arg(long, value_name = "TIME", value_parser = duration, group = "rule")]
+    pub(crate) idle: Option<Duration>,
+    /// Erase conversations that were created at least this long ago, for example 90d
+    #[arg(long, value_name = "TIME", value_parser = duration, group = "rule")]
+    pub(crate) older_than: Option<Duration>,
+    /// Only count the conversations that would be erased
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Verify {
+    /// Prefix of the conversations [default: all]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: Prefix,
+    /// Also read the compactions of this profile. It can be repeated
+    #[arg(long = "profile", value_name = "PROFILE", default_value = "default")]
+    pub(crate) profiles: Vec<Profile>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Stats {
+    /// Prefix of the conversations [default: all]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: Prefix,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn position(text: &str) -> Result<Seq, std::num::ParseIntError> {
+    text.parse().map(Seq::new)
+}
+
+/// Reads a number with a unit: s, m, h, d or w.
+fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a number with a unit: s, m, h, d or w, for example 30d".to_owned();
+    let unit = text.chars().next_back().ok_or_else(expected)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        'w' => 7 * 24 * 60 * 60,
+        _ => return Err(expected()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| expected())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(duration("2w"), Ok(Duration::from_secs(14 * 86_400)));
+        for wrong in ["", "d", "30", "-1d", "1.5h", "30 d", "30ä", "99999999999999999999d", "9999999999999999999w"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `chat-history expire`
+
+use std::io::Write;
+
+use serde::Serialize;
+use tower_chat_history_core::{ByStore, Erase, Expiry, ExpiryRule, Prefix, Timestamp};
+
+use super::write_json;
+use crate::{
+    args::Expire,
+    outcome::{Failure, Outcome},
+    progress::Progress,
+    terminal::count,
+};
+
+/// The number of conversations per run.
+const RUN: usize = 500;
+
+/// The receipt of all runs.
+#[derive(Serialize)]
+struct Receipt {
+    under: Prefix,
+    rule: ExpiryRule,
+    started_at: Timestamp,
+    ended_at: Timestamp,
+    examined: u64,
+    due: u64,
+    removed: ByStore,
+    dry_run: bool,
+}
+
+pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    let under = args.prefix.clone().unwrap_or(Prefix::all());
+    let rule = match (args.idle, args.older_than) {
+        (Some(idle), _) => ExpiryRule::Idle(idle),
+        (None, Some(age)) => ExpiryRule::Age(age),
+        // The command line requires one of them.
+        (None, None) => ExpiryRule::Never,
+    };
+    let now = Timestamp::now();
+    let (examined, due, removed, dry_run) = (0, 0, ByStore::default(), args.dry_run);
+    let mut receipt =
+        Receipt { under: under.clone(), rule, started_at: now, ended_at: now, examined, due, removed, dry_run };
+    let expiry = Expiry::new().under(under, rule);
+    let progress = Progress::spinner();
+    let mut from = None;
+    loop {
+        let run = match args.dry_run {
+            true => expiry.preview(store, now, from.as_ref(), RUN).await,
+            false => expiry.run_once(store, now, from.as_ref(), RUN).await,
+        };
+        let (run, error) = match run {
+            Ok(run) => (run, None),
+            Err(error) => ((*error.run).clone(), Some(error)),
+        };
+        receipt.examined += run.examined;
+        receipt.due += run.due;
+        receipt.removed += run.removed;
+        receipt.ended_at = run.ended_at;
+        from = run.next;
+        progress.say(format!("{} looked at", count(receipt.examined, "conversation", "conversations")));
+        if error.is_some() || from.is_none() {
+            drop(progress);
+            write_json(out, &receipt)?;
+            return error.map_or(Ok(Outcome::Done), |error| Err(Failure::Expire(error)));
+        }
+    }
+}

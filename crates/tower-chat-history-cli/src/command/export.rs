@@ -1,0 +1,61 @@
+//! `chat-history export`
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    sync::Arc,
+};
+
+use tower_chat_history_core::Erase;
+use tower_chat_history_transfer::{Export as Lines, ExportOptions, ExportReport};
+
+use crate::{
+    args::Export,
+    outcome::{Failure, Outcome},
+    progress::Progress,
+    terminal::{count, size},
+};
+
+pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    let options = ExportOptions::new().compactions(args.profiles).recall_data(args.recall_data);
+    let lines = Lines::new(store, args.prefix, options);
+    let report = match &args.output {
+        None => write(lines, out).await?,
+        Some(path) => {
+            let what = path.display().to_string();
+            let file = File::create(path).map_err(|error| Failure::file(&what, error))?;
+            let mut file = BufWriter::new(file);
+            let report = match write(lines, &mut file).await {
+                Err(Failure::Output(error)) => return Err(Failure::file(&what, error)),
+                report => report?,
+            };
+            let file = file.into_inner().map_err(|error| Failure::file(&what, error.into_error()))?;
+            file.sync_all().map_err(|error| Failure::file(&what, error))?;
+            report
+        }
+    };
+    for missing in &report.named {
+        eprintln!("{}: {}", missing.id, missing.reason);
+    }
+    eprintln!("Exported {}.", summary(&report));
+    if report.not_whole > 0 {
+        eprintln!("{} not whole.", count(report.not_whole, "conversation is", "conversations are"));
+    }
+    Ok(Outcome::done_if(report.not_whole == 0))
+}
+
+async fn write(mut lines: Lines, out: &mut (dyn Write + Send)) -> Result<ExportReport, Failure> {
+    let progress = Progress::spinner();
+    while let Some(line) = lines.next_line().await? {
+        out.write_all(line.as_bytes())?;
+        out.write_all(b"\n")?;
+        progress.say(summary(lines.report()));
+    }
+    out.flush()?;
+    Ok(lines.report().clone())
+}
+
+fn summary(report: &ExportReport) -> String {
+    let conversations = count(report.conversations, "conversation", "conversations");
+    format!("{conversations} with {} ({})", count(report.exchanges, "exchange", "exchanges"), size(report.bytes))
+}

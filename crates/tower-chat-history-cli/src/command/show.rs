@@ -1,0 +1,130 @@
+//! `chat-history show`
+
+use std::io::Write;
+
+use tower_chat_history_core::{Erase, Listed, Message, Part, Recorded, Seq};
+
+use crate::{
+    args::Show,
+    outcome::{Failure, Outcome},
+    terminal::{self, count, escaped, in_one_line, shortened, wrapped},
+};
+
+/// The number of exchanges that are read per call of the store.
+const PAGE: usize = 64;
+
+/// The number of characters of a call or a result, unless they are shown in full.
+const SHORT: usize = 300;
+
+pub(crate) async fn run(store: &dyn Erase, args: &Show, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    let Some(listed) = store.describe(&args.id).await? else {
+        return Err(Failure::NoConversation(args.id.to_string()));
+    };
+    let style = Style { width: terminal::width(), is_long: args.long };
+    write_head(&listed, style, out)?;
+    let (first, end) = (listed.revision.first(), listed.revision.next());
+    let last = Seq::new(end.get().saturating_sub(args.last as u64)).max(first);
+    let mut next = args.from.unwrap_or(if args.all { first } else { last }).max(first);
+    if next > first && args.from.is_none() {
+        let earlier = count(next.get() - first.get(), "earlier exchange", "earlier exchanges");
+        writeln!(out, "\n({earlier}: --all shows the whole conversation)")?;
+    }
+    while next < end {
+        let page = store.read(&args.id, next, PAGE).await?;
+        if page.exchanges.is_empty() {
+            break;
+        }
+        for recorded in page.exchanges.into_iter().take_while(|recorded| recorded.seq < end) {
+            next = recorded.seq.next();
+            write_exchange(&recorded, style, out)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    width: usize,
+    is_long: bool,
+}
+
+impl Style {
+    /// Returns a text that is not the conversation itself: in one line and shortened, or in full.
+    fn aside(self, text: &str) -> String {
+        if self.is_long { text.to_owned() } else { shortened(&in_one_line(text), SHORT) }
+    }
+}
+
+fn write_head(listed: &Listed, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    writeln!(out, "{}", listed.id)?;
+    let exchanges = count(listed.revision.len(), "exchange", "exchanges");
+    let (created, updated) = (terminal::time(listed.created_at), terminal::time(listed.updated_at));
+    writeln!(out, "{exchanges}, {}, created {created}, updated {updated}", terminal::size(listed.bytes))?;
+    for (name, value) in listed.labels.iter() {
+        writeln!(out, "{}", wrapped(&format!("{}: {}", in_one_line(name), in_one_line(value)), "", style.width))?;
+    }
+    Ok(())
+}
+
+fn write_exchange(recorded: &Recorded, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    let exchange = &recorded.exchange;
+    let mut head = format!("── {} · {}", recorded.seq, terminal::time(exchange.at));
+    if let Some(model) = &exchange.model {
+        head += &format!(" · {}", in_one_line(model));
+    }
+    if let Some(usage) = exchange.usage {
+        head += &format!(" · {} → {} tokens", usage.input_tokens, usage.output_tokens);
+    }
+    if exchange.incomplete {
+        head += " · interrupted";
+    }
+    writeln!(out, "\n{head}")?;
+    if let Some(recalled) = &exchange.recalled {
+        let text = style.aside(&recalled.message.text());
+        writeln!(out, "recalled\n{}", wrapped(&text, "  ", style.width))?;
+    }
+    for message in &exchange.messages {
+        write_message(message, style, out)?;
+    }
+    Ok(())
+}
+
+fn write_message(message: &Message, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    if message.dialect().is_none() {
+        let json = shortened(&in_one_line(message.json()), SHORT);
+        writeln!(
+            out,
+            "(a message in a format that this program does not know)\n{}",
+            wrapped(&json, "  ", style.width)
+        )?;
+        return Ok(());
+    }
+    let mut lines = Vec::new();
+    let mut name = String::new();
+    message.parts(&mut |part| match part {
+        Part::Name(text) => name = format!(" ({})", in_one_line(text)),
+        part => lines.extend(line(&part, style)),
+    });
+    writeln!(out, "{}{name}", in_one_line(message.role().as_str()))?;
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Returns the text of a part, or `None` if there is nothing to read.
+fn line(part: &Part<'_>, style: Style) -> Option<String> {
+    let text = match part {
+        Part::Text(text) | Part::Refusal(text) => return Some(wrapped(text, "  ", style.width)),
+        Part::Reasoning(text) => format!("(reasoning) {}", style.aside(text)),
+        Part::Call(call) => format!("→ {}({}) [{}]", call.name(), style.aside(call.arguments()), call.id()),
+        Part::OtherCall { name, arguments } => format!("→ {name}({})", style.aside(arguments)),
+        Part::Result { call, text } => format!("← [{}] {}", call.as_str(), style.aside(text)),
+        Part::Media { kind, words: Some(words), .. } => format!("({kind}) {}", style.aside(words)),
+        Part::Media { kind, .. } => format!("({kind})"),
+        Part::Other { kind, text } => format!("({kind}) {}", style.aside(text)),
+        // Only the provider can read it.
+        _ => return None,
+    };
+    Some(wrapped(&escaped(&text), "  ", style.width))
+}

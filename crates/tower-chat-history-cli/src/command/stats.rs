@@ -1,0 +1,76 @@
+//! `chat-history stats`
+
+use std::io::Write;
+
+use serde::Serialize;
+use tower_chat_history_core::{ByStore, Erase, Timestamp};
+
+use super::write_json;
+use crate::{
+    args::Stats,
+    outcome::{Failure, Outcome},
+    progress::Progress,
+    terminal::{self, count, size},
+};
+
+/// The number of conversations that are listed per call of the store.
+const PAGE: usize = 500;
+
+#[derive(Serialize)]
+struct Found {
+    stores: ByStore,
+    first_created_at: Option<Timestamp>,
+    last_updated_at: Option<Timestamp>,
+}
+
+pub(crate) async fn run(store: &dyn Erase, args: &Stats, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    let progress = Progress::spinner();
+    progress.say("counting".into());
+    let mut found = Found { stores: store.count(&args.prefix).await?, first_created_at: None, last_updated_at: None };
+    let (mut after, mut walked) = (None, 0);
+    loop {
+        let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
+        walked += page.conversations.len() as u64;
+        for listed in page.conversations {
+            let earlier = found.first_created_at.is_none_or(|first| listed.created_at < first);
+            found.first_created_at = if earlier { Some(listed.created_at) } else { found.first_created_at };
+            found.last_updated_at = found.last_updated_at.max(Some(listed.updated_at));
+        }
+        progress.say(count(walked, "conversation", "conversations"));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    drop(progress);
+    if args.json {
+        write_json(out, &found)?;
+    } else {
+        write(&found, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn write(found: &Found, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    for (store, stored) in found.stores.iter() {
+        writeln!(out, "{store}")?;
+        let rows = [
+            ("conversations", stored.conversations),
+            ("exchanges", stored.exchanges),
+            ("compactions", stored.compactions),
+            ("summaries", stored.summaries),
+            ("with labels", stored.labels),
+        ];
+        for (name, number) in rows {
+            writeln!(out, "  {name:<16}{number:>12}")?;
+        }
+        for (kind, number) in &stored.attachments {
+            writeln!(out, "  {:<16}{number:>12}", terminal::in_one_line(kind))?;
+        }
+        writeln!(out, "  {:<16}{:>12}", "messages", size(stored.bytes))?;
+    }
+    if let (Some(first), Some(last)) = (found.first_created_at, found.last_updated_at) {
+        writeln!(out, "first created {}, last updated {}", terminal::time(first), terminal::time(last))?;
+    }
+    Ok(())
+}

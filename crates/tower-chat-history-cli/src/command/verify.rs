@@ -1,0 +1,119 @@
+//! `chat-history verify`
+
+use std::io::Write;
+
+use tower_chat_history_core::{Erase, Listed, Load, LoadLimit, StoreError};
+
+use crate::{
+    args::Verify,
+    outcome::{Failure, Outcome},
+    progress::Progress,
+    terminal::count,
+};
+
+/// The number of conversations or exchanges that are read per call of the store.
+const PAGE: usize = 64;
+
+/// The numbers of a check.
+#[derive(Default)]
+struct Checked {
+    conversations: u64,
+    exchanges: u64,
+    damaged: u64,
+}
+
+pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    let progress = Progress::spinner();
+    let mut checked = Checked::default();
+    let mut after = None;
+    loop {
+        let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
+        for listed in page.conversations {
+            exchanges(store, &listed, &mut checked, out).await?;
+            compactions(store, &listed, args, &mut checked, out).await?;
+            checked.conversations += 1;
+            progress.say(summary(&checked));
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    drop(progress);
+    out.flush()?;
+    eprintln!("Read {}. {} damaged.", summary(&checked), count(checked.damaged, "part is", "parts are"));
+    Ok(Outcome::done_if(checked.damaged == 0))
+}
+
+fn summary(checked: &Checked) -> String {
+    let conversations = count(checked.conversations, "conversation", "conversations");
+    format!("{conversations} with {}", count(checked.exchanges, "exchange", "exchanges"))
+}
+
+fn report(listed: &Listed, damage: &str, checked: &mut Checked, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    checked.damaged += 1;
+    Ok(writeln!(out, "{}: {damage}", listed.id)?)
+}
+
+/// Reads the whole log. If a page has a damaged exchange, reads the exchanges one by one.
+async fn exchanges(
+    store: &dyn Erase,
+    listed: &Listed,
+    checked: &mut Checked,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    let (mut next, end) = (listed.revision.first(), listed.revision.next());
+    let mut limit = PAGE;
+    while next < end {
+        let page = match store.read(&listed.id, next, limit).await {
+            Err(StoreError::Corrupt { .. }) if limit > 1 => {
+                limit = 1;
+                continue;
+            }
+            Err(error @ StoreError::Corrupt { .. }) => {
+                report(listed, &error.to_string(), checked, out)?;
+                next = next.next();
+                limit = PAGE;
+                continue;
+            }
+            page => page?,
+        };
+        let is_same = page.revision.is_some_and(|now| now.incarnation() == listed.revision.incarnation());
+        let first = page.revision.map_or(next, |now| now.first());
+        if !is_same || first > next {
+            // It was edited in the meantime. What is left of it was valid when it was written.
+            return Ok(());
+        }
+        for recorded in &page.exchanges {
+            if recorded.seq != next {
+                break;
+            }
+            next = next.next();
+            checked.exchanges += 1;
+        }
+        if page.exchanges.first().is_none_or(|first| first.seq >= next) {
+            report(listed, &format!("exchange {next} is missing"), checked, out)?;
+            next = page.exchanges.first().map_or(end, |first| first.seq);
+        }
+    }
+    Ok(())
+}
+
+async fn compactions(
+    store: &dyn Erase,
+    listed: &Listed,
+    args: &Verify,
+    checked: &mut Checked,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    let smallest = LoadLimit::new(1, 1).unwrap_or_default();
+    for profile in &args.profiles {
+        match store.load(&listed.id, Load::new().profile(profile.clone()).limit(smallest)).await {
+            Err(error @ StoreError::CorruptCompaction { .. }) => report(listed, &error.to_string(), checked, out)?,
+            // The exchange was reported.
+            Ok(_) | Err(StoreError::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

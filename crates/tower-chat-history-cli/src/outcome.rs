@@ -1,0 +1,80 @@
+//! The results of commands, and their exit codes.
+
+use std::{io, process::ExitCode};
+
+use tower_chat_history_core::{EraseError, ExpireError, StoreError};
+use tower_chat_history_transfer::ImportError;
+
+use crate::store::OpenStoreError;
+
+/// The result of a command that could be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything was done. The exit code is 0.
+    Done,
+    /// A part is damaged, was skipped or is left. The exit code is 1.
+    Incomplete,
+    /// Nothing was done, because the command needs `--yes`. The exit code is 2.
+    Unconfirmed,
+}
+
+impl Outcome {
+    pub(crate) const fn done_if(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Incomplete }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Incomplete => Self::FAILURE,
+            Outcome::Unconfirmed => Self::from(2),
+        }
+    }
+}
+
+/// The error of a command. Its exit code is 1. It never shows a URL, which may contain a password.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("the store cannot be opened: {0}")]
+    Open(#[from] OpenStoreError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("{0}. Run the same command again to continue.")]
+    Erase(EraseError),
+    #[error("{0}. Run the same command again to continue.")]
+    Expire(ExpireError),
+    #[error("{0}")]
+    Import(#[from] ImportError),
+    #[error("{what}: {source}")]
+    File { what: String, source: io::Error },
+    #[error("the output cannot be written: {0}")]
+    Output(io::Error),
+    #[error("there is no conversation {0}")]
+    NoConversation(String),
+}
+
+impl Failure {
+    /// Creates the error for a file that cannot be read or written.
+    pub(crate) fn file(what: &str, source: io::Error) -> Self {
+        Self::File { what: what.to_owned(), source }
+    }
+
+    /// Returns `true` if the reader of the output closed it.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Output(error.into())
+    }
+}

@@ -1,0 +1,9 @@
+//! The program, over SQLite files.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
+
+mod damage;
+mod erasing;
+mod moving;
+mod reading;
+mod support;
+mod wrong;

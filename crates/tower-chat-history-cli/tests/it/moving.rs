@@ -1,0 +1,49 @@
+//! `export` and `import`.
+
+use crate::support::Place;
+
+#[test]
+fn an_export_can_be_imported_into_another_store() {
+    let place = Place::filled();
+    place.label("acme/user-1/a", "title", "Nemo");
+    let lines = place.run(&["export"]).ok();
+    let imported = place.run_with("copy.db", &["import"], lines.as_bytes());
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert!(
+        imported.err.contains("Read 4 conversations: stored 7 exchanges, and 0 were already there."),
+        "{imported:?}"
+    );
+    let again = place.run_with("copy.db", &["import", "--json"], lines.as_bytes()).json();
+    assert_eq!((&again["stored"], &again["present"], &again["labels"]), (&0.into(), &7.into(), &0.into()));
+    let copied = place.command("copy.db", &["export"]).output().unwrap();
+    assert_eq!(String::from_utf8(copied.stdout).unwrap(), lines);
+}
+
+#[test]
+fn files_are_written_and_read() {
+    let place = Place::filled();
+    let exported = place.run(&["export", "acme/user-1", "--output", "user.jsonl", "--compactions", "--recall-data"]);
+    assert!(exported.err.contains("Exported 2 conversations with 4 exchanges"), "{exported:?}");
+    assert_eq!(exported.ok(), "");
+    let import = ["import", "user.jsonl", "--rename", "acme/user-1", "--into", "new"];
+    let imported = place.run(&import);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert!(place.run(&["list", "new", "--json"]).ok().contains("\"id\":\"new/b\""));
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_reported() {
+    let place = Place::filled();
+    let lines = place.run(&["export"]).ok();
+    let (cut, _) = lines.split_at(lines.len() / 2);
+    let imported = place.run_with("copy.db", &["import"], cut.as_bytes());
+    assert_eq!(imported.code, Some(1), "{imported:?}");
+    assert!(imported.err.contains("the line is damaged") && imported.err.contains("cut off"), "{imported:?}");
+}
+
+#[test]
+fn another_file_is_refused() {
+    let imported = Place::filled().run_with("chat.db", &["import"], b"hello\n");
+    assert_eq!(imported.code, Some(1));
+    assert_eq!(imported.err, "chat-history: line 1 is not the beginning of an export: it is malformed (column 1)\n");
+}

@@ -1,0 +1,55 @@
+//! Wrong command lines, and stores that cannot be opened.
+
+use crate::support::Place;
+
+#[test]
+fn errors_are_sentences_with_their_cause() {
+    let place = Place::empty();
+    let ran = place.run(&["list"]);
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(1), "chat-history: the store cannot be opened: there is no such file\n")
+    );
+    assert!(!place.path("chat.db").exists(), "no file is created");
+    std::fs::write(place.path("chat.db"), "this is no database, but a text of more than a hundred bytes ".repeat(9))
+        .unwrap();
+    let ran = place.run(&["list"]);
+    assert!(ran.code == Some(1) && ran.err.starts_with("chat-history: the store cannot be opened: "), "{ran:?}");
+    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+}
+
+#[test]
+fn a_missing_conversation_is_an_error() {
+    let ran = Place::filled().run(&["show", "acme/nobody"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), "chat-history: there is no conversation acme/nobody\n"));
+}
+
+#[test]
+fn wrong_command_lines_have_code_2() {
+    let place = Place::filled();
+    for args in [
+        &["show", "a b"][..],
+        &["list", "a//b"],
+        &["list", "--after", "x"],
+        &["expire", "acme"],
+        &["expire", "--idle", "30d"],
+        &["expire", "acme", "--idle", "30"],
+        &["expire", "acme", "--idle", "30d", "--older-than", "30d"],
+        &["import", "--rename", "a"],
+        &["--store", "mysql://u:secret@h", "list"],
+        &["forget"],
+        &[],
+    ] {
+        let ran = place.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{args:?}: {ran:?}");
+        assert!(!ran.err.is_empty() && !ran.err.contains("secret"), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_help_lists_the_commands_and_exit_codes() {
+    let help = Place::empty().run(&["--help"]).ok();
+    for word in ["list", "show", "export", "import", "erase", "expire", "verify", "stats", "Exit codes: 0"] {
+        assert!(help.contains(word), "{help}");
+    }
+}
