@@ -1,6 +1,7 @@
 //! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
 //! that store.
 
+mod erase;
 mod interleaved;
 mod kept;
 mod late;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tower_chat_history::{
     CachedStore, HistoryStore, MemoryStore,
-    store::{Attach, Prune, Truncate},
+    store::{Attach, Erase, Prune, Truncate},
 };
 use tower_chat_history_core::testing::{Capabilities, Fixture, SharedStore};
 
@@ -45,6 +46,10 @@ impl Fixture for Replicas {
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.replica()))
     }
 }
