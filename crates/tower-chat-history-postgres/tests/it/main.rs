@@ -9,9 +9,11 @@ mod contract;
 mod cost;
 mod crash;
 mod damage;
+mod erasing;
 mod failures;
 mod late;
 mod limits;
+mod listing;
 mod no_text;
 mod opening;
 mod provenance;
@@ -19,6 +21,7 @@ mod proxy;
 mod recalled;
 mod refused;
 mod rules;
+mod scrubbing;
 mod settings;
 mod skipped;
 mod support;
@@ -37,15 +40,18 @@ fn main() -> ExitCode {
         cost::tests(),
         crash::tests(),
         damage::tests(),
+        erasing::tests(),
         failures::tests(),
         late::tests(),
         limits::tests(),
+        listing::tests(),
         opening::tests(),
         no_text::tests(),
         provenance::tests(),
         recalled::tests(),
         refused::tests(),
         rules::tests(),
+        scrubbing::tests(),
         settings::tests(),
         skipped::tests(),
         batching::tests(),
