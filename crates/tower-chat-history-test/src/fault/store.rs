@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, Erase, HistoryStore, Incarnation, List, Load, Loaded, Page, Prune, PruneTo, Pruned,
-    Revision, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use super::FaultStore;
 
 /// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune), keep
-/// [attachments](Attach), [list](List) or [erase](Erase).
+/// [attachments](Attach), [list](tower_chat_history_core::List) or [erase](tower_chat_history_core::Erase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`HistoryStore::load`].
@@ -33,21 +33,21 @@ pub enum Op {
     Attachments,
     /// [`Attach::pick`].
     Pick,
-    /// [`List::list`].
+    /// [`List::list`](tower_chat_history_core::List::list).
     List,
-    /// [`List::describe`].
+    /// [`List::describe`](tower_chat_history_core::List::describe).
     Describe,
-    /// [`List::set_labels`].
+    /// [`List::set_labels`](tower_chat_history_core::List::set_labels).
     SetLabels,
-    /// [`Erase::bar`].
+    /// [`Erase::bar`](tower_chat_history_core::Erase::bar).
     Bar,
-    /// [`Erase::erase`].
+    /// [`Erase::erase`](tower_chat_history_core::Erase::erase).
     Erase,
-    /// [`Erase::erase_if`].
+    /// [`Erase::erase_if`](tower_chat_history_core::Erase::erase_if).
     EraseIf,
-    /// [`Erase::count`].
+    /// [`Erase::count`](tower_chat_history_core::Erase::count).
     Count,
-    /// [`Erase::scrub`].
+    /// [`Erase::scrub`](tower_chat_history_core::Erase::scrub).
     Scrub,
 }
 

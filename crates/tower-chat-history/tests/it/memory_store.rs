@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
-    store::{
-        Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary,
-    },
+    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary},
 };
 
 use tower_chat_history_core::{Erase, List, Prefix};
