@@ -1,0 +1,124 @@
+//! The order of the conversations, and the erasures.
+
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+};
+
+use tower_chat_history_core::{ConversationId, Cursor, Epoch, Prefix, StoreError, backend::Erasures};
+
+use super::space::Space;
+
+/// The part of the limit that remembered erasures may take.
+const SHARE: usize = 16;
+
+/// The ids of all conversations in the order of listings, and the erasures. Both are behind one lock, so that an erasure
+/// is either seen by the creation of a conversation, or sees the conversation.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    ids: BTreeSet<ConversationId>,
+    erasures: Erasures,
+}
+
+impl Order {
+    /// Returns the current epoch.
+    pub(super) const fn epoch(&self) -> Epoch {
+        self.erasures.current()
+    }
+
+    /// Returns an error if the conversation was erased after this epoch.
+    pub(super) fn check(&self, id: &ConversationId, since: Option<Epoch>) -> Result<(), StoreError> {
+        self.erasures.check(id, since)
+    }
+
+    pub(super) fn insert(&mut self, id: ConversationId) {
+        self.ids.insert(id);
+    }
+
+    pub(super) fn remove(&mut self, id: &ConversationId) {
+        self.ids.remove(id);
+    }
+
+    /// Records an erasure. If the erasures would take too much space, the oldest ones are forgotten.
+    pub(super) fn record(&mut self, under: &Prefix, space: &Space) {
+        let before = self.erasures.memory();
+        self.erasures.record(under);
+        loop {
+            let memory = self.erasures.memory();
+            // No space at all is always free.
+            if memory <= space.limit() / SHARE && space.take(memory, before).is_ok() || !self.erasures.forget_oldest() {
+                return;
+            }
+        }
+    }
+
+    /// Returns at most `limit` ids under a prefix and after a cursor, and the place at which the next page begins.
+    pub(super) fn page(
+        &self,
+        under: &Prefix,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> (Vec<ConversationId>, Option<Cursor>) {
+        let after = after.map_or("", |after| after.last().as_str());
+        let (start, end) = under.longer_ids();
+        let (start, end) = (start.as_str().max(after), end.as_deref());
+        let exact = under.as_id().filter(|id| id.as_str() > after).and_then(|id| self.ids.get(id));
+        // A range whose start is not before its end would panic.
+        let is_range = end.is_none_or(|end| start < end);
+        let longer = is_range.then(|| self.ids.range::<str, _>((Excluded(start), end.map_or(Unbounded, Excluded))));
+        let ids = exact.into_iter().chain(longer.into_iter().flatten());
+        let mut ids: Vec<_> = ids.take(limit.saturating_add(1)).cloned().collect();
+        let more = ids.len() > limit;
+        ids.truncate(limit);
+        let next = ids.last().filter(|_| more).cloned().map(Cursor::after);
+        (ids, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> ConversationId {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_small_store_remembers_no_erasure_and_refuses_turns_from_before() {
+        let (mut order, space) = (Order::default(), Space::new(1000));
+        let before = order.epoch();
+        order.record(&Prefix::from(&id("a")), &space);
+        assert_eq!(space.used(), 0);
+        assert!(order.check(&id("other"), Some(before)).is_err());
+        assert!(order.check(&id("a"), Some(order.epoch())).is_ok());
+    }
+
+    #[test]
+    fn erasures_take_a_limited_part_of_the_space() {
+        let (mut order, space) = (Order::default(), Space::new(100_000));
+        for number in 0..1000 {
+            let before = order.epoch();
+            order.record(&Prefix::from(&id(&format!("a/{number}"))), &space);
+            assert!(order.check(&id("other"), Some(before)).is_ok());
+            assert!(space.used() <= 100_000 / SHARE && space.used() == order.erasures.memory());
+        }
+        assert!(space.used() > 100_000 / SHARE / 2);
+        // A store that is full otherwise has no space for erasures.
+        space.take(100_000 - space.used(), 0).unwrap();
+        order.record(&Prefix::from(&id("a/b/c/d/e/f/g")), &space);
+        assert!(space.used() <= 100_000 && order.check(&id("other"), Some(order.epoch())).is_ok());
+    }
+
+    #[test]
+    fn a_cursor_at_the_end_of_a_prefix_ends_the_listing() {
+        let mut order = Order::default();
+        ["a", "a/b", "a0", "b"].into_iter().for_each(|text| order.insert(id(text)));
+        for cursor in ["a/b", "a0", "a1", "b"] {
+            let page = order.page(&Prefix::from(&id("a")), Some(&Cursor::after(id(cursor))), 10);
+            assert_eq!(page, (Vec::new(), None), "{cursor}");
+        }
+        let (first, next) = order.page(&Prefix::all(), None, 1);
+        assert_eq!((first, next), (vec![id("a")], Some(Cursor::after(id("a")))));
+        assert_eq!(order.page(&Prefix::all(), None, 0), (Vec::new(), None));
+    }
+}
