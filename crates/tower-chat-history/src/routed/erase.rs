@@ -19,21 +19,9 @@ where
     /// Merges the pages of all stores. A conversation in a store that the closure does not choose for it is left out,
     /// because no other call finds it.
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
-        let StoreList { stores, .. } = &self.0;
-        let pages = try_join_all(stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
-        // Beyond the first cursor, a store may have conversations that its page lacks.
-        let known_to = pages.iter().filter_map(|page| page.next.clone()).min_by(order);
-        let is_known = |listed: &Listed| known_to.as_ref().is_none_or(|end| listed.id.as_str() <= end.last().as_str());
-        let chosen = pages.into_iter().enumerate().flat_map(|(index, page)| {
-            page.conversations.into_iter().filter(move |listed| self.0.index(&listed.id) == index)
-        });
-        let mut merged: Vec<Listed> = chosen.filter(is_known).collect();
-        merged.sort_unstable_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
-        let is_cut = merged.len() > limit;
-        merged.truncate(limit);
-        let last = || merged.last().map(|last| Cursor::after(last.id.clone()));
-        let next = if is_cut { last().or(after.cloned()) } else { known_to };
-        Ok(Listing::new(merged, next))
+        let Merged { found, next } = self.0.merged(under, after, limit).await?;
+        let chosen = found.into_iter().filter(|(store, listed)| self.0.index(&listed.id) == *store);
+        Ok(Listing::new(chosen.map(|(_, listed)| listed).collect(), next))
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
@@ -66,14 +54,22 @@ where
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        let mut erased = ErasedPage::default();
-        for (name, store) in &self.0.stores {
-            let page = store.erase(under, after, limit).await?;
-            erased.removed += ByStore::of(name, page.removed.total());
-            // The next page begins where the first of the stores stopped. The others find nothing there.
-            erased.next = [erased.next, page.next].into_iter().flatten().min_by(order);
+        let Merged { found, next } = self.0.merged(under, after, limit).await?;
+        // On the last page, a store without conversations may have data that belongs to none.
+        let least = usize::from(next.is_none() && found.len() < limit);
+        let mut removed = ByStore::default();
+        let mut stopped = None;
+        for (index, (name, store)) in self.0.stores.iter().enumerate() {
+            let conversations = found.iter().filter(|(store, _)| *store == index).count().max(least);
+            if conversations > 0 {
+                let page = store.erase(under, after, conversations).await?;
+                removed += ByStore::of(name, page.removed.total());
+                stopped = [stopped, page.next].into_iter().flatten().min_by(order);
+            }
         }
-        Ok(erased)
+        // A store may stop early. The next page begins where the first one stopped.
+        let next = [next, stopped].into_iter().flatten().min_by(order);
+        Ok(ErasedPage::new(removed, next))
     }
 
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
@@ -97,6 +93,32 @@ where
             all.left.extend(left.into_iter().map(|place| format!("{name}: {place}")));
         }
         Ok(all)
+    }
+}
+
+/// The first conversations of all stores, in the order of their ids.
+struct Merged {
+    /// Each with the index of its store.
+    found: Vec<(usize, Listed)>,
+    /// The place at which the next page begins.
+    next: Option<Cursor>,
+}
+
+impl<S: List, F> StoreList<S, F> {
+    async fn merged(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Merged, StoreError> {
+        let pages = try_join_all(self.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
+        // Beyond the first cursor, a store may have conversations that its page lacks.
+        let known_to = pages.iter().filter_map(|page| page.next.clone()).min_by(order);
+        let is_known = |listed: &Listed| known_to.as_ref().is_none_or(|end| listed.id.as_str() <= end.last().as_str());
+        let all = pages.into_iter().enumerate();
+        let all = all.flat_map(|(store, page)| page.conversations.into_iter().map(move |listed| (store, listed)));
+        let mut found: Vec<(usize, Listed)> = all.filter(|(_, listed)| is_known(listed)).collect();
+        found.sort_unstable_by(|(_, one), (_, other)| one.id.as_str().cmp(other.id.as_str()));
+        let is_cut = found.len() > limit;
+        found.truncate(limit);
+        let last = || found.last().map(|(_, last)| Cursor::after(last.id.clone()));
+        let next = if is_cut { last().or(after.cloned()) } else { known_to };
+        Ok(Merged { found, next })
     }
 }
 

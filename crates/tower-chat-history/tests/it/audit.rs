@@ -78,7 +78,8 @@ async fn failed_and_cancelled_calls_are_recorded() {
     assert!(store.delete(&id()).await.is_err());
     assert_eq!(taken(&events)[0].error, Some("unavailable"));
     let held = inner.hold(Op::Delete);
-    let mut call = tokio_test::task::spawn(store.delete(&id()));
+    let id = id();
+    let mut call = tokio_test::task::spawn(store.delete(&id));
     assert!(call.poll().is_pending());
     held.reached(1).await;
     drop(call);
