@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tower_chat_history_core::{ConversationId, Cursor, Prefix, Profile, Seq};
 
 use crate::store::StoreUrl;
@@ -111,15 +111,43 @@ pub(crate) struct Import {
     /// File to read [default: standard input]
     #[arg(value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// Import the conversations under this prefix under another one
-    #[arg(long, value_name = "PREFIX", requires = "into")]
-    pub(crate) rename: Option<Prefix>,
-    /// The other prefix
+    /// Format of the file
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Export)]
+    pub(crate) from: Format,
+    /// Prefix under which the conversations are stored [default: their own ids]
     #[arg(long, value_name = "PREFIX")]
     pub(crate) into: Option<Prefix>,
+    /// With --into: prefix of the conversations in the export, which is replaced [default: none]
+    #[arg(long, value_name = "PREFIX", requires = "into")]
+    pub(crate) rename: Option<Prefix>,
+    /// With another format: text at which its ids are split into parts, for example / or :
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) separator: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// JSON lines of `chat-history export`
+    Export,
+    /// SQLite file of LangChain's SQLChatMessageHistory
+    LangchainSqlite,
+    /// Dump of LangChain's RedisChatMessageHistory (the documentation has the command)
+    LangchainRedis,
+    /// SQLite file of LangGraph's SqliteSaver
+    LanggraphSqlite,
+    /// SQLite file of the SQLiteSession of openai-agents
+    AgentsSqlite,
+    /// Lists of messages of OpenAI's Assistants API
+    Assistants,
+    /// JSON lines of {"messages": [..]}
+    ChatMl,
+    /// Text with <|im_start|> and <|im_end|>
+    ChatMlText,
+    /// JSON of {"conversations": [{"from": .., "value": ..}]}
+    ShareGpt,
 }
 
 #[derive(Debug, ClapArgs)]

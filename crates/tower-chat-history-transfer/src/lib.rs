@@ -32,14 +32,23 @@
 //! | page | contents |
 //! |---|---|
 //! | [format] | the lines of an export and their fields |
+//! | [`foreign`] | import from LangChain, LangGraph, openai-agents, Assistants, ChatML and ShareGPT |
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `sqlite` | no | the readers of SQLite files |
 //!
 //! [`tower-chat-history`]: https://docs.rs/tower-chat-history
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod export;
+pub mod foreign;
 mod import;
 mod line;
+mod problem;
 
 #[doc = include_str!("../docs/format.md")]
 pub mod format {}

@@ -2,17 +2,23 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     path::Path,
     sync::Arc,
 };
 
-use tower_chat_history_core::Erase;
-use tower_chat_history_transfer::{ImportOptions, ImportReport, Importer};
+use tower_chat_history_core::{Erase, Prefix};
+use tower_chat_history_transfer::{
+    ImportOptions, ImportReport, Importer,
+    foreign::{
+        AgentsSqlite, AssistantsThreads, ChatMl, ChatMlText, ForeignConversation, ForeignError, ForeignOptions,
+        LangChainRedis, LangChainSqlite, LangGraphSqlite, ShareGpt, import_foreign,
+    },
+};
 
 use super::write_json;
 use crate::{
-    args::Import,
+    args::{Format, Import},
     outcome::{Failure, Outcome},
     progress::Progress,
     terminal::count,
@@ -22,11 +28,16 @@ use crate::{
 const PIECE: usize = 256 << 10;
 
 pub(crate) async fn run(store: Arc<dyn Erase>, args: Import, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    let mut options = ImportOptions::new();
-    if let Some(into) = args.into {
-        options = options.rename(args.rename.unwrap_or(tower_chat_history_core::Prefix::all()), into);
-    }
-    let report = read(Importer::new(store, options), args.input.as_deref()).await?;
+    let report = match args.from {
+        Format::Export => {
+            let mut options = ImportOptions::new();
+            if let Some(into) = &args.into {
+                options = options.rename(args.rename.clone().unwrap_or(Prefix::all()), into.clone());
+            }
+            read(Importer::new(store, options), args.input.as_deref()).await?
+        }
+        format => foreign(&*store, format, &args).await?,
+    };
     if args.json {
         write_json(out, &report)?;
     } else {
@@ -65,6 +76,41 @@ async fn read(mut importer: Importer, path: Option<&Path>) -> Result<ImportRepor
     }
 }
 
+type Conversations = Box<dyn Iterator<Item = Result<ForeignConversation, ForeignError>> + Send>;
+
+/// Imports a file of another format.
+async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<ImportReport, Failure> {
+    let path = args.input.as_deref();
+    let what = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
+    let unread = |error: ForeignError| Failure::file(&what, io::Error::other(error));
+    let text = || -> Result<Box<dyn BufRead + Send>, Failure> {
+        match path {
+            Some(path) => Ok(Box::new(BufReader::new(File::open(path).map_err(|error| Failure::file(&what, error))?))),
+            None => Ok(Box::new(BufReader::new(io::stdin()))),
+        }
+    };
+    let file = || path.ok_or_else(|| Failure::file("--from", io::Error::other("this format needs the name of a file")));
+    let conversations: Conversations = match format {
+        Format::LangchainSqlite => Box::new(LangChainSqlite::open(file()?).map_err(unread)?),
+        Format::LanggraphSqlite => Box::new(LangGraphSqlite::open(file()?).map_err(unread)?),
+        Format::AgentsSqlite => Box::new(AgentsSqlite::open(file()?).map_err(unread)?),
+        Format::LangchainRedis => Box::new(LangChainRedis::new(text()?)),
+        Format::Assistants => Box::new(AssistantsThreads::new(text()?)),
+        Format::ChatMl => Box::new(ChatMl::new(text()?)),
+        Format::ChatMlText => Box::new(ChatMlText::new(text()?)),
+        Format::Export | Format::ShareGpt => Box::new(ShareGpt::new(text()?)),
+    };
+    let progress = Progress::spinner();
+    let mut read = 0;
+    let conversations = conversations.inspect(|_| {
+        read += 1;
+        progress.say(count(read, "conversation", "conversations"));
+    });
+    let under = args.into.clone().unwrap_or(Prefix::all());
+    let options = ForeignOptions::new(under).separator(args.separator.clone());
+    Ok(import_foreign(store, conversations, &options).await?)
+}
+
 fn summary(report: &ImportReport) -> String {
     let mut text = format!(
         "Read {}: stored {}, and {} already there.",
@@ -74,6 +120,14 @@ fn summary(report: &ImportReport) -> String {
     );
     if report.pruned > 0 {
         text += &format!(" {} pruned from the store, and not stored again.", count(report.pruned, "was", "were"));
+    }
+    if report.instructions > 0 {
+        let instructions = count(report.instructions, "instruction was", "instructions were");
+        text += &format!(" {instructions} left out: send them with each request.");
+    }
+    if report.left_out > 0 {
+        let parts = count(report.left_out, "part of a message has", "parts of messages have");
+        text += &format!(" {parts} no counterpart: left out.");
     }
     if report.skipped > 0 {
         text += &format!(" {} skipped.", count(report.skipped, "part was", "parts were"));

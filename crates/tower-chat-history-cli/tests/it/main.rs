@@ -3,6 +3,7 @@
 
 mod damage;
 mod erasing;
+mod foreign;
 mod moving;
 mod reading;
 mod support;

@@ -12,6 +12,7 @@ use futures_core::Stream;
 use futures_util::{StreamExt, pin_mut};
 use tower_chat_history_core::{Digest, List, StoreError};
 
+pub(crate) use self::log::{Log, Put};
 pub use self::{
     options::ImportOptions,
     report::{ImportReport, Reason, Skipped},

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use tower_chat_history_core::{ConversationId, ConversationIdError, Profile, Seq};
 
-use crate::line::{Cut, LineError};
+use crate::{
+    line::{Cut, LineError},
+    problem::ForeignError,
+};
 
 /// The largest number of skipped parts that a report names.
 const MAX_NAMED: usize = 1_000;
@@ -32,6 +35,11 @@ pub struct ImportReport {
     pub attachments: u64,
     /// The conversations whose labels were stored.
     pub labels: u64,
+    /// The instructions at the beginnings of conversations of other formats. They are not stored, because they belong to
+    /// each request.
+    pub instructions: u64,
+    /// The parts of messages of other formats that have no counterpart and were left out.
+    pub left_out: u64,
     /// `true` if the file has the last line of each export.
     pub is_whole: bool,
     /// The number of parts that were skipped.
@@ -119,9 +127,12 @@ pub enum Reason {
     /// The conversation is not under the prefix that is imported.
     #[error("the conversation is not under the prefix to rename")]
     OtherPrefix,
-    /// The id cannot be renamed.
-    #[error("the id cannot be used: {0}")]
+    /// The id cannot be used.
+    #[error("{0}")]
     Id(ConversationIdError),
+    /// A conversation of another format cannot be read.
+    #[error("{0}")]
+    Foreign(ForeignError),
 }
 
 impl Serialize for Reason {

@@ -4,6 +4,7 @@
 mod damaged;
 mod erasing;
 mod expiry;
+mod foreign;
 mod newest;
 mod repeated;
 mod round_trip;

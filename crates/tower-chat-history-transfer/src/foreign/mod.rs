@@ -1,0 +1,37 @@
+//! Conversations from other libraries.
+//!
+//! Each reader of this module is an iterator over the [conversations](ForeignConversation) of a file.
+//! [`import_foreign`] stores them. The page about [other libraries](self::guide) says what each format keeps.
+//!
+//! The readers block the thread while they read the file. Their memory depends on the longest conversation.
+
+mod assistants;
+mod chat_ml;
+mod conversation;
+mod json;
+mod langchain;
+#[cfg(feature = "sqlite")]
+mod langgraph;
+mod records;
+mod share_gpt;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+
+#[doc = include_str!("../../docs/foreign.md")]
+pub mod guide {}
+
+pub use self::{
+    assistants::AssistantsThreads,
+    chat_ml::{ChatMl, ChatMlText},
+    conversation::{ForeignConversation, ForeignMessage},
+    langchain::LangChainRedis,
+    share_gpt::ShareGpt,
+    store::{ForeignOptions, import_foreign},
+};
+#[cfg(feature = "sqlite")]
+pub use self::{
+    langgraph::LangGraphSqlite,
+    sqlite::{AgentsSqlite, LangChainSqlite},
+};
+pub use crate::problem::{ForeignError, Problem};
