@@ -43,7 +43,7 @@ impl UnexpectedReply {
 
 /// The log has no free position left.
 #[derive(Debug, thiserror::Error)]
-#[error("a conversation in this store has at most 4294967295 exchanges")]
+#[error("a conversation in this store has at most 4294967295 exchanges, at positions below 281474976710655")]
 pub(crate) struct LogFull;
 
 /// Other calls kept changing the conversation between the steps of this one.

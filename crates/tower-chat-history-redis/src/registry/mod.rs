@@ -14,7 +14,7 @@ pub(crate) use self::{
     names::{NamesPage, names},
     register::{Registered, Registration, register},
     stamp::{Stamp, bar, bar_id, epoch, stamp},
-    tidy::{forget_absent, tidy},
+    tidy::{drop_name, forget_absent, tidy},
 };
 use crate::{
     call::{Call, Shared},

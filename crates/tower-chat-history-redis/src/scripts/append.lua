@@ -7,6 +7,8 @@
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
   first, registered = unpack(ARGV, 1, 17)
 local CUT = 18
+-- The largest number of elements of a list, and of positions that fit into the state.
+local MOST_ELEMENTS, MOST_POSITIONS = 4294967295, 281474976710655
 local profile = ARGV[CUT]
 local self = find(profile or '')
 local at = self and self.n or tonumber(first)
@@ -59,7 +61,7 @@ end
 if continues ~= '' and tonumber(continues) >= at then
   return {'unknown', at}
 end
-if at >= 4294967295 then
+if at - (self and self.b or at) >= MOST_ELEMENTS or at >= MOST_POSITIONS then
   return {'longest'}
 end
 if self and self.x > 0 then

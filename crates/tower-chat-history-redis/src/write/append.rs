@@ -63,6 +63,9 @@ async fn once(
                 let appended = appended(&mut reply, id, append);
                 // Names that are not removed now are removed later.
                 registry::tidy(shared, &stale).await.ok();
+                if appended.is_err() && needs_registration {
+                    registry::drop_name(shared, id).await.ok();
+                }
                 return appended;
             }
         }
