@@ -50,3 +50,13 @@ pub(crate) struct LogFull;
 #[derive(Debug, thiserror::Error)]
 #[error("other calls kept changing the conversation")]
 pub(crate) struct Contended;
+
+/// A server failed to write its append-only file or its snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("a server failed to write its files: see its log")]
+pub(crate) struct FilesNotWritten;
+
+/// A server did not finish writing its files in time.
+#[derive(Debug, thiserror::Error)]
+#[error("a server is still writing its files after ten minutes")]
+pub(crate) struct StillWriting;

@@ -54,7 +54,7 @@ impl Slot {
     }
 
     fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
-        shared.call_with(script, self.keys(&shared.options.prefix))
+        Call::new(script, self.keys(&shared.options.prefix))
     }
 }
 

@@ -137,6 +137,7 @@ async fn nothing_remains_of_erased_recalled_messages() {
     for keys in test.run::<Vec<String>>(&["KEYS", "*"]) {
         let contents: String = match test.run::<String>(&["TYPE", &keys]).as_str() {
             "hash" => lossy(&test.run::<Vec<_>>(&["HVALS", &keys])),
+            "zset" => lossy(&test.run::<Vec<_>>(&["ZRANGE", &keys, "0", "-1"])),
             _ => lossy(&test.run::<Vec<_>>(&["LRANGE", &keys, "0", "-1"])),
         };
         assert!(!contents.contains("secret"), "{keys}");
