@@ -6,14 +6,7 @@ use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
 use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
-use crate::{
-    connection::Connection,
-    error::Failure,
-    keys,
-    options::RedisOptions,
-    reply::Reply,
-    scripts::Script,
-};
+use crate::{connection::Connection, error::Failure, keys, options::RedisOptions, reply::Reply, scripts::Script};
 
 /// The first and the longest pause before a repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);

@@ -26,11 +26,7 @@ pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), S
 }
 
 /// Deletes the conversation if it was registered before the stamp. Otherwise returns the stamp of its registration.
-async fn delete_before(
-    shared: &Shared,
-    id: &ConversationId,
-    before: Stamp,
-) -> Result<Option<Stamp>, StoreError> {
+async fn delete_before(shared: &Shared, id: &ConversationId, before: Stamp) -> Result<Option<Stamp>, StoreError> {
     let mut reply = shared.run(&shared.call(&scripts::DELETE, id).number(before.0)).await?;
     match reply.word.as_str() {
         "deleted" => Ok(None),

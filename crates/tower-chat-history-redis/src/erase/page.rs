@@ -1,8 +1,6 @@
 //! Erasing the conversations under a prefix.
 
-use tower_chat_history_core::{
-    ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError,
-};
+use tower_chat_history_core::{ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError};
 
 use super::numbers;
 use crate::{

@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn reports_of_all_servers_are_read() {
-        let [on, off] = ["# Persistence\r\naof_enabled:1\r\nrdb_bgsave_in_progress:1\r\n", "aof_enabled:0\r\n"].map(bulk);
+        let [on, off] =
+            ["# Persistence\r\naof_enabled:1\r\nrdb_bgsave_in_progress:1\r\n", "aof_enabled:0\r\n"].map(bulk);
         let single = Persistence::new(&on);
         assert_eq!((single.servers(), single.count("aof_enabled", "1"), single.is_writing()), (1, 1, true));
         let cluster = Persistence::new(&Value::Map(vec![(bulk("a:1"), on), (bulk("b:2"), off)]));

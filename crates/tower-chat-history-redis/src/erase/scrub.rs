@@ -35,7 +35,9 @@ pub(crate) async fn scrub(shared: &Shared) -> Result<Scrubbed, StoreError> {
             let has_aof = before.count("aof_enabled", "1");
             step(shared, "BGREWRITEAOF", has_aof, before.servers(), AOF, &mut done, &mut left).await?;
             match snapshots(shared).await? {
-                Some(number) => step(shared, "BGSAVE", number, before.servers(), SNAPSHOTS, &mut done, &mut left).await?,
+                Some(number) => {
+                    step(shared, "BGSAVE", number, before.servers(), SNAPSHOTS, &mut done, &mut left).await?
+                }
                 None => left.push(SNAPSHOTS),
             }
         }
@@ -87,7 +89,8 @@ async fn step(
 async fn wait(shared: &Shared) -> Result<Persistence, StoreError> {
     let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
-        let answer = ask(shared, &["INFO", "persistence"]).await?.ok_or_else(|| StoreError::backend(FilesNotWritten))?;
+        let answer =
+            ask(shared, &["INFO", "persistence"]).await?.ok_or_else(|| StoreError::backend(FilesNotWritten))?;
         let now = Persistence::new(&answer);
         if !now.is_writing() {
             return Ok(now);

@@ -35,9 +35,8 @@ impl Slot {
     /// Returns the slot of a conversation: the 32-bit FNV-1a hash of its id, whose two halves are
     /// combined, modulo the number of slots.
     pub(crate) fn of(id: &ConversationId) -> Self {
-        let hash = id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let hash =
+            id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         // The low bits of this hash depend on the low bits of the bytes only.
         let folded = hash ^ hash >> 16;
         // The remainder is less than the number of slots.

@@ -15,8 +15,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
 use crate::support::{
-    REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say, shared, texts,
-    window,
+    REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say,
+    shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {

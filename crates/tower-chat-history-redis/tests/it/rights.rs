@@ -113,9 +113,8 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
 }
 
 /// The commands that change keys.
-const CHANGES: [&str; 12] = [
-    "set", "unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zpopmin", "zrem",
-];
+const CHANGES: [&str; 12] =
+    ["set", "unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zpopmin", "zrem"];
 
 /// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
 const WRITES: [&str; 23] = [

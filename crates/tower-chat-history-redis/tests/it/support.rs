@@ -140,6 +140,14 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
+/// Returns the keys of a conversation's slot of the registry.
+pub(crate) fn slot_keys(id: &ConversationId) -> [String; 4] {
+    let hash =
+        id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    [":names", ":registered", ":erasures", ":epochs"]
+        .map(|part| format!("chat:{{!{}}}{part}", (hash ^ hash >> 16) % 16))
+}
+
 /// The number of check digits after the numbers of a state.
 const CHECK_DIGITS: usize = 8;
 /// The offset of the stamp of the registration in a state, which has eight bytes.
