@@ -46,11 +46,6 @@ impl Shared {
         Call { script, id: Some(id), keys: keys::of(&self.options.prefix, id), arguments: Vec::new() }
     }
 
-    /// Creates a call of a script with other keys.
-    pub(crate) const fn call_with<'a>(&self, script: &'a Script, keys: Vec<String>) -> Call<'a> {
-        Call { script, id: None, keys, arguments: Vec::new() }
-    }
-
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
         let command = call.command("EVALSHA", &call.script.hash);
         let mut retry = Retry::new(self);
@@ -123,6 +118,11 @@ impl<'a> Retry<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// Creates a call of a script with keys that belong to no conversation.
+    pub(crate) const fn new(script: &'a Script, keys: Vec<String>) -> Self {
+        Self { script, id: None, keys, arguments: Vec::new() }
+    }
+
     pub(crate) fn text(mut self, text: &'a str) -> Self {
         self.arguments.push(Argument::Text(text));
         self

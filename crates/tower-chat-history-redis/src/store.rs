@@ -154,7 +154,7 @@ impl Erase for RedisStore {
     }
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        Ok(Scrubbed::default())
+        erase::scrub(&self.shared).await
     }
 }
 

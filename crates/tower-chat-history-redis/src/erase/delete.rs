@@ -22,7 +22,7 @@ pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), S
         before = registry::stamp(shared, Slot::of(id), later).await?;
         delete_before(shared, id, before).await?;
     }
-    registry::forget(shared, &[Forgotten { id, before }]).await.map(drop)
+    registry::forget(shared, &[Forgotten { id, before }]).await
 }
 
 /// Deletes the conversation if it was registered before the stamp. Otherwise returns the stamp of its registration.

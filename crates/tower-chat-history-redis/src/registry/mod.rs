@@ -14,7 +14,7 @@ pub(crate) use self::{
     names::{NamesPage, names},
     register::{Registered, Registration, register},
     stamp::{Stamp, bar, bar_id, epoch, stamp},
-    tidy::{forget_absent, tidy},
+    tidy::{drop_name, forget_absent, tidy},
 };
 use crate::{
     call::{Call, Shared},
@@ -53,7 +53,7 @@ impl Slot {
     }
 
     fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
-        shared.call_with(script, self.keys(&shared.options.prefix))
+        Call::new(script, self.keys(&shared.options.prefix))
     }
 }
 

@@ -101,6 +101,7 @@ pub(crate) static ERASE_IF: LazyLock<Script> = script!(
     "gone.lua",
     "erase_if.lua"
 );
+pub(crate) static FENCE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "fence.lua");
 pub(crate) static COUNT: LazyLock<Script> =
     script!("master.lua", "state.lua", "log.lua", "attached.lua", "counted.lua", "count.lua");
 
