@@ -33,8 +33,8 @@ const LEFT: [&str; 5] = [
     "the server's log, if it contains the parameters of statements",
 ];
 
-/// Writes each table to new files, and asks for a checkpoint, after which PostgreSQL removes the old files. Nothing limits
-/// the time, except for the wait for older transactions and for the lock of a table.
+/// Writes each table to new files, and asks for a checkpoint, after which PostgreSQL removes the old files. Nothing
+/// limits the time, except for the wait for older transactions and for the lock of a table.
 pub(crate) async fn scrub(database: &Database) -> Result<Scrubbed, Failure> {
     let (mut done, mut left) = (Vec::new(), Vec::new());
     if !older_transactions_end(database).await? {
@@ -64,11 +64,11 @@ pub(crate) async fn scrub(database: &Database) -> Result<Scrubbed, Failure> {
     Ok(Scrubbed::new(done, left))
 }
 
-/// Waits until no transaction is open that may see rows that were removed before this call. Returns `false` if one is still
-/// open after some time.
+/// Waits until no transaction is open that may see rows that were removed before this call. Returns `false` if one is
+/// still open after some time.
 async fn older_transactions_end(database: &Database) -> Result<bool, PostgresError> {
-    // A number that is greater than those of all transactions that have ended. Later transactions see none of the rows that
-    // they removed.
+    // A number that is greater than those of all transactions that have ended. Later transactions see none of the rows
+    // that they removed.
     let newest = statement("select pg_snapshot_xmax(pg_current_snapshot())::xid::text", &[]);
     // A session keeps rows by its own number, and by the oldest number that it considers open.
     let older = statement(
@@ -91,8 +91,8 @@ async fn older_transactions_end(database: &Database) -> Result<bool, PostgresErr
     Ok(true)
 }
 
-/// Writes the rows of a table to new files. `cluster` does the same as `vacuum full`, but can limit the wait for its lock,
-/// because it can be a part of a transaction.
+/// Writes the rows of a table to new files. `cluster` does the same as `vacuum full`, but can limit the wait for its
+/// lock, because it can be a part of a transaction.
 async fn rewrite(database: &Database, table: &str) -> Result<(), PostgresError> {
     let mut transaction = database.lease().await?;
     let begin = database.defaults.begin();

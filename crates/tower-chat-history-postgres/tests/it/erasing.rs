@@ -1,61 +1,39 @@
-//! Erasure of conversations: first turns that are running, lost answers, interruptions, and the bounds of a page.
+//! Erasure of conversations: lost answers, interruptions, and the bounds of a page.
 
-use futures_util::future::join_all;
+use std::time::Duration;
+
 use libtest_mimic::Trial;
 use test_servers::trials;
-use tokio::task::JoinHandle;
-use tower_chat_history_core::{
-    Append, ConversationId, Cursor, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Removed, Seq,
-    StoreError,
-};
+use tower_chat_history_core::{ConversationId, Cursor, Erase, List, Prefix, Removed, StoreError};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 use crate::{
     cost::long_log,
     proxy::Proxy,
-    support::{connect, conversation, database, exchange, say, single, texts, waits_for_a_lock},
+    support::{connect, conversation, database, say, single, texts},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
-        an_erasure_waits_for_first_turns_that_are_being_stored,
-        a_first_turn_waits_for_an_erasure_that_is_being_recorded,
-        a_batch_of_first_turns_waits_for_an_erasure_that_is_being_recorded,
-        an_erasure_of_everything_waits_for_all_first_turns,
-        other_tenants_and_later_turns_do_not_wait_for_an_erasure,
-        no_first_turn_from_before_an_erasure_survives_it,
         an_erasure_whose_commit_is_unknown_is_not_repeated,
         a_page_is_bounded_by_the_number_of_exchanges,
         an_interrupted_erasure_continues_when_it_is_repeated,
-        forgotten_erasures_refuse_older_turns,
-        a_missing_epoch_is_reported_and_refuses_first_turns,
+        damaged_conversations_are_erased,
     ]
 }
 
-fn prefix(text: &str) -> Prefix {
+pub(crate) fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-async fn epoch(store: &PostgresStore, id: &ConversationId) -> Epoch {
-    let Loaded::Absent(epoch) = store.load(id, Load::new()).await.unwrap() else { panic!("{id} exists") };
-    epoch
-}
-
-fn first_turn(epoch: Epoch) -> Append {
-    Append::new(Expect::AnyOrCreate, exchange("first")).since(Some(epoch))
-}
-
-/// The call of a first turn in another session, whose transaction stays open.
-fn storing(key: &str) -> String {
-    format!(
-        "begin; select * from chat_history.append_1(null, '{key}', 3, null, null, 0, 0, gen_random_uuid(), 'x', 0, null, \
-         1, 1, 'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
-    )
-}
-
-/// Erases everything under a prefix. Returns what was removed.
-async fn erase_all(store: &PostgresStore, under: &Prefix) -> Removed {
+/// Records an erasure, and erases everything under a prefix. Returns what was removed.
+pub(crate) async fn erase_all(store: &PostgresStore, under: &Prefix) -> Removed {
     store.bar(under).await.unwrap();
+    erase_pages(store, under).await
+}
+
+/// Erases everything under a prefix, in small pages.
+pub(crate) async fn erase_pages(store: &PostgresStore, under: &Prefix) -> Removed {
     let (mut removed, mut after) = (Removed::default(), None);
     loop {
         let page = store.erase(under, after.as_ref(), 7).await.unwrap();
@@ -67,196 +45,35 @@ async fn erase_all(store: &PostgresStore, under: &Prefix) -> Removed {
     }
 }
 
-fn spawn_erasure(store: &PostgresStore, under: &str) -> JoinHandle<Removed> {
-    let (store, under) = (store.clone(), prefix(under));
-    tokio::spawn(async move { erase_all(&store, &under).await })
-}
-
-async fn an_erasure_waits_for_first_turns_that_are_being_stored() {
-    let url = database().await;
-    let store = PostgresOptions::new().connections(2).connect(&url).await.unwrap();
-    let (other, watcher) = (connect(&url).await, connect(&url).await);
-    for under in ["test/a", "test", ""] {
-        // The number is that of the erasures before.
-        let since = epoch(&store, &conversation("a")).await.get();
-        let storing = storing("test/a").replace("null, null, 0, 0,", &format!("null, null, {since}, 0,"));
-        other.batch_execute(&storing).await.unwrap();
-        let erasure = spawn_erasure(&store, under);
-        waits_for_a_lock(&watcher, &[]).await;
-        other.batch_execute("commit").await.unwrap();
-        assert_eq!(erasure.await.unwrap().conversations, 1, "{under}");
-        assert!(store.load(&conversation("a"), Load::new()).await.unwrap().is_absent());
-    }
-}
-
-async fn a_first_turn_waits_for_an_erasure_that_is_being_recorded() {
-    let url = database().await;
-    let store = PostgresOptions::new().connections(2).connect(&url).await.unwrap();
-    let (other, watcher) = (connect(&url).await, connect(&url).await);
-    let id = conversation("a");
-    for under in ["test/a", "test", ""] {
-        let first = first_turn(epoch(&store, &id).await);
-        other.batch_execute(&format!("begin; select chat_history.bar_1('{under}')")).await.unwrap();
-        let (appending, of_call) = (store.clone(), id.clone());
-        let appended = tokio::spawn(async move { appending.append(&of_call, first).await });
-        waits_for_a_lock(&watcher, &[]).await;
-        other.batch_execute("commit").await.unwrap();
-        let appended = appended.await.unwrap();
-        assert!(matches!(appended, Err(StoreError::Gone)), "{under}: {appended:?}");
-        assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
-    }
-}
-
-/// A batch has locked other conversations, so it does not wait. Its calls are repeated alone.
-async fn a_batch_of_first_turns_waits_for_an_erasure_that_is_being_recorded() {
-    let url = database().await;
-    let (store, other, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
-    let ids: Vec<_> = ["a", "b", "c"].map(conversation).into();
-    let known = epoch(&store, &ids[0]).await;
-    other.batch_execute("begin; select chat_history.bar_1('test/b')").await.unwrap();
-    let held = store.pool().get().await.unwrap();
-    let appends = ids.iter().map(|id| {
-        let (store, id) = (store.clone(), id.clone());
-        tokio::spawn(async move { store.append(&id, first_turn(known)).await })
-    });
-    let appends: Vec<_> = appends.collect();
-    while store.pool().status().waiting == 0 {
-        tokio::task::yield_now().await;
-    }
-    drop(held);
-    waits_for_a_lock(&watcher, &[]).await;
-    other.batch_execute("commit").await.unwrap();
-    for (id, appended) in ids.iter().zip(join_all(appends).await) {
-        let appended = appended.unwrap();
-        assert_eq!(matches!(appended, Err(StoreError::Gone)), *id == ids[1], "{id}: {appended:?}");
-        assert_eq!(appended.is_ok(), *id != ids[1], "{id}: {appended:?}");
-    }
-}
-
-/// Tenants whose locks differ.
-async fn tenants_apart(client: &tokio_postgres::Client) -> [String; 2] {
-    let locks = "select name from (select 'tenant-' || n as name, hashtext('tenant-' || n) & 63 as lock, n \
-                 from generate_series(0, 99) n) tenants \
-                 where lock <> (select hashtext('tenant-0') & 63) or n = 0 order by n limit 2";
-    let rows = client.query(locks, &[]).await.unwrap();
-    [rows[0].get(0), rows[1].get(0)]
-}
-
-async fn an_erasure_of_everything_waits_for_all_first_turns() {
-    let url = database().await;
-    let (store, watcher) = (single(&url).await, connect(&url).await);
-    let tenants = tenants_apart(&watcher).await;
-    let others = [connect(&url).await, connect(&url).await];
-    for (other, tenant) in others.iter().zip(&tenants) {
-        other.batch_execute(&storing(&format!("{tenant}/a"))).await.unwrap();
-    }
-    let erasure = spawn_erasure(&store, "");
-    for other in &others {
-        waits_for_a_lock(&watcher, &[]).await;
-        other.batch_execute("commit").await.unwrap();
-    }
-    assert_eq!(erasure.await.unwrap().conversations, 2);
-}
-
-async fn other_tenants_and_later_turns_do_not_wait_for_an_erasure() {
-    let url = database().await;
-    let (store, other) = (single(&url).await, connect(&url).await);
-    let [one, two] = tenants_apart(&other).await.map(|tenant| ConversationId::new([&*tenant, "a"]).unwrap());
-    say(&store, &one, "one").await;
-    let known = epoch(&store, &two).await;
-    other.batch_execute(&format!("begin; select chat_history.bar_1('{one}')")).await.unwrap();
-    store.append(&two, first_turn(known)).await.unwrap();
-    say(&store, &one, "two").await;
-    assert_eq!(texts(&store, &one).await, ["one", "two"]);
-    other.batch_execute("commit").await.unwrap();
-}
-
-/// Many sessions store first turns while others erase. Each conversation that exists after an erasure was created by a call
-/// that saw the erasure.
-async fn no_first_turn_from_before_an_erasure_survives_it() {
-    const WRITERS: usize = 6;
-    const ROUNDS: usize = 40;
-    let url = database().await;
-    let store = PostgresOptions::new().connections(4).connect(&url).await.unwrap();
-    let eraser = single(&url).await;
-    let running = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| {
-            let (store, running) = (store.clone(), running.clone());
-            tokio::spawn(async move {
-                let (mut stored, mut refused) = (0, 0);
-                while running.load(std::sync::atomic::Ordering::Relaxed) {
-                    // A few ids, so that calls race for the same one.
-                    let id = ConversationId::new(["test", &format!("{}", (writer + stored) % 9)]).unwrap();
-                    let Loaded::Absent(epoch) = store.load(&id, Load::new()).await.unwrap() else {
-                        stored += 1;
-                        continue;
-                    };
-                    let text = epoch.get().to_string();
-                    let append = Append::new(Expect::AnyOrCreate, exchange(&text)).since(Some(epoch));
-                    match store.append(&id, append).await {
-                        Ok(_) => stored += 1,
-                        Err(StoreError::Gone) => refused += 1,
-                        Err(error) => panic!("{error:?}"),
-                    }
-                }
-                refused
-            })
-        })
-        .collect();
-    let unused = conversation("unused");
-    for round in 0..ROUNDS {
-        let under = prefix(["test", "", "test"][round % 3]);
-        eraser.bar(&under).await.unwrap();
-        let barred = epoch(&eraser, &unused).await;
-        let mut after: Option<Cursor> = None;
-        loop {
-            let page = eraser.erase(&under, after.as_ref(), 3).await.unwrap();
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        for entry in eraser.list(&under, None, 100).await.unwrap().conversations {
-            for text in texts(&eraser, &entry.id).await {
-                assert!(text.parse::<u64>().unwrap() >= barred.get(), "{text} after {barred:?}");
-            }
-        }
-    }
-    running.store(false, std::sync::atomic::Ordering::Relaxed);
-    let refused: usize = join_all(writers).await.into_iter().map(Result::unwrap).sum();
-    assert!(refused > 0, "calls raced");
-}
-
 async fn an_erasure_whose_commit_is_unknown_is_not_repeated() {
     let (url, proxy) = (database().await, Proxy::new());
     let (store, other) = (single(&proxy.url(&url)).await, single(&url).await);
-    for name in ["a", "b"] {
-        say(&other, &conversation(name), "one").await;
+    // The cursor leaves out the page of the prefix itself.
+    let (under, after) = (prefix("test"), Cursor::after("test".parse().unwrap()));
+    let (mut requests, id) = (0, conversation("a"));
+    // The second time, the statements are prepared.
+    for _ in 0..2 {
+        say(&other, &id, "one").await;
+        proxy.trips();
+        store.erase(&under, Some(&after), 9).await.unwrap();
+        requests = proxy.trips().cast_signed();
     }
-    let under = prefix("test");
-    // A page of nothing prepares the statement that locks the rows.
-    store.erase(&prefix("none"), Some(&Cursor::after(conversation("x"))), 9).await.unwrap();
-    // The cursor leaves out the page of the prefix itself. Before the commit, the page begins, locks its rows, counts
-    // three kinds of rows and removes four. The statements are prepared at their first use.
-    let after = Cursor::after("test".parse().unwrap());
-    let mut outcomes = Vec::new();
-    for nth in 1.. {
+    // The last answer is that of the commit.
+    for nth in 1..=requests {
+        say(&other, &id, "one").await;
         proxy.lose(nth);
-        let erased = store.erase(&under, Some(&after), 1).await;
-        let is_over = !proxy.has_lost();
-        proxy.lose(0);
-        let left = other.list(&under, None, 9).await.unwrap().conversations.len();
-        outcomes.push((erased.as_ref().map(|page| page.removed.total().conversations).ok(), left));
-        if left < 2 && erased.is_ok() || is_over {
-            break;
-        }
-        if left < 2 {
+        let erased = store.erase(&under, Some(&after), 9).await;
+        assert!(proxy.has_lost());
+        assert!(other.list(&under, None, 9).await.unwrap().conversations.is_empty());
+        if nth < requests {
+            assert_eq!(erased.unwrap().removed.total().exchanges, 1, "repeated after answer {nth}");
+        } else {
             assert!(erased.unwrap_err().is_retryable());
-            break;
         }
+        // The next connection prepares the statements.
+        say(&other, &id, "one").await;
+        store.erase(&under, Some(&after), 9).await.unwrap();
     }
-    assert!(outcomes.len() > 1 || outcomes[0].0.is_some(), "{outcomes:?}");
 }
 
 async fn a_page_is_bounded_by_the_number_of_exchanges() {
@@ -284,7 +101,7 @@ async fn a_page_is_bounded_by_the_number_of_exchanges() {
 async fn an_interrupted_erasure_continues_when_it_is_repeated() {
     const CONVERSATIONS: usize = 60;
     let url = database().await;
-    let store = PostgresOptions::new().connections(2).retry_for(std::time::Duration::ZERO).connect(&url).await.unwrap();
+    let store = PostgresOptions::new().connections(2).retry_for(Duration::ZERO).connect(&url).await.unwrap();
     let client = connect(&url).await;
     let (under, kept) = (prefix("test"), ConversationId::new(["test-2", "kept"]).unwrap());
     say(&store, &kept, "kept").await;
@@ -319,7 +136,7 @@ async fn an_interrupted_erasure_continues_when_it_is_repeated() {
             erasure.abort();
         }
         drop(erasure.await);
-        // What the interrupted call had sent may still be executed.
+        // The server may still execute the last request of the interrupted call.
         let busy = "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() \
                     and state <> 'idle' and backend_type = 'client backend'";
         while !client.query(busy, &[]).await.unwrap().is_empty() {}
@@ -338,44 +155,28 @@ async fn an_interrupted_erasure_continues_when_it_is_repeated() {
     }
 }
 
-async fn forgotten_erasures_refuse_older_turns() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    let id = conversation("other");
-    let oldest = epoch(&store, &id).await;
-    store.bar(&prefix("a")).await.unwrap();
-    let older = epoch(&store, &id).await;
-    let many = "insert into chat_history.erasure select 'many/' || n, n from generate_series(2, 100000) n; \
-                update chat_history.epoch set newest = 100000, kept = 100000";
-    client.batch_execute(many).await.unwrap();
-    // An erasure of a known prefix forgets none.
-    store.bar(&prefix("many/7")).await.unwrap();
-    store.append(&id, first_turn(oldest)).await.unwrap();
-    store.delete(&id).await.unwrap();
-    let refused = store.append(&id, first_turn(oldest)).await;
-    assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
-    let id = conversation("another");
-    let refused = store.append(&id, first_turn(oldest)).await;
-    assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
-    store.append(&id, first_turn(older)).await.unwrap();
-    let kept = "select count(*), (select kept from chat_history.epoch) from chat_history.erasure";
-    let row = client.query_one(kept, &[]).await.unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100_000, 100_000));
-}
-
-async fn a_missing_epoch_is_reported_and_refuses_first_turns() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    let id = conversation("a");
-    client.batch_execute("delete from chat_history.epoch").await.unwrap();
-    let errors = [
-        store.load(&id, Load::new()).await.map(drop).unwrap_err(),
-        store.bar(&prefix("test")).await.unwrap_err(),
-        store.delete(&id).await.unwrap_err(),
-    ];
-    assert!(errors.iter().all(|error| matches!(error, StoreError::Backend { .. })), "{errors:?}");
-    let refused = store.append(&id, first_turn(Epoch::FIRST)).await;
-    assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
-    say(&store, &id, "one").await;
-    assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap().exchanges.len(), 1);
+/// Neither counters that contradict each other nor records that cannot be read prevent an erasure. A compaction that
+/// cannot be read counts as a summary.
+async fn damaged_conversations_are_erased() {
+    for damage in ["len = 9223372036854775807", "first = -9223372036854775808", "(version, len) = (-1, -1)"] {
+        let url = database().await;
+        let (store, client) = (single(&url).await, connect(&url).await);
+        let id = conversation("a");
+        say(&store, &id, "one").await;
+        let damage = format!(
+            "update chat_history.conversation set {damage}; \
+             update chat_history.exchange set body = 'no record', bytes = 9223372036854775807; \
+             insert into chat_history.exchange select e.conversation, 7, 0, 0, 1, e.bytes, null, e.call, 'x', '' \
+             from chat_history.exchange e; \
+             insert into chat_history.compaction \
+             select id, 'default', -1, 0, 0, 0, 0, 0, 0, 0, gen_random_uuid(), 'no record' from chat_history.conversation; \
+             insert into chat_history.attachment select id, ' / ', 0, 1, '' from chat_history.conversation"
+        );
+        client.batch_execute(&damage).await.unwrap();
+        let counted = store.count(&prefix("test")).await.unwrap().total();
+        assert_eq!((counted.exchanges, counted.bytes), (2, i64::MAX.cast_unsigned()), "{damage}");
+        assert_eq!((counted.compactions, counted.summaries, counted.attachments.len()), (1, 1, 1), "{damage}");
+        assert_eq!(erase_all(&store, &prefix("test")).await, counted, "{damage}");
+        assert!(store.count(&Prefix::all()).await.unwrap().total().is_nothing(), "{damage}");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod attach;
+mod barring;
 mod batching;
 mod calls;
 mod contract;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let tests = [
         answers::tests(),
         attach::tests(),
+        barring::tests(),
         calls::tests(),
         contract::tests(),
         cost::tests(),

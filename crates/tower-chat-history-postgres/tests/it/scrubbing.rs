@@ -80,12 +80,16 @@ fn found(directory: &Path, except: &str) -> Vec<&'static str> {
             }
         }
     }
-    let contents: Vec<_> = files.iter().filter_map(|file| fs::read(file).ok()).collect();
-    PLACES.into_iter().filter(|place| contents.iter().any(|content| contains(content, &secret(place)))).collect()
+    let places: Vec<_> =
+        files.iter().filter_map(|file| fs::read(file).ok()).flat_map(|content| secrets(&content)).collect();
+    PLACES.into_iter().filter(|place| places.contains(place)).collect()
 }
 
-fn contains(content: &[u8], text: &str) -> bool {
-    content.windows(text.len()).any(|part| part == text.as_bytes())
+/// Returns the places of the secrets in a content.
+fn secrets(content: &[u8]) -> Vec<&'static str> {
+    let starts = content.iter().enumerate().filter(|(_, byte)| **byte == b's').map(|(start, _)| &content[start..]);
+    let starts = starts.filter(|rest| rest.starts_with(b"secret-"));
+    starts.filter_map(|rest| PLACES.into_iter().find(|place| rest.starts_with(secret(place).as_bytes()))).collect()
 }
 
 fn dump(server: &Server, database: &str) -> Vec<u8> {
@@ -112,7 +116,7 @@ async fn an_erased_secret_is_in_no_file_after_a_scrub() {
     assert_eq!(found(&data, "pg_wal"), PLACES, "the search finds secrets that are stored");
     erase(&store, &"acme/user-42".parse().unwrap()).await;
     let dumped = dump(&server, "test_0");
-    assert!(!contains(&dumped, "secret") && contains(&dumped, "kept"), "a dump has only what is stored");
+    assert_eq!(secrets(&dumped), [""; 0], "a dump has only what is stored");
     client.batch_execute("checkpoint").await.unwrap();
     assert_eq!(found(&data, "pg_wal"), PLACES, "removed rows stay in the files");
 
