@@ -103,8 +103,8 @@ pub async fn a_creation_is_not_a_deletion(fixture: &dyn Fixture) {
     assert_eq!(log.await.len(), 2);
 }
 
-/// A deletion does not refuse the first turns of conversations with similar ids, and of those whose id is a beginning of
-/// the deleted one.
+/// A deletion does not refuse the first turns of conversations with similar ids, and of those whose id is a beginning
+/// of the deleted one.
 pub async fn first_turns_of_others_are_stored(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     must_land(async || {

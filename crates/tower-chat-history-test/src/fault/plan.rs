@@ -16,8 +16,8 @@ pub enum Fault {
     Conflict,
     /// [`StoreError::Gone`].
     Gone,
-    /// [`StoreError::Corrupt`], at the first position of the conversation of the call. If the call names no conversation,
-    /// it is [`StoreError::Backend`].
+    /// [`StoreError::Corrupt`], at the first position of the conversation of the call. If the call names no
+    /// conversation, it is [`StoreError::Backend`].
     Corrupt,
 }
 

@@ -75,7 +75,7 @@ pub enum Action {
     Bar,
     /// Conversations were erased.
     Erase,
-    /// What is stored was counted.
+    /// The stored things were counted.
     Count,
     /// Files were cleaned.
     Scrub,

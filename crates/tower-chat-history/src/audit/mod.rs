@@ -1,7 +1,7 @@
 //! Records of who read, changed and erased which conversations.
 //!
-//! An [`AuditedStore`] wraps a store. It tells an [`Audit`] about each call, after the call: who made it, what it did, to
-//! which conversations, and with which outcome. An event never contains messages, summaries or labels.
+//! An [`AuditedStore`] wraps a store. It tells an [`Audit`] about each call, after the call: who made it, what it did,
+//! to which conversations, and with which outcome. An event never contains messages, summaries or labels.
 //!
 //! A program that acts for several people creates a handle for each of them:
 //!

@@ -111,8 +111,8 @@ impl TranslationCache {
         self.forgotten.load(Ordering::SeqCst)
     }
 
-    /// Keeps a translation of this exchange, in place of that of another exchange at its position. If conversations were
-    /// forgotten since `forgotten` was read, nothing is kept.
+    /// Keeps a translation of this exchange, in place of that of another exchange at its position. If conversations
+    /// were forgotten since `forgotten` was read, nothing is kept.
     pub(super) fn insert(&self, call: TranslatedFor<'_>, of: Untranslated, translated: Translated, forgotten: u64) {
         let bytes = of.memory().saturating_add(translated.exchange.memory());
         let (key, used) = (call.key(of.recorded().seq), LastUsed::default());
