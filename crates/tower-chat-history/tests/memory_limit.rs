@@ -128,12 +128,12 @@ async fn the_heap_stays_within_the_limit_and_removals_free_memory() {
         for n in 0..appends {
             store.delete(&kind(n).0).await.unwrap();
         }
+        assert_eq!(store.used(), 0, "{name}");
         // Only remembered deletions are left.
-        assert!(store.used() <= LIMIT / 16, "{name}: {} bytes of an empty store", store.used());
-        assert!(heap() <= LIMIT / 20 + store.used(), "{name}: {} bytes of an empty store", heap());
-        // An emptied store has room for as much as a new one, apart from the deletions.
+        assert!(heap() <= LIMIT / 20 + LIMIT / 16, "{name}: {} bytes of an empty store", heap());
+        // An emptied store has room for as much as a new one.
         let again = fill(&store, *kind, labels).await;
-        assert!(again.abs_diff(appends) <= appends / 15 + 1, "{name}: {again} appends after {appends}");
+        assert!(again.abs_diff(appends) <= appends / 100 + 1, "{name}: {again} appends after {appends}");
         assert!(heap() <= LIMIT + LIMIT / 4, "{name}");
     }
 }

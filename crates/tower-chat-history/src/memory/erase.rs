@@ -58,7 +58,7 @@ impl MemoryStore {
 #[deny(clippy::missing_trait_methods)]
 impl Erase for MemoryStore {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
-        self.order().record(under, &self.shared.space);
+        self.order().record(under);
         Ok(())
     }
 

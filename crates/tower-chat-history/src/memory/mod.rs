@@ -24,6 +24,9 @@ use self::{log::Log, order::Order, space::Space};
 /// The number of shards. With 64, threads rarely wait for the same lock, and a small store has little overhead.
 const SHARDS: usize = 64;
 
+/// The limit, divided by this number, is the limit on the memory of remembered erasures.
+const ERASURES: usize = 16;
+
 /// A store in the memory of this process, for tests, demos, and services whose conversations may be lost.
 ///
 /// A clone shares the conversations. They are dropped with the last clone, or with the process, and no other process
@@ -34,12 +37,12 @@ const SHARDS: usize = 64;
 /// [deleting](HistoryStore::delete), [erasing](tower_chat_history_core::Erase), [truncating](Truncate) or
 /// [pruning](Prune) conversations makes room.
 ///
-/// The store remembers at most 100,000 deletions and erasures, as long as they take at most 1/16 of the limit. If an
+/// Besides, the store remembers at most 100,000 deletions and erasures. They take at most 1/16 of the limit more. If an
 /// older one was forgotten, the store refuses the first turns that began before it, whatever their conversation is.
 ///
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
-/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels,
-/// remembered erasures, and the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
+/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
+/// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
 /// may take more memory from the system, because its allocator may hold freed memory.
 ///
 /// ```
@@ -90,7 +93,8 @@ impl MemoryStore {
     #[must_use]
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        let (order, hasher, space) = (Mutex::default(), RandomState::new(), Space::new(bytes));
+        let order = Mutex::new(Order::new(bytes / ERASURES));
+        let (hasher, space) = (RandomState::new(), Space::new(bytes));
         Self { shared: Arc::new(Shared { shards, order, hasher, space }) }
     }
 
@@ -100,7 +104,7 @@ impl MemoryStore {
         self.shared.space.limit()
     }
 
-    /// Returns the estimated memory of all conversations and of the remembered erasures, in bytes.
+    /// Returns the estimated memory of all conversations, in bytes.
     #[must_use]
     pub fn used(&self) -> usize {
         self.shared.space.used()
@@ -183,7 +187,7 @@ impl HistoryStore for MemoryStore {
         let removed = {
             let mut shard = self.shard(id);
             let removed = self.remove(&mut shard, id);
-            self.order().record(&Prefix::from(id), &self.shared.space);
+            self.order().record(&Prefix::from(id));
             removed
         };
         // The log is dropped after the lock, because dropping a long log takes time.

@@ -7,20 +7,22 @@ use std::{
 
 use tower_chat_history_core::{ConversationId, Cursor, Epoch, Prefix, StoreError, backend::Erasures};
 
-use super::space::Space;
-
-/// The part of the limit that remembered erasures may take.
-const SHARE: usize = 16;
-
 /// The ids of all conversations in the order of listings, and the erasures. Both are behind one lock, so that an erasure
 /// is either seen by the creation of a conversation, or sees the conversation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Order {
     ids: BTreeSet<ConversationId>,
     erasures: Erasures,
+    /// The upper bound on the memory of the erasures, in bytes.
+    limit: usize,
 }
 
 impl Order {
+    /// Creates the order of an empty store whose remembered erasures take at most this many bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { ids: BTreeSet::new(), erasures: Erasures::default(), limit }
+    }
+
     /// Returns the current epoch.
     pub(super) const fn epoch(&self) -> Epoch {
         self.erasures.current()
@@ -39,17 +41,10 @@ impl Order {
         self.ids.remove(id);
     }
 
-    /// Records an erasure. If the erasures would take too much space, the oldest ones are forgotten.
-    pub(super) fn record(&mut self, under: &Prefix, space: &Space) {
-        let before = self.erasures.memory();
+    /// Records an erasure. If the erasures would take too much memory, the oldest ones are forgotten.
+    pub(super) fn record(&mut self, under: &Prefix) {
         self.erasures.record(under);
-        loop {
-            let memory = self.erasures.memory();
-            // No space at all is always free.
-            if memory <= space.limit() / SHARE && space.take(memory, before).is_ok() || !self.erasures.forget_oldest() {
-                return;
-            }
-        }
+        while self.erasures.memory() > self.limit && self.erasures.forget_oldest() {}
     }
 
     /// Returns at most `limit` ids under a prefix and after a cursor, and the place at which the next page begins.
@@ -85,33 +80,28 @@ mod tests {
 
     #[test]
     fn a_small_store_remembers_no_erasure_and_refuses_turns_from_before() {
-        let (mut order, space) = (Order::default(), Space::new(1000));
+        let mut order = Order::new(100);
         let before = order.epoch();
-        order.record(&Prefix::from(&id("a")), &space);
-        assert_eq!(space.used(), 0);
+        order.record(&Prefix::from(&id("a")));
         assert!(order.check(&id("other"), Some(before)).is_err());
         assert!(order.check(&id("a"), Some(order.epoch())).is_ok());
     }
 
     #[test]
-    fn erasures_take_a_limited_part_of_the_space() {
-        let (mut order, space) = (Order::default(), Space::new(100_000));
+    fn the_memory_of_erasures_is_limited() {
+        let mut order = Order::new(10_000);
         for number in 0..1000 {
             let before = order.epoch();
-            order.record(&Prefix::from(&id(&format!("a/{number}"))), &space);
+            order.record(&Prefix::from(&id(&format!("a/{number}"))));
             assert!(order.check(&id("other"), Some(before)).is_ok());
-            assert!(space.used() <= 100_000 / SHARE && space.used() == order.erasures.memory());
+            assert!(order.erasures.memory() <= 10_000);
         }
-        assert!(space.used() > 100_000 / SHARE / 2);
-        // A store that is full otherwise has no space for erasures.
-        space.take(100_000 - space.used(), 0).unwrap();
-        order.record(&Prefix::from(&id("a/b/c/d/e/f/g")), &space);
-        assert!(space.used() <= 100_000 && order.check(&id("other"), Some(order.epoch())).is_ok());
+        assert!(order.erasures.memory() > 9_000);
     }
 
     #[test]
     fn a_cursor_at_the_end_of_a_prefix_ends_the_listing() {
-        let mut order = Order::default();
+        let mut order = Order::new(0);
         ["a", "a/b", "a0", "b"].into_iter().for_each(|text| order.insert(id(text)));
         for cursor in ["a/b", "a0", "a1", "b"] {
             let page = order.page(&Prefix::from(&id("a")), Some(&Cursor::after(id(cursor))), 10);

@@ -318,3 +318,34 @@ async fn parallel_first_turns_and_erasures_leave_nothing() {
     assert!(store.count(&under).await.unwrap().total().is_nothing());
     assert_eq!(store.used(), remembered(&[id("0")]).await - 2 * "/0".len());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn parallel_first_turns_from_before_an_erasure_leave_nothing() {
+    let store = MemoryStore::new();
+    let under: Prefix = "memory".parse().unwrap();
+    for _ in 0..APPENDS {
+        // Nothing is there, so that all epochs are the current one.
+        let Loaded::Absent(epoch) = store.load(&id("0"), Load::new()).await.unwrap() else {
+            panic!("something is left")
+        };
+        on_threads(THREADS, |thread| {
+            let (store, under) = (store.clone(), under.clone());
+            async move {
+                if thread == 0 {
+                    store.bar(&under).await.unwrap();
+                    store.erase(&under, None, usize::MAX).await.unwrap();
+                    return;
+                }
+                let append = Append::new(Expect::AnyOrCreate, sized(100)).since(Some(epoch));
+                match store.append(&id((thread % 5).to_string()), append).await {
+                    Ok(_) | Err(StoreError::Gone) => {}
+                    Err(other) => panic!("expected the refusal `Gone`, got {other:?}"),
+                }
+            }
+        })
+        .await;
+        assert!(store.count(&under).await.unwrap().total().is_nothing());
+        assert!(store.list(&Prefix::all(), None, 1).await.unwrap().conversations.is_empty());
+    }
+    assert_eq!(store.used(), 0);
+}
