@@ -20,12 +20,13 @@ pub struct Receipt {
     pub started_at: Timestamp,
     /// The time at which the erasure ended or failed.
     pub ended_at: Timestamp,
-    /// What was removed, by store.
+    /// The numbers of things that were removed, by store.
     pub removed: ByStore,
-    /// What was left after the last pass, by store. `None` if the erasure failed before it was counted.
+    /// The numbers of things that were left after the last pass, by store. `None` if the erasure failed before they
+    /// were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining: Option<ByStore>,
-    /// The steps that removed the data from files, if the caller asked for them with [`Erase::scrub`](crate::Erase::scrub).
+    /// The steps that removed the data from files, if the caller [asked](crate::Erase::scrub) for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrubbed: Option<Scrubbed>,
 }
@@ -56,7 +57,7 @@ impl Receipt {
 #[error("the erasure stopped after {} conversations: {source}", receipt.removed.total().conversations)]
 #[non_exhaustive]
 pub struct EraseError {
-    /// What was erased before.
+    /// The receipt of the conversations that were erased before.
     pub receipt: Box<Receipt>,
     /// The cause.
     pub source: StoreError,

@@ -48,7 +48,8 @@ pub trait Erase: List {
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError>;
 
     /// Erases one conversation if its log still has this revision. Returns `None`, and erases nothing, if it has
-    /// another one or if there is no such conversation. The expiry of conversations uses it: an append in the meantime wins.
+    /// another one or if there is no such conversation. The expiry of conversations uses it: an append in the meantime
+    /// wins.
     ///
     /// # Errors
     ///
