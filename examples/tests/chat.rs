@@ -52,7 +52,7 @@ fn a_name_is_remembered_across_restarts_but_not_across_conversations() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
     for via in ALL {
-        let replies = |conversation, lines| replies_through(via, &store, &format!("{via} {conversation}"), lines);
+        let replies = |conversation, lines| replies_through(via, &store, &format!("{via}/{conversation}"), lines);
         let first = replies("a", "my name is Nemo\nwhat is my name?\n");
         assert_eq!(first.lines().count(), 2, "only replies are printed: {first}");
         assert!(first.lines().nth(1).unwrap().contains("Nemo"), "{via}: {first}");

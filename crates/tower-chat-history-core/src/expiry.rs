@@ -106,8 +106,8 @@ impl Expiry {
         longest.is_some_and(|(_, rule)| rule.is_due(listed, now))
     }
 
-    /// Looks at most at `limit` conversations, from the cursor of the last run on, and erases those that have expired
-    /// at the time `now`. It counts as one erased conversation only if it had not changed since it was looked at.
+    /// Looks at `limit` conversations or fewer, from the cursor of the last run on, and erases those that have expired
+    /// at the time `now`. A conversation that changes after it was looked at is not erased.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ pub struct ExpiryRun {
     pub examined: u64,
     /// The number of conversations that had expired.
     pub due: u64,
-    /// The numbers of things that were removed, by store. It has fewer conversations than [`due`](Self::due) if some
+    /// The numbers of things that were removed, by store. They have fewer conversations than [`due`](Self::due) if some
     /// changed in the meantime.
     pub removed: ByStore,
     /// The place at which the next run continues, or `None` if this run reached the end.
@@ -242,7 +242,7 @@ pub struct ExpiryRun {
 #[error("the expiry stopped after {} conversations: {source}", run.examined)]
 #[non_exhaustive]
 pub struct ExpireError {
-    /// The receipt of what was erased before, and the place at which to continue.
+    /// The numbers so far, and the place at which to continue.
     pub run: Box<ExpiryRun>,
     /// The cause.
     pub source: StoreError,

@@ -38,7 +38,7 @@ pub(crate) async fn run(
         match store.scrub().await {
             Ok(scrubbed) => receipt = receipt.scrubbed(scrubbed),
             Err(error) => {
-                // What was erased is erased.
+                // The conversations are erased anyway.
                 write_json(out, &receipt)?;
                 return Err(error.into());
             }

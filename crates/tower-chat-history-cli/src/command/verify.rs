@@ -81,7 +81,7 @@ async fn exchanges(
         let is_same = page.revision.is_some_and(|now| now.incarnation() == listed.revision.incarnation());
         let first = page.revision.map_or(next, |now| now.first());
         if !is_same || first > next {
-            // It was edited in the meantime. What is left of it was valid when it was written.
+            // It was edited in the meantime, so its rest is not the listed one.
             return Ok(());
         }
         for recorded in &page.exchanges {

@@ -11,8 +11,10 @@ use super::StoreUrl;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The schema in PostgreSQL.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) schema: Option<String>,
     /// The beginning of the keys in Redis.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) key_prefix: Option<String>,
     /// A file that does not exist is created.
     pub(crate) creates: bool,

@@ -22,11 +22,11 @@ pub struct Receipt {
     pub ended_at: Timestamp,
     /// The numbers of things that were removed, by store.
     pub removed: ByStore,
-    /// The numbers of things that were left after the last pass, by store. `None` if the erasure failed before it was
-    /// counted.
+    /// The numbers of things that were left after the last pass, by store. `None` if the erasure failed before they
+    /// were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining: Option<ByStore>,
-    /// The steps that removed the data from files, if the caller asked for them with [`Erase::scrub`](crate::Erase::scrub).
+    /// The steps that removed the data from files, if the caller [asked](crate::Erase::scrub) for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrubbed: Option<Scrubbed>,
 }
@@ -57,7 +57,7 @@ impl Receipt {
 #[error("the erasure stopped after {} conversations: {source}", receipt.removed.total().conversations)]
 #[non_exhaustive]
 pub struct EraseError {
-    /// The receipt of what was erased before.
+    /// The receipt of the conversations that were erased before.
     pub receipt: Box<Receipt>,
     /// The cause.
     pub source: StoreError,

@@ -164,7 +164,7 @@ impl Part {
             let found = store.attachments(&self.listed.id, std::slice::from_ref(name), ATTACHMENT_BYTES).await?;
             let revision = self.listed.revision;
             if found.revision.is_none_or(|now| now.incarnation() != revision.incarnation()) {
-                // The log was changed after it was read. What is derived from the new log is left out.
+                // The log was changed after it was read, so its attachments are those of another log.
                 return Ok(());
             }
             if found.more {

@@ -13,8 +13,8 @@ use crate::problem::{ForeignError, Problem};
 
 /// Reads JSON lines of `{"messages": [..]}` with chat messages, as in files for fine-tuning.
 ///
-/// Messages keep all their fields, in alphabetical order, except `weight`. The name of a conversation is its field `id`, or the
-/// number of its line.
+/// Messages keep all their fields except `weight`, in alphabetical order. The name of a conversation is its field `id`,
+/// or the number of its line.
 #[derive(Debug)]
 pub struct ChatMl<R>(Records<R>);
 

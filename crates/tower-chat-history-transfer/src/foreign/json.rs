@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tower_chat_history_core::{Message, nested};
 
-/// A value that is written with its fields in alphabetical order. Whether `serde_json` keeps another order depends on
-/// the features that other crates enable, and the ids of imported exchanges depend on the text.
+/// A value that is written with its fields in alphabetical order. The order that `serde_json` uses depends on features
+/// that other crates enable. The ids of imported exchanges depend on the text, so the order must always be the same.
 struct Sorted<'a>(&'a Value);
 
 impl Serialize for Sorted<'_> {

@@ -15,8 +15,8 @@ use crate::problem::{ForeignError, Problem};
 
 /// Reads objects `{"conversations": [{"from": .., "value": ..}]}`, one in each line or in a list.
 ///
-/// The roles `human`, `gpt`, `system`, `function_call`, `observation` and their usual other names are known. The name of
-/// a conversation is its field `id`, or its number.
+/// The roles `human`, `gpt`, `system`, `function_call`, `observation` and their usual other names are known. The name
+/// of a conversation is its field `id`, or its number.
 #[derive(Debug)]
 pub struct ShareGpt<R>(Records<R>);
 

@@ -23,7 +23,8 @@ impl ForeignOptions {
         Self { under, separator: None, now: Timestamp::now() }
     }
 
-    /// Splits the names at this text, so that each piece is a part of the id. The default is `None`: a name is one part.
+    /// Splits the names at this text, so that each piece is a part of the id. The default is `None`: a name is one
+    /// part.
     #[must_use]
     pub fn separator(mut self, separator: Option<String>) -> Self {
         self.separator = separator.filter(|separator| !separator.is_empty());

@@ -24,8 +24,8 @@ impl ImportOptions {
         Self { max_line: Self::MAX_LINE, attachments: None, renamed: None }
     }
 
-    /// Sets the maximum size of a line, in bytes. A longer line counts as damaged and is not kept in memory. The default
-    /// is [`MAX_LINE`](Self::MAX_LINE).
+    /// Sets the maximum size of a line, in bytes. A longer line counts as damaged and is not kept in memory. The
+    /// default is [`MAX_LINE`](Self::MAX_LINE).
     #[must_use]
     pub const fn max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
@@ -40,8 +40,8 @@ impl ImportOptions {
         self
     }
 
-    /// Imports the conversations under the prefix `from` under the prefix `to`, with the same further parts. By default,
-    /// ids stay as they are. Conversations that are not under `from` are skipped.
+    /// Imports the conversations under the prefix `from` under the prefix `to`, with the same further parts. By
+    /// default, ids stay as they are. Conversations that are not under `from` are skipped.
     #[must_use]
     pub fn rename(mut self, from: Prefix, to: Prefix) -> Self {
         self.renamed = Some((from, to));

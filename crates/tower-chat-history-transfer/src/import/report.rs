@@ -35,8 +35,8 @@ pub struct ImportReport {
     pub attachments: u64,
     /// The conversations whose labels were stored.
     pub labels: u64,
-    /// The instructions at the beginnings of conversations of other formats. They are not stored, because they belong to
-    /// each request.
+    /// The instructions at the beginnings of conversations of other formats. They are not stored, because they belong
+    /// to each request.
     pub instructions: u64,
     /// The parts of messages of other formats that have no counterpart and were left out.
     pub left_out: u64,

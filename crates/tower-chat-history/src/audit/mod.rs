@@ -74,7 +74,9 @@ impl<S> AuditedStore<S> {
     pub const fn inner(&self) -> &S {
         &self.inner
     }
+}
 
+impl<S: Sync> AuditedStore<S> {
     /// Runs a call, and records it. If the caller drops the future, the outcome is `cancelled`.
     async fn recorded<T: Counted + Send>(
         &self,

@@ -104,7 +104,7 @@ struct Merged {
     next: Option<Cursor>,
 }
 
-impl<S: List, F> StoreList<S, F> {
+impl<S: List, F: Sync> StoreList<S, F> {
     async fn merged(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Merged, StoreError> {
         let pages = try_join_all(self.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
         // Beyond the first cursor, a store may have conversations that its page lacks.

@@ -41,9 +41,9 @@ use self::{
 /// Chat with a model that remembers the conversation, even after a restart.
 #[derive(Parser)]
 struct Args {
-    /// Name of the conversation
-    #[arg(long, default_value = "main")]
-    conversation: String,
+    /// Text form of the conversation's id: its parts, percent-encoded and joined by slashes
+    #[arg(long, value_name = "ID", default_value = "chat/main")]
+    conversation: ConversationId,
     /// URL of the store: memory:, sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
     #[arg(long, default_value = "sqlite:chat.db")]
     store: StoreUrl,
@@ -76,7 +76,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> Result<ExitCode, BoxError> {
-    let id = ConversationId::new(["chat", &args.conversation])?;
+    let id = args.conversation;
     let store = args.store.open().await?;
     let model = Model::from_env(args.via, args.model, Replies::rules(memory::mock)).await?;
     let interactive = std::io::stdin().is_terminal();

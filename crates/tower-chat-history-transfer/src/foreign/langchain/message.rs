@@ -8,8 +8,8 @@ use crate::foreign::{
     json::{message, text},
 };
 
-/// Reads a message, as `message_to_dict` or `model_dump` returns it. Returns `Ok(None)` for a mark that removes messages,
-/// and `Err` if it is not a message.
+/// Reads a message, as `message_to_dict` or `model_dump` returns it. Returns `Ok(None)` for a mark that removes
+/// messages, and `Err` if it is not a message.
 pub(in crate::foreign) fn read(value: &Value, left_out: &mut u64) -> Result<Option<ForeignMessage>, ()> {
     let kind = value.get("type").and_then(Value::as_str).ok_or(())?;
     let data = value.get("data").filter(|data| data.is_object()).unwrap_or(value);
@@ -61,8 +61,8 @@ fn usage(value: &Value) -> Option<Usage> {
     Some(usage)
 }
 
-/// Returns the calls in the form of chat completions, or `None` if there are none. The provider's own form is preferred,
-/// because it has the arguments byte for byte.
+/// Returns the calls in the form of chat completions, or `None` if there are none. The provider's own form is
+/// preferred, because it has the arguments byte for byte.
 fn calls(data: &Value) -> Result<Option<Value>, ()> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).filter(|list| !list.is_empty()).cloned();
     if let Some(calls) = list(data.get("additional_kwargs").and_then(|more| more.get("tool_calls"))) {

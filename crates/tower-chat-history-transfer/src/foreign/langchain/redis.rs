@@ -11,8 +11,8 @@ use crate::foreign::{
 };
 use crate::problem::{ForeignError, Problem};
 
-/// Reads dumps of the lists that LangChain's `RedisChatMessageHistory` keeps: one object in each line, with the `key` of
-/// a list and its `values`, in the order of Redis (newest first).
+/// Reads dumps of the lists that LangChain's `RedisChatMessageHistory` keeps: one object in each line, with the `key`
+/// of a list and its `values`, in the order of Redis (newest first).
 ///
 /// This shell command writes such a dump:
 ///

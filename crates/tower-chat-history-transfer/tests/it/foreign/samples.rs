@@ -75,7 +75,7 @@ async fn share_gpt_in_a_list_and_in_lines() {
         );
         assert_eq!(
             stored[1].1[1],
-            r#"continues {"content":"18","role":"tool","tool_call_id":"call_1"} {"role":"assistant","content":"Warm."}"#
+            r#"continues {"role":"tool","tool_call_id":"call_1","content":"18"} {"role":"assistant","content":"Warm."}"#
         );
     }
 }
