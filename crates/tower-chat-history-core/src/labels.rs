@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them and
-/// never sends them to a model.
+/// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them
+/// and never sends them to a model.
 ///
 /// There are at most [`MAX_LABELS`](Self::MAX_LABELS) labels. Their names and values together have at most
 /// [`MAX_BYTES`](Self::MAX_BYTES) bytes. A name is not empty.

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// # Contract
 ///
-/// - **What is in flight cannot return.** After [`bar`](Self::bar), an append is refused with
+/// - **Calls in flight restore nothing.** After [`bar`](Self::bar), an append is refused with
 ///   [`Gone`](StoreError::Gone) if it [names an epoch](crate::Append::since) from before. Appends that name an
 ///   incarnation are refused when the conversation is erased.
 /// - **Page by page.** Each call of [`erase`](Self::erase) erases a bounded number of conversations. A conversation is
@@ -30,8 +30,8 @@ use crate::{
 /// The trait can be used as `Arc<dyn Erase>`. To test it with the conformance suite, implement `Fixture::open_erase`.
 #[async_trait]
 pub trait Erase: List {
-    /// Records an erasure of all conversations under the prefix, so that calls that are running cannot begin one of them
-    /// again. It removes nothing.
+    /// Records an erasure of all conversations under the prefix, so that calls that are running cannot begin one of
+    /// them again. It removes nothing.
     ///
     /// # Errors
     ///
@@ -39,16 +39,17 @@ pub trait Erase: List {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError>;
 
     /// Erases at most `limit` conversations under the prefix, in the order of a [listing](List::list) and after the
-    /// cursor if there is one. What belongs to no conversation any more, because an earlier erasure was interrupted, is
-    /// erased as well.
+    /// cursor if there is one. It also erases data that belongs to no conversation any more, because an earlier erasure
+    /// was interrupted.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be written. Some of the conversations may be erased then.
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError>;
 
-    /// Erases one conversation if its log still has this revision. Returns `None`, and erases nothing, if it has another
-    /// one or if there is no such conversation. The expiry of conversations uses it: an append in the meantime wins.
+    /// Erases one conversation if its log still has this revision. Returns `None`, and erases nothing, if it has
+    /// another one or if there is no such conversation. The expiry of conversations uses it: an append in the meantime
+    /// wins.
     ///
     /// # Errors
     ///
@@ -76,7 +77,7 @@ pub trait Erase: List {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErasedPage {
-    /// What was removed.
+    /// The numbers of removed things.
     pub removed: ByStore,
     /// The place at which the next page begins, or `None` if this was the last page.
     pub next: Option<Cursor>,

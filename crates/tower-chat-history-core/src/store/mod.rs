@@ -39,8 +39,8 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   Nothing is locked between calls.
 /// - **Idempotent.** An append whose exchange id is already in the log stores nothing and returns the recorded
 ///   position, whatever it expected.
-/// - **Gap-free.** The first exchange has position 0, or the one that its [append](Append::first) names, and each further one has the next position. (A
-///   [pruned](Prune) log begins at a later position.)
+/// - **Gap-free.** The first exchange has position 0, or the one that its [append](Append::first) names, and each
+///   further one has the next position. (A [pruned](Prune) log begins at a later position.)
 /// - **Acknowledged means durable**, at the level that the store documents. An error other than a refusal
 ///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open. To
 ///   settle it, repeat the append under the same exchange id.
@@ -83,7 +83,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
 
     /// Adds one exchange to the log, and stores a compaction with it if the append carries one.
     ///
-    /// Checks in this order: a repeated exchange id, an [erasure](Append::since), what the append expects, the exchange, the compaction.
+    /// Checks in this order: a repeated exchange id, an [erasure](Append::since), what the append expects, the exchange,
+    /// the compaction.
     ///
     /// If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: the
     /// exchange is stored without it, and [`Appended::compaction`] reports that. Only a compaction that replaces the

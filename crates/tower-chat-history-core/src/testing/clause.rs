@@ -32,7 +32,12 @@ clauses! {
         "An append whose exchange id is already in the log stores nothing and returns the recorded position, whatever it \
          expected.";
     GAP_FREE = "HistoryStore, Gap-free",
-        "The first exchange has position 0, and each further one has the next position.";
+        "The first exchange has position 0, or the one that its append names, and each further one has the next position.";
+    FIRST = "Append::first", "The position of the exchange if the append creates the conversation. Otherwise it has no effect.";
+    SINCE = "Append::since",
+        "If the conversation was deleted or erased since, the append is refused with Gone, also if another call created \
+         the conversation again.";
+    EPOCH = "Loaded::Absent", "The epoch says which erasures the load saw.";
     NEXT = "Revision::next", "Returns the position that the log's next exchange gets.";
     DURABLE = "HistoryStore, Acknowledged means durable",
         "Acknowledged means durable, at the level that the store documents.";
@@ -165,6 +170,43 @@ clauses! {
         "The log is pruned only in the given incarnation, and the exchanges to remove are chosen in the same step.";
     READ_BACK = "Conversation::read_back",
         "Exchanges that were appended since then are not in it, so pages neither overlap nor have gaps.";
+    LIST = "List::list",
+        "Returns a page of the conversations under a prefix: at most limit, and after the cursor if there is one.";
+    LIST_ORDER = "List, Order",
+        "Conversations are listed in the order of their ids' text forms, compared byte by byte.";
+    LIST_ONCE = "List, Order",
+        "A listing that continues at its cursor contains each conversation that exists throughout exactly once, \
+         whatever others append, create and delete in the meantime.";
+    LIST_PARTS = "List, Whole parts", "A listing contains only conversations that the prefix contains.";
+    LIST_CURRENT = "List, Current", "Each entry is a state that the conversation had during the call.";
+    CURSOR = "Cursor",
+        "a forged cursor can skip conversations, but never shows one outside of the requested prefix.";
+    DESCRIBE = "List::describe",
+        "Returns the entry of one conversation, or None if there is no such conversation.";
+    UPDATED_AT = "Listed::updated_at",
+        "The latest time of all exchanges that were ever appended. A prune or a truncation does not change it.";
+    LISTED_BYTES = "Listed::bytes", "The size of the log in bytes of message JSON, as in a LoadLimit.";
+    LABELS = "List::set_labels",
+        "Replaces all labels of a conversation, if the stored labels still have the version replaces.";
+    LABELS_KEPT = "LabelsOutcome::Kept",
+        "They were not stored: the stored labels have another version than the one to replace.";
+    LABELS_STAY = "List, Labels belong to the conversation",
+        "A truncation and a prune keep them, and a deletion removes them.";
+    BAR = "Erase, Calls in flight restore nothing",
+        "After bar, an append is refused with Gone if it names an epoch from before.";
+    IN_FLIGHT = "Erase, Calls in flight restore nothing",
+        "Appends that name an incarnation are refused when the conversation is erased.";
+    ERASE_PAGE = "Erase::erase",
+        "Erases at most limit conversations under the prefix, in the order of a listing and after the cursor if there \
+         is one.";
+    ERASE_WHOLE = "Erase, Page by page", "A conversation is erased whole or not at all, as by delete.";
+    ERASE_AGAIN = "Erase, Repeatable",
+        "If an erasure is interrupted, repeat it from the beginning. It then erases what is left.";
+    ERASE_ONLY = "Erase, Nothing else is touched", "Only conversations that the prefix contains are erased.";
+    ERASED = "ErasedPage::removed", "The numbers of removed things.";
+    ERASE_IF = "Erase::erase_if", "Erases one conversation if its log still has this revision.";
+    COUNT = "Erase::count",
+        "Counts everything that is stored under the prefix, also what belongs to no conversation.";
     SYSTEM = "HistoryStore::system", "The value never changes.";
     FORK = "Conversation::fork",
         "Copies the exchanges before position at into another conversation of the same store, which must not exist yet.";
@@ -195,6 +237,8 @@ mod tests {
             include_str!("../store/mod.rs"),
             include_str!("../store/append.rs"),
             include_str!("../store/attach.rs"),
+            include_str!("../store/erase.rs"),
+            include_str!("../store/list.rs"),
             include_str!("../store/error.rs"),
             include_str!("../store/load.rs"),
             include_str!("../store/prune.rs"),
@@ -204,6 +248,7 @@ mod tests {
             include_str!("../conversation/back.rs"),
             include_str!("../conversation/fork.rs"),
             include_str!("../conversation_id.rs"),
+            include_str!("../cursor.rs"),
             include_str!("../exchange.rs"),
             include_str!("../revision.rs"),
             include_str!("../message/dialect/mod.rs"),

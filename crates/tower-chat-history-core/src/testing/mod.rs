@@ -38,8 +38,8 @@
 //! A store that can [truncate](crate::Truncate) implements [`Fixture::open_truncate`], one that can
 //! [prune](crate::Prune) implements [`Fixture::open_prune`], one that keeps [attachments](crate::Attach) implements
 //! [`Fixture::open_attach`], and one that lists and [erases](crate::Erase) its conversations implements
-//! [`Fixture::open_erase`]. The suite then tests these abilities too. If the store
-//! lacks an ability, list it after `without`, and the tests that need it are ignored:
+//! [`Fixture::open_erase`]. The suite then tests these abilities too. If the store lacks an ability, list it after
+//! `without`, and the tests that need it are ignored:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -94,7 +94,8 @@
 //! For other test harnesses, [`behaviors`] returns the same behaviors as a list of names and functions.
 //!
 //! Each behavior uses its own conversations, so all of them may run at the same time on one storage. The storage may be
-//! in use.
+//! in use, and nothing of others is removed. One behavior [bars](crate::Erase::bar) all conversations: the storage then
+//! refuses the first turns that began before, also those of others.
 
 // Assertions are the purpose of this module.
 #![allow(clippy::expect_used)]
@@ -114,6 +115,7 @@ pub mod shorthand;
 mod say;
 
 mod handles;
+mod owned;
 mod support;
 
 pub mod append;
@@ -131,12 +133,23 @@ pub mod dialect_changes;
 pub mod editing;
 pub mod elements;
 pub mod empty;
+pub mod epochs;
+pub mod erase;
+pub mod erase_bar;
+pub mod erase_count;
+pub mod erase_if;
+pub mod erase_model;
+pub mod erase_race;
 pub mod expect;
+pub mod first;
 pub mod idempotent;
 pub mod isolation;
 pub mod kept;
+pub mod labels;
 pub mod late;
 pub mod limit;
+pub mod listing;
+pub mod listing_pages;
 pub mod load;
 pub mod metadata;
 pub mod nul;

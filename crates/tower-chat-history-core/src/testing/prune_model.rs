@@ -12,10 +12,10 @@ use crate::{
 const CLAUSE: Clause = clause::PRUNE;
 
 /// Pseudorandom numbers that are the same in each run (xorshift).
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

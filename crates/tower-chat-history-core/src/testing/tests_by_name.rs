@@ -7,8 +7,8 @@
 /// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate, prune,
-/// attach, erase]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes without
-/// testing anything.
+/// attach, erase]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes
+/// without testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
