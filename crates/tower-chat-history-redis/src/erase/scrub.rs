@@ -36,7 +36,7 @@ pub(crate) async fn scrub(shared: &Shared) -> Result<Scrubbed, StoreError> {
             step(shared, "BGREWRITEAOF", has_aof, before.servers(), AOF, &mut done, &mut left).await?;
             match snapshots(shared).await? {
                 Some(number) => {
-                    step(shared, "BGSAVE", number, before.servers(), SNAPSHOTS, &mut done, &mut left).await?
+                    step(shared, "BGSAVE", number, before.servers(), SNAPSHOTS, &mut done, &mut left).await?;
                 }
                 None => left.push(SNAPSHOTS),
             }

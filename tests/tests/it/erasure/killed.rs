@@ -7,7 +7,7 @@ use std::{
 };
 
 use tests::{Storage, over_every_store, rng::SeededRng};
-use tower_chat_history::store::{Erase as _, EraseExt as _, Timestamp};
+use tower_chat_history::store::{Erase as _, EraseExt as _, List as _, Timestamp};
 
 use super::world::{prefix, read_all, store};
 
