@@ -1,6 +1,11 @@
 //! Keys of conversations.
 
-use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
+use std::{
+    borrow::{Borrow, Cow},
+    fmt,
+    str::FromStr,
+    sync::Arc,
+};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -86,6 +91,13 @@ impl ConversationId {
     /// Returns the parts, decoded.
     pub fn parts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.0.split('/').map(|part| percent_decode_str(part).decode_utf8_lossy())
+    }
+}
+
+/// Ids in a map can be looked up by their text form, and have its order.
+impl Borrow<str> for ConversationId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

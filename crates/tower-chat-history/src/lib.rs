@@ -82,6 +82,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod adapt;
+pub mod audit;
 mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
@@ -90,6 +91,7 @@ pub mod dialect;
 mod discard;
 pub mod engine;
 pub mod error;
+mod last_used;
 mod memory;
 pub mod middleware;
 mod options;

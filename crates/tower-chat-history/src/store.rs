@@ -14,13 +14,18 @@
 #[doc(inline)]
 pub use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
-    Attachments, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
-    Conversation, ConversationId, ConversationIdError, Cut, Derived, Exchange, ExchangeId, ExchangeIdError, Expect,
-    ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Load, LoadLimit,
-    LoadLimitError, Loaded, Message, MessageError, NewestRound, Origin, Page, PageBack, Positions, Profile,
-    ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Revision, RevisionError, Role, Seq,
-    StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
+    Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, ErasedPage,
+    Exchange, ExchangeId, ExchangeIdError, Expect, ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError,
+    Incarnation, KnownState, Labels, LabelsError, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, LoadLimit,
+    LoadLimitError, Loaded, Message, MessageError, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile,
+    ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, RevisionError, Role,
+    Scrubbed, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 #[doc(inline)]
-pub use crate::{cached::CachedStore, memory::MemoryStore, routed::RoutedStore};
+pub use crate::{
+    cached::CachedStore,
+    memory::MemoryStore,
+    routed::{Route, RoutedStore, StoreList, StoreListError},
+};

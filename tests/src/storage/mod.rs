@@ -1,6 +1,7 @@
 //! The stores that the tests run over.
 
 mod remote;
+mod remote_erase;
 
 use std::{
     fmt,

@@ -208,7 +208,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origi
 mod tests {
     use proptest::prelude::*;
     use tower_chat_history_core::{
-        Compaction, CompactionVersion, Exchange, ExchangeId, Incarnation, Recorded, Revision,
+        Compaction, CompactionVersion, Epoch, Exchange, ExchangeId, Incarnation, Recorded, Revision,
     };
 
     use super::*;

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{conversation_id::ConversationId, epoch::Epoch, prefix::Prefix, store::StoreError};
 
+/// The estimated memory of a remembered erasure besides its two copies of the prefix, in bytes: slots in a hash table and
+/// in a tree, and the allocator's headers.
+const SLOTS: usize = 216;
+
 /// The newest erasures of a store, so that it can refuse turns that began before them. A store in memory can keep this
 /// value. Other stores keep the same things in their own tables, and follow the same rules.
 ///
@@ -17,6 +21,8 @@ pub struct Erasures {
     by_prefix: HashMap<String, Epoch>,
     by_epoch: BTreeMap<Epoch, String>,
     capacity: usize,
+    /// The length of all prefixes together, in bytes.
+    text: usize,
 }
 
 impl Erasures {
@@ -27,7 +33,7 @@ impl Erasures {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let (by_prefix, by_epoch) = (HashMap::new(), BTreeMap::new());
-        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_prefix, by_epoch, capacity }
+        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_prefix, by_epoch, capacity, text: 0 }
     }
 
     /// Returns the current epoch, for [`Loaded::Absent`](crate::Loaded::Absent).
@@ -41,13 +47,27 @@ impl Erasures {
         self.current = self.current.next();
         if let Some(earlier) = self.by_prefix.insert(under.as_str().to_owned(), self.current) {
             self.by_epoch.remove(&earlier);
+        } else {
+            self.text += under.as_str().len();
         }
         self.by_epoch.insert(self.current, under.as_str().to_owned());
-        while self.by_epoch.len() > self.capacity {
-            let Some((epoch, prefix)) = self.by_epoch.pop_first() else { break };
-            self.by_prefix.remove(&prefix);
-            self.forgotten = epoch;
-        }
+        while self.by_epoch.len() > self.capacity && self.forget_oldest() {}
+    }
+
+    /// Forgets the oldest erasure, so that turns that began before it are refused. Returns `false` if none is
+    /// remembered.
+    pub fn forget_oldest(&mut self) -> bool {
+        let Some((epoch, prefix)) = self.by_epoch.pop_first() else { return false };
+        self.by_prefix.remove(&prefix);
+        self.text -= prefix.len();
+        self.forgotten = epoch;
+        true
+    }
+
+    /// Returns the estimated memory of the remembered erasures, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.by_epoch.len() * SLOTS + 2 * self.text
     }
 
     /// Checks that the conversation was not erased after the epoch that an [append](crate::Append::since) names.
@@ -113,6 +133,10 @@ mod tests {
         }
         assert!(erasures.was_erased(&id("other"), first));
         assert!(!erasures.was_erased(&id("other"), second));
+        let two = erasures.memory();
+        assert!(erasures.forget_oldest() && erasures.memory() < two);
+        assert!(erasures.forget_oldest() && !erasures.forget_oldest());
+        assert_eq!(erasures.memory(), 0);
         assert!(erasures.was_erased(&id("c"), second) && erasures.was_erased(&id("other"), Epoch::new(100)));
     }
 }

@@ -9,8 +9,8 @@ use crate::store::{Attach, Erase, HistoryStore, Prune, Truncate};
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
 /// Any `Arc<dyn HistoryStore>` is a fixture without optional abilities, whose handles are all the same store. An
-/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, and an
-/// `Arc<dyn Attach>` one whose store keeps attachments.
+/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, an
+/// `Arc<dyn Attach>` one whose store keeps attachments, and an `Arc<dyn Erase>` one whose store lists and erases.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, which is the same for all handles. If the store supports several processes, open
@@ -128,12 +128,27 @@ impl Fixture for Arc<dyn Attach> {
     }
 }
 
-/// A fixture whose handles are clones of one store that can truncate and prune, and keeps attachments.
+#[async_trait]
+impl Fixture for Arc<dyn Erase> {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(Self::clone(self))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
+        Some(Self::clone(self))
+    }
+}
+
+/// A fixture whose handles are clones of one store that has all optional abilities, but is not durable.
 #[derive(Clone, Debug)]
 pub struct SharedStore<S>(pub S);
 
 #[async_trait]
-impl<S: Truncate + Prune + Attach + Clone + 'static> Fixture for SharedStore<S> {
+impl<S: Truncate + Prune + Attach + Erase + Clone + 'static> Fixture for SharedStore<S> {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(self.0.clone())
     }
@@ -151,6 +166,10 @@ impl<S: Truncate + Prune + Attach + Clone + 'static> Fixture for SharedStore<S> 
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.0.clone()))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.0.clone()))
     }
 }

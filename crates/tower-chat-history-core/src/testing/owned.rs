@@ -104,10 +104,10 @@ impl Owned {
                 assert!(last.is_none_or(|last| last.as_str() < entry.id.as_str()), "{} after {last:?}", entry.id);
                 listed.push(entry);
             }
-            let Some(next) = page.next else { return listed };
-            let goes_on = after.as_ref().is_none_or(|after| after.last().as_str() < next.last().as_str());
-            assert!(goes_on, "the cursor {next:?} after {after:?}");
-            after = Some(next);
+            after = further(after.as_ref(), page.next);
+            if after.is_none() {
+                return listed;
+            }
         }
     }
 
@@ -147,10 +147,10 @@ impl Owned {
             let total = page.removed.total();
             assert!(total.conversations <= limit as u64, "{total:?}, of {limit} conversations");
             removed += total;
-            let Some(next) = page.next else { return removed };
-            let goes_on = after.as_ref().is_none_or(|after| after.last().as_str() < next.last().as_str());
-            assert!(goes_on, "the cursor {next:?} after {after:?}");
-            after = Some(next);
+            after = further(after.as_ref(), page.next);
+            if after.is_none() {
+                return removed;
+            }
         }
     }
 
@@ -164,6 +164,16 @@ impl Owned {
         assert_eq!(self.count(under).await, Removed::default());
         assert_eq!(self.list(under, 10).await, []);
     }
+}
+
+/// Returns the cursor of the next page, which must be after that of this page.
+#[track_caller]
+pub(super) fn further(after: Option<&Cursor>, next: Option<Cursor>) -> Option<Cursor> {
+    const CLAUSE: Clause = clause::LIST_ORDER;
+    if let (Some(after), Some(next)) = (after, &next) {
+        assert!(after.last().as_str() < next.last().as_str(), "the cursor {next:?} after {after:?}");
+    }
+    next
 }
 
 /// Returns the numbers of these logs, without compactions, labels and attachments.

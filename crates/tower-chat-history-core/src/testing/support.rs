@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 use super::{Fixture, clause, clause::Clause};
 pub(super) use super::{
     handles::{Attached, Editable, Prunable, attachment, name},
-    owned::{COLLIDING, Owned, bytes_of, labels, landed, must_land, numbers_of},
+    owned::{COLLIDING, Owned, bytes_of, further, labels, landed, must_land, numbers_of},
     say::Must,
 };
 use crate::{

@@ -1,5 +1,6 @@
 //! A store that fails on demand.
 
+mod erase;
 mod gate;
 mod plan;
 mod store;
@@ -70,7 +71,7 @@ impl OpFaults {
     /// Runs one call through its stages.
     async fn run_stages<T: Send>(
         &self,
-        id: &ConversationId,
+        id: Option<&ConversationId>,
         inner: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Relaxed);

@@ -16,19 +16,22 @@ pub enum Fault {
     Conflict,
     /// [`StoreError::Gone`].
     Gone,
-    /// [`StoreError::Corrupt`], at the first position of the conversation of the call.
+    /// [`StoreError::Corrupt`], at the first position of the conversation of the call. If the call names no conversation,
+    /// it is [`StoreError::Backend`].
     Corrupt,
 }
 
 impl Fault {
-    pub(super) fn error(self, id: &ConversationId) -> StoreError {
+    pub(super) fn error(self, id: Option<&ConversationId>) -> StoreError {
         const REASON: &str = "the store failed on demand";
-        match self {
-            Self::Unavailable => StoreError::unavailable(REASON),
-            Self::Backend => StoreError::backend(REASON),
-            Self::Conflict => StoreError::Conflict { current: None },
-            Self::Gone => StoreError::Gone,
-            Self::Corrupt => StoreError::Corrupt { conversation: id.clone(), seq: Seq::FIRST, source: REASON.into() },
+        match (self, id) {
+            (Self::Unavailable, _) => StoreError::unavailable(REASON),
+            (Self::Backend, _) | (Self::Corrupt, None) => StoreError::backend(REASON),
+            (Self::Conflict, _) => StoreError::Conflict { current: None },
+            (Self::Gone, _) => StoreError::Gone,
+            (Self::Corrupt, Some(id)) => {
+                StoreError::Corrupt { conversation: id.clone(), seq: Seq::FIRST, source: REASON.into() }
+            }
         }
     }
 }

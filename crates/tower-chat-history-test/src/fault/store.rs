@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    ConversationId, Derived, Erase, HistoryStore, Incarnation, List, Load, Loaded, Page, Prune, PruneTo, Pruned,
+    Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use super::FaultStore;
 
-/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune) or keep
-/// [attachments](Attach).
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune), keep
+/// [attachments](Attach), [list](List) or [erase](Erase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`HistoryStore::load`].
@@ -33,11 +33,27 @@ pub enum Op {
     Attachments,
     /// [`Attach::pick`].
     Pick,
+    /// [`List::list`].
+    List,
+    /// [`List::describe`].
+    Describe,
+    /// [`List::set_labels`].
+    SetLabels,
+    /// [`Erase::bar`].
+    Bar,
+    /// [`Erase::erase`].
+    Erase,
+    /// [`Erase::erase_if`].
+    EraseIf,
+    /// [`Erase::count`].
+    Count,
+    /// [`Erase::scrub`].
+    Scrub,
 }
 
 impl Op {
     /// The number of operations.
-    pub(super) const COUNT: usize = Self::Pick as usize + 1;
+    pub(super) const COUNT: usize = Self::Scrub as usize + 1;
 }
 
 #[async_trait]
@@ -48,13 +64,13 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        let loaded = self.of(Op::Load).run_stages(id, self.inner.load(id, load)).await?;
+        let loaded = self.of(Op::Load).run_stages(Some(id), self.inner.load(id, load)).await?;
         self.count(&loaded);
         Ok(loaded)
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        self.of(Op::Append).run_stages(id, self.inner.append(id, append)).await
+        self.of(Op::Append).run_stages(Some(id), self.inner.append(id, append)).await
     }
 
     async fn compact(
@@ -63,15 +79,15 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
         incarnation: Incarnation,
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        self.of(Op::Compact).run_stages(id, self.inner.compact(id, incarnation, compact)).await
+        self.of(Op::Compact).run_stages(Some(id), self.inner.compact(id, incarnation, compact)).await
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.of(Op::Read).run_stages(id, self.inner.read(id, from, limit)).await
+        self.of(Op::Read).run_stages(Some(id), self.inner.read(id, from, limit)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.of(Op::Delete).run_stages(id, self.inner.delete(id)).await
+        self.of(Op::Delete).run_stages(Some(id), self.inner.delete(id)).await
     }
 }
 
@@ -79,7 +95,7 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for FaultStore<S> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.of(Op::Truncate).run_stages(id, self.inner.truncate(id, expect, from)).await
+        self.of(Op::Truncate).run_stages(Some(id), self.inner.truncate(id, expect, from)).await
     }
 }
 
@@ -93,7 +109,7 @@ impl<S: Prune> Prune for FaultStore<S> {
         keep: PruneTo,
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
-        self.of(Op::Prune).run_stages(id, self.inner.prune(id, incarnation, keep, derived)).await
+        self.of(Op::Prune).run_stages(Some(id), self.inner.prune(id, incarnation, keep, derived)).await
     }
 }
 
@@ -107,7 +123,7 @@ impl<S: Attach> Attach for FaultStore<S> {
         remove: &[AttachmentKey],
         put: &[Attachment],
     ) -> Result<(), StoreError> {
-        self.of(Op::Attach).run_stages(id, self.inner.attach(id, incarnation, remove, put)).await
+        self.of(Op::Attach).run_stages(Some(id), self.inner.attach(id, incarnation, remove, put)).await
     }
 
     async fn attachments(
@@ -116,10 +132,10 @@ impl<S: Attach> Attach for FaultStore<S> {
         names: &[AttachmentName],
         limit: usize,
     ) -> Result<Attachments, StoreError> {
-        self.of(Op::Attachments).run_stages(id, self.inner.attachments(id, names, limit)).await
+        self.of(Op::Attachments).run_stages(Some(id), self.inner.attachments(id, names, limit)).await
     }
 
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.of(Op::Pick).run_stages(id, self.inner.pick(id, positions)).await
+        self.of(Op::Pick).run_stages(Some(id), self.inner.pick(id, positions)).await
     }
 }

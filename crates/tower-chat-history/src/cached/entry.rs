@@ -9,6 +9,7 @@ use tower_chat_history_core::{
 };
 
 use super::size;
+use crate::last_used::LastUsed;
 
 /// The largest number of cached windows of one conversation. Few services use more profiles and limits.
 const MAX_WINDOWS: usize = 4;
@@ -19,6 +20,7 @@ pub(super) struct Entry {
     /// The windows in the order of their loads, the newest last. A boxed slice has no unused capacity, while a `Vec`
     /// would allocate four elements at first.
     windows: Box<[CachedWindow]>,
+    pub(super) used: LastUsed,
 }
 
 /// The result of a load with this profile and limit. It is current until another process changes the conversation.
@@ -62,7 +64,7 @@ impl Entry {
         while windows.len() > MAX_WINDOWS || (windows.len() > 1 && !fits(&windows)) {
             windows.remove(0);
         }
-        Self { windows: windows.into() }
+        Self { windows: windows.into(), used: LastUsed::default() }
     }
 
     /// Returns the entry after an append of this exchange. Returns `None` if all its windows are outdated.
@@ -77,7 +79,7 @@ impl Entry {
         let compacted = compact.zip(appended.compaction.as_ref());
         let windows: Box<[_]> =
             self.windows.iter().filter_map(|cached| cached.appended(&recorded, compacted, appended)).collect();
-        (!windows.is_empty()).then_some(Self { windows })
+        (!windows.is_empty()).then_some(Self { windows, used: LastUsed::default() })
     }
 
     /// Returns the entry after a compaction in this incarnation. Returns `None` if nothing changes.
@@ -91,7 +93,7 @@ impl Entry {
         for cached in windows.iter_mut().filter(|cached| cached.window.revision.incarnation() == incarnation) {
             changed |= cached.compact(compact, outcome);
         }
-        changed.then_some(Self { windows })
+        changed.then_some(Self { windows, used: LastUsed::default() })
     }
 }
 

@@ -1,9 +1,10 @@
 //! A store that caches windows in the process between calls.
 
 mod entry;
+mod erase;
 mod size;
 
-use std::{collections::hash_map::RandomState, fmt, sync::Arc};
+use std::{collections::hash_map::RandomState, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use quick_cache::{
@@ -17,6 +18,7 @@ use tower_chat_history_core::{
 };
 
 use self::entry::Entry;
+use crate::last_used::{IDLE_LIMIT, UseClock};
 
 /// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
 /// them again.
@@ -56,7 +58,10 @@ use self::entry::Entry;
 ///
 /// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
 /// through this store. (A load that runs at the same time may insert them again. The next load detects that they are
-/// outdated.) [`clear`](Self::clear) removes all of them.
+/// outdated.) If another process deletes or erases a conversation, its messages stay in this process's memory until
+/// they were not used for one hour. The cache looks for such conversations every five minutes, when it is used. A
+/// program that no longer uses the cache calls [`forget_idle`](Self::forget_idle). [`forget`](Self::forget) removes the
+/// conversations under a prefix, and [`clear`](Self::clear) removes all of them.
 ///
 /// Only windows are cached, because each call of the layer loads one. Of each conversation, up to four windows with
 /// different profiles or load limits are cached. [`read`](HistoryStore::read) always reads the store. A clone shares
@@ -65,6 +70,7 @@ use self::entry::Entry;
 pub struct CachedStore<S> {
     inner: S,
     windows: Arc<Windows>,
+    clock: Arc<UseClock>,
 }
 
 type Windows = Cache<ConversationId, Arc<Entry>, EstimateBytes, RandomState>;
@@ -108,7 +114,7 @@ impl<S> CachedStore<S> {
         let items = shards * ITEMS_PER_SHARD;
         // Ids come from users, so their hashes are keyed.
         let windows = Cache::with(items, bytes as u64, EstimateBytes, RandomState::new(), DefaultLifecycle::default());
-        Self { inner: store, windows: Arc::new(windows) }
+        Self { inner: store, windows: Arc::new(windows), clock: Arc::new(UseClock::new()) }
     }
 
     /// Returns the cached store.
@@ -127,7 +133,24 @@ impl<S> CachedStore<S> {
         self.windows.clear();
     }
 
+    /// Removes the windows of all conversations that were not used for this long from the cache. The store does not
+    /// change.
+    pub fn forget_idle(&self, idle: Duration) {
+        let is_idle = self.clock.idle_for(idle);
+        self.windows.retain(|_, entry| !is_idle(&entry.used));
+    }
+
+    fn get(&self, id: &ConversationId) -> Option<Arc<Entry>> {
+        if self.clock.is_search_due() {
+            self.forget_idle(IDLE_LIMIT);
+        }
+        let entry = self.windows.get(id)?;
+        self.clock.touch(&entry.used);
+        Some(entry)
+    }
+
     fn insert(&self, id: &ConversationId, entry: Entry) {
+        self.clock.touch(&entry.used);
         self.windows.insert(id.clone(), Arc::new(entry));
     }
 
@@ -154,7 +177,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
-        let (entry, known) = (self.windows.get(id), load.known.clone());
+        let (entry, known) = (self.get(id), load.known.clone());
         let cached = entry.as_deref().and_then(|entry| entry.window(&load));
         if let Some(window) = cached {
             load.known = Some(window.known());

@@ -1,7 +1,7 @@
 //! The compactions that this engine last loaded or stored, by conversation.
 
 use quick_cache::sync::Cache;
-use tower_chat_history_core::{ConversationId, Cut, Incarnation, Revision, Seq, Window};
+use tower_chat_history_core::{ConversationId, Cut, Incarnation, Prefix, Revision, Seq, Window};
 
 use crate::report::SinceLast;
 
@@ -80,6 +80,11 @@ impl LastSeen {
             summarized_exchanges: moved(before.covers_to, now.covers_to),
         };
         (since != SinceLast::default()).then_some(since)
+    }
+
+    /// Forgets the conversations under the prefix.
+    pub(super) fn forget(&self, under: &Prefix) {
+        self.0.retain(|conversation, _| !under.contains(conversation));
     }
 
     /// Remembers positions that were loaded or stored and are part of a report.

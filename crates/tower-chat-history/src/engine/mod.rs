@@ -48,7 +48,7 @@ mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prune, Revision};
+use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prefix, Prune, Revision};
 
 pub(crate) use self::{
     begin::{Beginning, Step},
@@ -260,10 +260,19 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Removes all [translations](crate::HistoryOptions::translation_cache) from this engine's memory, for example after
-    /// conversations were deleted. Later calls make them again.
-    pub fn clear_translations(&self) {
-        self.shared.translations.clear();
+    /// Removes what this engine keeps in memory of the conversations under the prefix:
+    /// [translations](crate::HistoryOptions::translation_cache), positions, and hashes of prompts. Call it after you
+    /// have deleted or [erased](crate::store::Erase) conversations, also if another process did so. Later turns make
+    /// them again.
+    ///
+    /// Turns that are running keep what they have loaded until they end. Without this call, a translation stays in
+    /// memory until it was not used for an hour, or until it is evicted. A [`CachedStore`](crate::CachedStore) forgets
+    /// what is erased through it, and has [a method](crate::CachedStore::forget) for what others erase.
+    pub fn forget(&self, under: &Prefix) {
+        let Shared { translations, last_seen, store, .. } = &*self.shared;
+        translations.forget(under);
+        last_seen.forget(under);
+        store.recorder().forget(under);
     }
 
     /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of

@@ -1,12 +1,21 @@
 //! The translations that an engine keeps, so that the next call of a conversation need not make them again.
 
-use std::{collections::hash_map::RandomState, fmt, sync::Arc};
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use quick_cache::{
     Weighter,
     sync::{Cache, DefaultLifecycle},
 };
-use tower_chat_history_core::{ConversationId, Dialect, Seq, Translated, Untranslated};
+use tower_chat_history_core::{ConversationId, Dialect, Prefix, Seq, Translated, Untranslated};
+
+use crate::last_used::{IDLE_LIMIT, LastUsed, UseClock};
 
 /// The smallest size of a shard, in bytes, except in a smaller cache. The cache is divided into shards, each with a
 /// lock, and a translation that is larger than a shard is not kept. Three exchanges of the default
@@ -25,8 +34,13 @@ const ENTRY_BYTES: usize = 512;
 ///
 /// A translation depends on the exchange, its position, the calls that it answers, the dialect and the provider. It is
 /// found only for an equal exchange that answers the same calls, so it is never used for an exchange that was stored in
-/// place of a deleted one.
-pub(super) struct TranslationCache(Cache<Key, Arc<Kept>, ByBytes, RandomState>);
+/// place of a deleted one. A translation that was not used for an hour is removed when the cache is next used.
+pub(super) struct TranslationCache {
+    kept: Cache<Key, Arc<Kept>, ByBytes, RandomState>,
+    clock: UseClock,
+    /// The number of times that conversations were forgotten.
+    forgotten: AtomicU64,
+}
 
 /// The place of an exchange, and the call for which it is translated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +56,7 @@ struct Kept {
     translated: Translated,
     /// The size of both exchanges when they were kept. The cache subtracts what it has added.
     bytes: usize,
+    used: LastUsed,
 }
 
 #[derive(Clone)]
@@ -76,30 +91,49 @@ impl TranslationCache {
         let shards = 1 << (bytes / SHARD_BYTES).max(1).ilog2().min(6);
         let items = shards * ITEMS_PER_SHARD;
         // Ids come from users, so their hashes are keyed.
-        Self(Cache::with(items, bytes as u64, ByBytes, RandomState::new(), DefaultLifecycle::default()))
+        let kept = Cache::with(items, bytes as u64, ByBytes, RandomState::new(), DefaultLifecycle::default());
+        Self { kept, clock: UseClock::new(), forgotten: AtomicU64::new(0) }
     }
 
     /// Returns the translation of this exchange if it is kept.
     pub(super) fn get(&self, call: TranslatedFor<'_>, of: &Untranslated) -> Option<Translated> {
-        let kept = self.0.get(&call.key(of.recorded().seq))?;
+        if self.clock.is_search_due() {
+            let is_idle = self.clock.idle_for(IDLE_LIMIT);
+            self.kept.retain(|_, kept| !is_idle(&kept.used));
+        }
+        let kept = self.kept.get(&call.key(of.recorded().seq))?;
+        self.clock.touch(&kept.used);
         (kept.of == *of).then(|| kept.translated.clone())
     }
 
-    /// Keeps a translation of this exchange, in place of that of another exchange at its position.
-    pub(super) fn insert(&self, call: TranslatedFor<'_>, of: Untranslated, translated: Translated) {
-        let bytes = of.memory().saturating_add(translated.exchange.memory());
-        self.0.insert(call.key(of.recorded().seq), Arc::new(Kept { of, translated, bytes }));
+    /// Returns the number of times that conversations were forgotten. Read it before translating.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::SeqCst)
     }
 
-    /// Removes all translations.
-    pub(super) fn clear(&self) {
-        self.0.clear();
+    /// Keeps a translation of this exchange, in place of that of another exchange at its position. If conversations were
+    /// forgotten since `forgotten` was read, nothing is kept.
+    pub(super) fn insert(&self, call: TranslatedFor<'_>, of: Untranslated, translated: Translated, forgotten: u64) {
+        let bytes = of.memory().saturating_add(translated.exchange.memory());
+        let (key, used) = (call.key(of.recorded().seq), LastUsed::default());
+        self.clock.touch(&used);
+        self.kept.insert(key.clone(), Arc::new(Kept { of, translated, bytes, used }));
+        // Checked after the insertion: otherwise, conversations could be forgotten between check and insertion.
+        if self.forgotten() != forgotten {
+            self.kept.remove(&key);
+        }
+    }
+
+    /// Removes all translations of conversations under the prefix.
+    pub(super) fn forget(&self, under: &Prefix) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.kept.retain(|key, _| !under.contains(&key.conversation));
     }
 }
 
 impl fmt::Debug for TranslationCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TranslationCache").field("bytes", &self.0.weight()).finish_non_exhaustive()
+        f.debug_struct("TranslationCache").field("bytes", &self.kept.weight()).finish_non_exhaustive()
     }
 }
 
@@ -137,7 +171,7 @@ mod tests {
         let (translations, id, other) = (TranslationCache::new(1 << 20), id("c"), id("d"));
         let (first, call) = (recorded(3, "u"), anthropic(&id));
         let kept = translated(&first);
-        translations.insert(call, first.clone(), kept.clone());
+        translations.insert(call, first.clone(), kept.clone(), 0);
         let found = translations.get(call, &first).unwrap();
         assert!(Arc::ptr_eq(&found.exchange, &kept.exchange));
         let stored = first.recorded();
@@ -154,10 +188,14 @@ mod tests {
         changed.continues = Some(Seq::FIRST);
         assert_eq!(translations.get(call, &next(&Recorded::new(stored.seq, changed))), None, "another round");
 
-        translations.insert(call, replaced.clone(), translated(&replaced));
+        translations.insert(call, replaced.clone(), translated(&replaced), 0);
         assert_eq!(translations.get(call, &first), None, "only the newest exchange of a position is kept");
-        translations.clear();
+        translations.forget(&Prefix::from(&other));
+        assert!(translations.get(call, &replaced).is_some(), "another conversation was forgotten");
+        translations.forget(&Prefix::from(&id));
         assert_eq!(translations.get(call, &replaced), None);
+        translations.insert(call, replaced.clone(), translated(&replaced), 0);
+        assert_eq!(translations.get(call, &replaced), None, "it was made from what was loaded before");
     }
 
     #[test]
@@ -167,8 +205,8 @@ mod tests {
         let call = anthropic(&id);
         let all: Vec<Untranslated> = (0..1_000).map(|seq| recorded(seq, &"x".repeat(10_000))).collect();
         for recorded in &all {
-            translations.insert(call, recorded.clone(), translated(recorded));
-            assert!(translations.0.weight() <= LIMIT as u64);
+            translations.insert(call, recorded.clone(), translated(recorded), 0);
+            assert!(translations.kept.weight() <= LIMIT as u64);
         }
         let kept: Vec<u64> = all
             .iter()
@@ -180,15 +218,15 @@ mod tests {
         assert_eq!(kept.last(), Some(&999), "the newest is kept");
 
         let large = recorded(0, &"x".repeat(LIMIT));
-        translations.insert(call, large.clone(), translated(&large));
+        translations.insert(call, large.clone(), translated(&large), 0);
         assert_eq!(translations.get(call, &large), None, "it is larger than the cache");
-        assert!(translations.0.weight() <= LIMIT as u64);
+        assert!(translations.kept.weight() <= LIMIT as u64);
     }
 
     #[test]
     fn a_cache_of_no_bytes_keeps_nothing() {
         let (translations, id, recorded) = (TranslationCache::new(0), id("c"), recorded(0, "u"));
-        translations.insert(anthropic(&id), recorded.clone(), translated(&recorded));
+        translations.insert(anthropic(&id), recorded.clone(), translated(&recorded), 0);
         assert_eq!(translations.get(anthropic(&id), &recorded), None);
     }
 }

@@ -1,6 +1,8 @@
 //! A store in the memory of this process.
 
+mod erase;
 mod log;
+mod order;
 mod space;
 
 use std::{
@@ -13,14 +15,17 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, Epoch, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Revision,
     Seq, StoreError, Truncate, Truncated,
 };
 
-use self::{log::Log, space::Space};
+use self::{log::Log, order::Order, space::Space};
 
 /// The number of shards. With 64, threads rarely wait for the same lock, and a small store has little overhead.
 const SHARDS: usize = 64;
+
+/// The limit, divided by this number, is the limit on the memory of remembered erasures.
+const ERASURES: usize = 16;
 
 /// A store in the memory of this process, for tests, demos, and services whose conversations may be lost.
 ///
@@ -29,11 +34,15 @@ const SHARDS: usize = 64;
 ///
 /// The memory has a limit: 256 MiB, unless [another one](Self::with_limit) is set. If an append or a compaction would
 /// exceed it, the store refuses it with [`StoreError::Full`]. Nothing is evicted: only
-/// [deleting](HistoryStore::delete), [truncating](Truncate) or [pruning](Prune) conversations makes room.
+/// [deleting](HistoryStore::delete), [erasing](tower_chat_history_core::Erase), [truncating](Truncate) or
+/// [pruning](Prune) conversations makes room.
+///
+/// Besides, the store remembers at most 100,000 deletions and erasures. They take at most 1/16 of the limit more. If an
+/// older one was forgotten, the store refuses the first turns that began before it, whatever their conversation is.
 ///
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
-/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, and the tables that
-/// contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
+/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
+/// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
 /// may take more memory from the system, because its allocator may hold freed memory.
 ///
 /// ```
@@ -54,14 +63,20 @@ pub struct MemoryStore {
     shared: Arc<Shared>,
 }
 
-/// Each conversation belongs to one shard. Every store call holds the lock of its shard from beginning to end, so the
-/// call is atomic. No code awaits while it holds a lock. The longest operation under a lock copies the pointers to a
-/// window's exchanges.
+/// Each conversation belongs to one shard. Every call for one conversation holds the lock of its shard from beginning to
+/// end, so the call is atomic. Calls for several conversations lock the shard of each in turn. No code awaits while it
+/// holds a lock. The longest operation under a lock copies the pointers to a window's exchanges.
+///
+/// A call that holds a shard may lock the order. A call that holds the order locks nothing else. The order has an id if
+/// and only if the shard has its conversation, except within a call that holds the shard.
 struct Shared {
-    shards: Vec<Mutex<HashMap<ConversationId, Log>>>,
+    shards: Vec<Mutex<Shard>>,
+    order: Mutex<Order>,
     hasher: RandomState,
     space: Space,
 }
+
+type Shard = HashMap<ConversationId, Log>;
 
 impl MemoryStore {
     /// The default limit, in bytes of memory: 256 MiB.
@@ -78,7 +93,9 @@ impl MemoryStore {
     #[must_use]
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shared: Arc::new(Shared { shards, hasher: RandomState::new(), space: Space::new(bytes) }) }
+        let order = Mutex::new(Order::new(bytes / ERASURES));
+        let (hasher, space) = (RandomState::new(), Space::new(bytes));
+        Self { shared: Arc::new(Shared { shards, order, hasher, space }) }
     }
 
     /// Returns the limit, in bytes of memory.
@@ -94,21 +111,28 @@ impl MemoryStore {
     }
 
     /// Locks the shard to which this conversation belongs.
-    fn shard(&self, id: &ConversationId) -> MutexGuard<'_, HashMap<ConversationId, Log>> {
+    fn shard(&self, id: &ConversationId) -> MutexGuard<'_, Shard> {
         let shard = self.shared.hasher.hash_one(id) as usize % SHARDS;
         // No code panics between two changes of a log, so the logs are consistent even if the lock is poisoned.
         self.shared.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Removes a conversation from its shard, and shrinks the table if it has become mostly empty: the estimate does not
-/// include free slots.
-fn remove(shard: &mut HashMap<ConversationId, Log>, id: &ConversationId) -> Option<Log> {
-    let removed = shard.remove(id);
-    if shard.len() < shard.capacity() / 8 {
-        shard.shrink_to(shard.len() * 2);
+    /// Locks the order of the conversations.
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.shared.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    removed
+
+    /// Removes a conversation from its shard and from the order, and releases its space. It shrinks the table of the
+    /// shard if it has become mostly empty: the estimate does not include free slots.
+    fn remove(&self, shard: &mut Shard, id: &ConversationId) -> Option<Log> {
+        let removed = shard.remove(id)?;
+        if shard.len() < shard.capacity() / 8 {
+            shard.shrink_to(shard.len() * 2);
+        }
+        self.order().remove(id);
+        self.shared.space.give_back(removed.bytes());
+        Some(removed)
+    }
 }
 
 impl Default for MemoryStore {
@@ -125,16 +149,23 @@ impl HistoryStore for MemoryStore {
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
-        Ok(self.shard(id).get(id).map_or(Loaded::Absent(Epoch::FIRST), |log| log.load(&load)))
+        let shard = self.shard(id);
+        Ok(shard.get(id).map_or_else(|| Loaded::Absent(self.order().epoch()), |log| log.load(&load)))
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let space = &self.shared.space;
         let mut shard = self.shard(id);
         if let Some(log) = shard.get_mut(id) {
+            if append.since.is_some() && !log.has(&append.exchange.id) {
+                self.order().check(id, append.since)?;
+            }
             return log.append(append, space);
         }
+        let mut order = self.order();
+        order.check(id, append.since)?;
         let (log, appended) = Log::begin(id, append, space)?;
+        order.insert(id.clone());
         shard.insert(id.clone(), log);
         Ok(appended)
     }
@@ -153,11 +184,14 @@ impl HistoryStore for MemoryStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        let removed = remove(&mut self.shard(id), id);
+        let removed = {
+            let mut shard = self.shard(id);
+            let removed = self.remove(&mut shard, id);
+            self.order().record(&Prefix::from(id));
+            removed
+        };
         // The log is dropped after the lock, because dropping a long log takes time.
-        if let Some(log) = removed {
-            self.shared.space.give_back(log.bytes());
-        }
+        drop(removed);
         Ok(())
     }
 }
@@ -169,11 +203,12 @@ impl Truncate for MemoryStore {
         let (truncated, tail, removed) = {
             let mut shard = self.shard(id);
             let (truncated, tail) = shard.get_mut(id).ok_or(StoreError::Gone)?.truncate(expect, from)?;
-            let removed = if truncated.revision.is_none() { remove(&mut shard, id) } else { None };
+            let removed = if truncated.revision.is_none() { self.remove(&mut shard, id) } else { None };
             (truncated, tail, removed)
         };
-        // The log is dropped after the lock, because dropping a long log takes time.
-        self.shared.space.give_back(tail.bytes() + removed.map_or(0, |log| log.bytes()));
+        // The exchanges are dropped after the lock, because dropping many of them takes time.
+        self.shared.space.give_back(tail.bytes());
+        drop(removed);
         Ok(truncated)
     }
 }

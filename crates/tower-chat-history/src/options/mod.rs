@@ -113,8 +113,8 @@ impl HistoryOptions {
     /// window again. The default is 64 MiB.
     ///
     /// The size of a translation is an estimate, and includes that of the exchange that was translated. To stay within
-    /// the limit, translations that are seldom used are removed. They also stay in memory after a conversation was
-    /// deleted: see [`Engine::clear_translations`](crate::Engine::clear_translations).
+    /// the limit, translations that are seldom used are removed. They also stay in memory for up to an
+    /// hour after a conversation was deleted: see [`Engine::forget`](crate::Engine::forget).
     #[must_use]
     pub const fn translation_cache(mut self, bytes: usize) -> Self {
         self.translation_cache = bytes;

@@ -13,7 +13,7 @@ use tower_chat_history_context::{
     budget::PromptTokens,
     tokens::{TokenCounter, tokens_of},
 };
-use tower_chat_history_core::{ConversationId, Message};
+use tower_chat_history_core::{ConversationId, Message, Prefix};
 
 use super::recorder::Recorder;
 
@@ -55,6 +55,11 @@ impl Default for PrefixCache {
 }
 
 impl PrefixCache {
+    /// Forgets the conversations under the prefix.
+    fn forget(&self, under: &Prefix) {
+        self.0.retain(|conversation, _| !under.contains(conversation));
+    }
+
     /// Remembers this prompt, and returns its cached prefix: the number of tokens at its beginning that also began
     /// the conversation's previous prompt. Returns `None` for the first prompt.
     ///
@@ -81,6 +86,11 @@ impl PrefixCache {
 }
 
 impl Recorder {
+    /// Forgets the prompts of the conversations under the prefix.
+    pub(crate) fn forget(&self, under: &Prefix) {
+        self.prefix_cache.forget(under);
+    }
+
     /// Remembers this prompt, and returns its cached prefix, in tokens.
     pub(crate) fn cached_prefix<'a>(
         &self,

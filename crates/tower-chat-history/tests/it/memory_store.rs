@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
-    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Profile, Seq, Summary},
+    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary},
 };
+
+use tower_chat_history_core::{Erase, List, Prefix};
 
 mod conformance {
     use tower_chat_history_core::{
@@ -257,5 +259,36 @@ async fn parallel_fills_and_deletions_keep_count_and_limit() {
         store.delete(id).await.unwrap();
     }
     assert!(stored <= store.limit());
+    assert_eq!(store.used(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn parallel_first_turns_from_before_an_erasure_leave_nothing() {
+    let store = MemoryStore::new();
+    let under: Prefix = "memory".parse().unwrap();
+    for _ in 0..APPENDS {
+        // Nothing is there, so that all epochs are the current one.
+        let Loaded::Absent(epoch) = store.load(&id("0"), Load::new()).await.unwrap() else {
+            panic!("something is left")
+        };
+        on_threads(THREADS, |thread| {
+            let (store, under) = (store.clone(), under.clone());
+            async move {
+                if thread == 0 {
+                    store.bar(&under).await.unwrap();
+                    store.erase(&under, None, usize::MAX).await.unwrap();
+                    return;
+                }
+                let append = Append::new(Expect::AnyOrCreate, sized(100)).since(Some(epoch));
+                match store.append(&id((thread % 5).to_string()), append).await {
+                    Ok(_) | Err(StoreError::Gone) => {}
+                    Err(other) => panic!("expected the refusal `Gone`, got {other:?}"),
+                }
+            }
+        })
+        .await;
+        assert!(store.count(&under).await.unwrap().total().is_nothing());
+        assert!(store.list(&Prefix::all(), None, 1).await.unwrap().conversations.is_empty());
+    }
     assert_eq!(store.used(), 0);
 }

@@ -19,6 +19,7 @@ use tower_chat_history::{
     error::{DialectPlace, OtherDialect, StoreResultsError, TranscriptError},
     policy::{OnOtherDialect, OnTranscriptMismatch},
     report::TranslationReport,
+    store::Prefix,
     store::{Exchange, Origin, Role, Seq},
 };
 use tower_chat_history_test::{
@@ -288,7 +289,7 @@ async fn a_later_turn_translates_only_what_is_new() {
     turn(&engine, &AnthropicMessages, "t10").await;
     turn(&engine, counted, "three").await;
     assert_eq!(counted.translated(), 11);
-    engine.clear_translations();
+    engine.forget(&Prefix::all());
     turn(&engine, counted, "four").await;
     assert_eq!(counted.translated(), 22);
     let none = Engine::with_options(store, options.translation_cache(0));

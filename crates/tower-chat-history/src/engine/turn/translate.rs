@@ -68,6 +68,7 @@ pub(in crate::engine) async fn in_dialect(
     reader.provider.clone_from(&called.origin.provider);
     let call = TranslatedFor { conversation, to: called.dialect, provider: reader.provider.as_deref() };
     let mut translator = Translator::new(called.dialect, &reader);
+    let forgotten = cache.forgotten();
     let (mut places, mut new) = (Vec::new(), Vec::new());
     for recorded in exchanges {
         if !is_other(recorded) {
@@ -87,7 +88,7 @@ pub(in crate::engine) async fn in_dialect(
     let made = made.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
     for ((recorded, of), translated) in places.into_iter().zip(new).zip(made) {
         translations.replace(recorded, translated.clone());
-        cache.insert(call, of, translated);
+        cache.insert(call, of, translated, forgotten);
     }
     Ok(Some(translations))
 }

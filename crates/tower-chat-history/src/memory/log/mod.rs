@@ -1,6 +1,7 @@
 //! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
 
 mod attachments;
+mod listed;
 mod removal;
 mod size;
 
@@ -11,8 +12,8 @@ use std::{
 
 use tower_chat_history_core::{
     Append, Appended, Attachment, AttachmentKey, Compact, CompactOutcome, Compaction, CompactionVersion,
-    ConversationId, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq,
-    StoreError, Window,
+    ConversationId, Exchange, ExchangeId, Expect, Incarnation, Labels, LabelsVersion, Load, Loaded, Page, Profile,
+    Recorded, Revision, Seq, StoreError, Timestamp, Window,
     backend::{Scan, WindowScan},
 };
 
@@ -22,14 +23,22 @@ use super::space::Space;
 #[derive(Debug)]
 pub(super) struct Log {
     incarnation: Incarnation,
-    /// The number of pruned exchanges, which is the position of the first entry.
-    first: usize,
+    /// The position of the first entry.
+    first: u64,
     /// The exchanges from that position on.
     entries: Vec<Entry>,
     /// The position of each exchange id.
     ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
     attachments: BTreeMap<AttachmentKey, Attachment>,
+    labels: Labels,
+    labels_version: LabelsVersion,
+    /// The time of the exchange that created the conversation.
+    created_at: Timestamp,
+    /// The latest time of all exchanges, also of removed ones.
+    updated_at: Timestamp,
+    /// The size of the messages' JSON, in bytes.
+    message_bytes: usize,
     /// The memory of the conversation, in bytes.
     bytes: usize,
 }
@@ -54,11 +63,16 @@ impl Log {
         append.expect.check(None)?;
         let mut log = Self {
             incarnation: Incarnation::random(),
-            first: 0,
+            first: append.first.get(),
             entries: Vec::new(),
             ids: HashMap::new(),
             compactions: HashMap::new(),
             attachments: BTreeMap::new(),
+            labels: Labels::default(),
+            labels_version: LabelsVersion::NONE,
+            created_at: append.exchange.at,
+            updated_at: append.exchange.at,
+            message_bytes: 0,
             bytes: 0,
         };
         // The expectation was checked above. `add` would check it again, against the new log.
@@ -95,6 +109,8 @@ impl Log {
         self.take(memory + extra + added, replaced, space)?;
 
         self.ids.insert(exchange.id.clone(), at);
+        self.updated_at = self.updated_at.max(exchange.at);
+        self.message_bytes += bytes;
         self.entries.push(Entry { exchange: Arc::new(exchange), bytes, memory });
         let compaction = compact.map(|checked| self.apply(checked));
         Ok(Appended::stored(self.revision(), at, compaction))
@@ -115,6 +131,11 @@ impl Log {
         let (added, replaced) = self.size_change(&checked);
         self.take(added, replaced, space)?;
         Ok(self.apply(checked))
+    }
+
+    /// Returns `true` if this exchange is in the log.
+    pub(super) fn has(&self, exchange: &ExchangeId) -> bool {
+        self.ids.contains_key(exchange)
     }
 
     pub(super) fn load(&self, load: &Load) -> Loaded {
@@ -156,7 +177,7 @@ impl Log {
         self.bytes
     }
 
-    fn revision(&self) -> Revision {
+    pub(super) fn revision(&self) -> Revision {
         // A truncation lowers the count. The revision stays unique because of the new incarnation.
         Revision::new(self.incarnation, self.next().get()).beginning_at(self.seq(0))
     }
@@ -167,13 +188,13 @@ impl Log {
     }
 
     const fn seq(&self, index: usize) -> Seq {
-        Seq::new((self.first + index) as u64)
+        Seq::new(self.first.saturating_add(index as u64))
     }
 
-    /// Returns the index of a position, or 0 if it was pruned. A position that does not fit `usize` is beyond every
-    /// log.
+    /// Returns the index of a position, or 0 if it is before the log. An index that does not fit `usize` is beyond
+    /// every log.
     fn index(&self, seq: Seq) -> usize {
-        usize::try_from(seq.get()).unwrap_or(usize::MAX).saturating_sub(self.first)
+        usize::try_from(seq.get().saturating_sub(self.first)).unwrap_or(usize::MAX)
     }
 
     fn recorded(&self, index: usize) -> Recorded {

@@ -65,7 +65,7 @@ impl Log {
         let remaining = self.entries.split_off(start);
         let head = std::mem::replace(&mut self.entries, remaining);
         let mut head = self.removed(head);
-        self.first += start;
+        self.first += start as u64;
         if derived == Derived::Erase && self.first > 0 {
             let first = self.seq(0);
             self.incarnation = Incarnation::random();
@@ -89,6 +89,7 @@ impl Log {
         if self.ids.len() < self.ids.capacity() / 4 {
             self.ids.shrink_to_fit();
         }
+        self.message_bytes -= entries.iter().map(|entry| entry.bytes).sum::<usize>();
         self.bytes -= bytes;
         Removed { entries, bytes }
     }

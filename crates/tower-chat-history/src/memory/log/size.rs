@@ -1,7 +1,7 @@
 //! Estimates of the memory of a log: of its values and their slots in its tables. All are in bytes.
 
 use tower_chat_history_core::{
-    Attachment, AttachmentKey, Compaction, ConversationId, Exchange, ExchangeId, Profile, Seq,
+    Attachment, AttachmentKey, Compaction, ConversationId, Exchange, ExchangeId, Labels, Profile, Seq,
 };
 
 use super::{Entry, Log};
@@ -14,10 +14,18 @@ const fn hash_slot(bytes: usize) -> usize {
     (bytes + 1) * 8 / 3
 }
 
-/// Returns the size of a conversation before its first exchange: its slot in the store, its id, and the first blocks
-/// of its three tables.
+/// Returns the size of a conversation before its first exchange: its slots in the store and in the order of ids, its id,
+/// and the first blocks of its three tables.
 pub(super) fn conversation_bytes(id: &ConversationId) -> usize {
-    hash_slot(size_of::<(ConversationId, Log)>()) + id.as_str().len() + 4 * BLOCK_OVERHEAD + 4 * size_of::<Entry>()
+    // The nodes of the order are at least half full, and have nodes above them.
+    let slots = hash_slot(size_of::<(ConversationId, Log)>()) + 3 * size_of::<ConversationId>();
+    slots + id.as_str().len() + 4 * BLOCK_OVERHEAD + 4 * size_of::<Entry>()
+}
+
+/// Returns the size of labels. Their tree has nodes of 11 slots, which are at least half full.
+pub(super) fn labels_bytes(labels: &Labels) -> usize {
+    let node = 11 * size_of::<(String, String)>() + BLOCK_OVERHEAD;
+    labels.len().div_ceil(5) * node + labels.bytes() + labels.len() * 2 * BLOCK_OVERHEAD
 }
 
 /// Returns the size of an exchange, including its slots in the list and in the table of ids.

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     CachedStore, Exchange, ExchangeId, HistoryStore, MemoryStore, Message,
-    store::{Append, Expect, Load, Loaded, Profile},
+    store::{Append, Expect, Load, Profile},
 };
 
 use super::support::{Counted, id, len, of, turn};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tower_chat_history::{
     CachedStore, HistoryStore, MemoryStore,
-    store::{Attach, Prune, Truncate},
+    store::{Attach, Erase, Prune, Truncate},
 };
 use tower_chat_history_core::testing::{Capabilities, Fixture, SharedStore};
 
@@ -45,6 +45,10 @@ impl Fixture for Replicas {
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.replica()))
     }
 }

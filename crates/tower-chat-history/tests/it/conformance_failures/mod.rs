@@ -1,10 +1,13 @@
 //! Stores that break the contract: the conformance suite reports the expectation, the store's answer and the
 //! clause.
 
+mod erase;
+
 use std::{
+    collections::HashMap,
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -19,7 +22,10 @@ use tower_chat_history::{
         Truncate, Truncated, Window,
     },
 };
-use tower_chat_history_core::testing::{Behavior, Capabilities, Fixture, behaviors};
+use tower_chat_history_core::{
+    Erase, Labels, LabelsVersion,
+    testing::{Behavior, Capabilities, Fixture, behaviors},
+};
 
 /// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +38,7 @@ enum Fault {
     Reformatted,
     /// Positions are counted from 1.
     CountsFromOne,
-    /// Delete, truncate and prune report success and remove nothing, not even attachments.
+    /// Delete, truncate, prune and erase report success and remove nothing, not even attachments.
     NothingRemoved,
     /// Every read fails.
     Unreadable,
@@ -54,6 +60,26 @@ enum Fault {
     ReplacesAttachments,
     /// Attachments are returned in the order in which they were stored.
     UnorderedAttachments,
+    /// Logs begin at position 0, whatever their first append names.
+    BeginsAtZero,
+    /// First turns are stored, even if their conversation was erased.
+    IgnoresEpochs,
+    /// Only deletions refuse first turns.
+    IgnoresBars,
+    /// A prefix contains all ids whose text begins with it.
+    PrefixesOfText,
+    /// A page begins with the conversation at its cursor.
+    RepeatsAtCursors,
+    /// The newest exchange sets the time of the last update.
+    UpdatedByTheNewest,
+    /// Labels replace any version.
+    UnconditionalLabels,
+    /// Labels stay when their conversation is deleted.
+    LabelsOutlive,
+    /// Erasures do not count exchange ids.
+    CountsNoIds,
+    /// A conversation is erased at any revision.
+    ErasesAnyRevision,
 }
 
 /// The number of newest exchanges whose ids the fault [`Fault::ForgetsIds`] keeps.
@@ -67,11 +93,13 @@ struct Faulty {
     store: MemoryStore,
     fault: Fault,
     appended: Arc<AtomicBool>,
+    /// The labels that the fault [`Fault::LabelsOutlive`] keeps.
+    labels: Arc<Mutex<HashMap<ConversationId, (Labels, LabelsVersion)>>>,
 }
 
 impl Faulty {
     fn new(fault: Fault) -> Self {
-        Self { store: MemoryStore::new(), fault, appended: Arc::default() }
+        Self { store: MemoryStore::new(), fault, appended: Arc::default(), labels: Arc::default() }
     }
 
     /// Returns whether the exchange is in the log, but so far back that the fault forgets its id.
@@ -167,6 +195,12 @@ impl HistoryStore for Faulty {
     async fn append(&self, id: &ConversationId, mut append: Append) -> Result<Appended, StoreError> {
         if self.fault == Fault::Unconditional {
             append.expect = Expect::AnyOrCreate;
+        }
+        if self.fault == Fault::BeginsAtZero {
+            append.first = Seq::FIRST;
+        }
+        if self.fault == Fault::IgnoresEpochs {
+            append.since = None;
         }
         if self.is_forgotten(id, &append.exchange.id).await? {
             append.exchange.id = ExchangeId::generate();
@@ -281,6 +315,10 @@ impl Fixture for Faulty {
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.clone()))
     }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
+        Some(Arc::new(self.clone()))
+    }
 }
 
 /// Returns the failure message of a behavior, if a store with this fault fails it.
@@ -336,6 +374,16 @@ failures_are_readable! {
     a_store_that_forgets_provenances_is_told_so_readably: ForgetsProvenance
     a_store_that_replaces_attachments_is_told_so_readably: ReplacesAttachments
     a_store_that_does_not_order_attachments_is_told_so_readably: UnorderedAttachments
+    a_store_that_begins_all_logs_at_zero_is_told_so_readably: BeginsAtZero
+    a_store_that_ignores_epochs_is_told_so_readably: IgnoresEpochs
+    a_store_that_ignores_bars_is_told_so_readably: IgnoresBars
+    a_store_that_takes_prefixes_of_text_is_told_so_readably: PrefixesOfText
+    a_store_that_repeats_at_cursors_is_told_so_readably: RepeatsAtCursors
+    a_store_that_forgets_the_latest_time_is_told_so_readably: UpdatedByTheNewest
+    a_store_that_replaces_any_labels_is_told_so_readably: UnconditionalLabels
+    a_store_that_keeps_labels_of_deleted_conversations_is_told_so_readably: LabelsOutlive
+    a_store_that_miscounts_erasures_is_told_so_readably: CountsNoIds
+    a_store_that_erases_any_revision_is_told_so_readably: ErasesAnyRevision
 }
 
 #[tokio::test]
@@ -357,6 +405,12 @@ async fn a_message_with_other_bytes_fails_with_the_first_difference() {
         message.contains("Messages are returned byte for byte.") && message.contains("from byte 1 on"),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn an_erasure_of_other_conversations_fails_with_the_clause_on_prefixes() {
+    let message = failure_of(Fault::PrefixesOfText, "erase::a_prefix_is_erased_and_nothing_else").await;
+    assert!(message.contains("Only conversations that the prefix contains are erased."), "{message}");
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! A store that routes each conversation to one of several stores.
 
+mod erase;
+mod list;
+
 use std::fmt;
 
 use async_trait::async_trait;
@@ -8,6 +11,29 @@ use tower_chat_history_core::{
     ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
     StoreError, Truncate, Truncated,
 };
+
+pub use self::list::{StoreList, StoreListError};
+
+/// The choice of a store for each conversation: a closure, or a [list of stores](StoreList).
+pub trait Route: Send + Sync + 'static {
+    /// The type of the stores.
+    type Store: HistoryStore;
+
+    /// Returns the store of the conversation.
+    fn route(&self, id: &ConversationId) -> Self::Store;
+}
+
+impl<F, S> Route for F
+where
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
+    S: HistoryStore,
+{
+    type Store = S;
+
+    fn route(&self, id: &ConversationId) -> S {
+        self(id)
+    }
+}
 
 /// A store that distributes conversations over several stores. A closure chooses the store of each conversation, for
 /// example by tenant, region or kind of user.
@@ -41,32 +67,60 @@ use tower_chat_history_core::{
 /// });
 /// # }
 /// ```
+///
+/// A closure does not tell which stores there are. To [list](crate::store::List) and [erase](crate::store::Erase)
+/// conversations, create the routed store [over a list](Self::over):
+///
+/// ```
+/// # use tower_chat_history::MemoryStore as SqliteStore;
+/// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore};
+///
+/// # fn route(europe: SqliteStore, america: SqliteStore) -> Result<(), tower_chat_history::store::StoreListError> {
+/// let in_america = |id: &ConversationId| id.parts().next().as_deref() == Some("acme");
+/// let store = RoutedStore::over([("europe", europe), ("america", america)], move |id| usize::from(in_america(id)))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
-pub struct RoutedStore<F>(F);
+pub struct RoutedStore<R>(R);
 
 impl<F, S> RoutedStore<F>
 where
-    F: Fn(&ConversationId) -> S,
+    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
     S: HistoryStore,
 {
     /// Creates a store that routes conversations by this closure.
     pub const fn new(route: F) -> Self {
         Self(route)
     }
+}
 
+impl<S, F> RoutedStore<StoreList<S, F>>
+where
+    S: HistoryStore + Clone,
+    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
+{
+    /// Creates a store over a list of stores with names. The closure returns the index of a conversation's store in the
+    /// list. A larger number is taken modulo the number of stores. The names appear in receipts of erasures.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no store, or if two stores have the same name.
+    pub fn over<N: Into<String>>(stores: impl IntoIterator<Item = (N, S)>, choose: F) -> Result<Self, StoreListError> {
+        StoreList::new(stores, choose).map(Self)
+    }
+}
+
+impl<R: Route> RoutedStore<R> {
     /// Returns the store of the conversation.
-    pub fn route(&self, id: &ConversationId) -> S {
-        (self.0)(id)
+    pub fn route(&self, id: &ConversationId) -> R::Store {
+        self.0.route(id)
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<F, S> HistoryStore for RoutedStore<F>
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: HistoryStore,
-{
+impl<R: Route> HistoryStore for RoutedStore<R> {
     /// Returns `routed`, because different conversations may have different stores.
     fn system(&self) -> &'static str {
         "routed"
@@ -100,11 +154,7 @@ where
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<F, S> Truncate for RoutedStore<F>
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: Truncate,
-{
+impl<R: Route<Store: Truncate>> Truncate for RoutedStore<R> {
     async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
         self.route(id).truncate(id, expect, from).await
     }
@@ -112,11 +162,7 @@ where
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<F, S> Prune for RoutedStore<F>
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: Prune,
-{
+impl<R: Route<Store: Prune>> Prune for RoutedStore<R> {
     async fn prune(
         &self,
         id: &ConversationId,
@@ -130,11 +176,7 @@ where
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<F, S> Attach for RoutedStore<F>
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: Attach,
-{
+impl<R: Route<Store: Attach>> Attach for RoutedStore<R> {
     async fn attach(
         &self,
         id: &ConversationId,
@@ -159,7 +201,7 @@ where
     }
 }
 
-impl<F> fmt::Debug for RoutedStore<F> {
+impl<R> fmt::Debug for RoutedStore<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RoutedStore").finish_non_exhaustive()
     }

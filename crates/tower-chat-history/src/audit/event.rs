@@ -1,0 +1,120 @@
+//! The events of an audit.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tower_chat_history_core::{
+    Appended, Attachments, ByStore, CompactOutcome, ConversationId, ErasedPage, LabelsOutcome, Listed, Listing, Loaded,
+    Page, Prefix, Pruned, Removed, Scrubbed, Timestamp, Truncated,
+};
+
+/// A call of a store that has ended. It is serialized as a flat JSON object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AuditEvent {
+    /// The time at which the call began.
+    pub at: Timestamp,
+    /// Who made the call.
+    pub actor: Arc<str>,
+    /// The purpose of the call, if the handle has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<Arc<str>>,
+    /// The action.
+    pub action: Action,
+    /// The conversations that the call concerns.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// The number of exchanges that the call returned, stored or removed.
+    pub exchanges: u64,
+    /// The [kind](tower_chat_history_core::StoreError::kind) of error, `cancelled` if the caller dropped the call, or
+    /// `None` if the call succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+}
+
+/// The conversations that a call concerns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// One conversation.
+    Conversation(ConversationId),
+    /// All conversations under a prefix.
+    Under(Prefix),
+}
+
+/// The actions that are recorded. Each is a method of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Action {
+    /// A window was loaded, usually to call the model.
+    Load,
+    /// An exchange was appended.
+    Append,
+    /// A compaction was stored.
+    Compact,
+    /// A page of the log was read, by its beginning or by positions.
+    Read,
+    /// The conversation was deleted.
+    Delete,
+    /// The end of the log was removed.
+    Truncate,
+    /// The beginning of the log was removed.
+    Prune,
+    /// Attachments were stored or removed.
+    Attach,
+    /// Attachments were read.
+    ReadAttachments,
+    /// Conversations were listed.
+    List,
+    /// The entry of one conversation was read, with its labels.
+    Describe,
+    /// Labels were replaced.
+    SetLabels,
+    /// An erasure was begun.
+    Bar,
+    /// Conversations were erased.
+    Erase,
+    /// What is stored was counted.
+    Count,
+    /// Files were cleaned.
+    Scrub,
+}
+
+/// The number of exchanges that an answer stands for.
+pub(super) trait Counted {
+    fn exchanges(&self) -> u64;
+}
+
+macro_rules! counted {
+    ($($type:ty: |$answer:pat_param| $exchanges:expr;)+) => {
+        $(impl Counted for $type {
+            fn exchanges(&self) -> u64 {
+                let $answer = self;
+                $exchanges
+            }
+        })+
+    };
+}
+
+counted! {
+    (): |()| 0;
+    Loaded: |loaded| match loaded {
+        Loaded::Absent(_) | Loaded::Unchanged => 0,
+        Loaded::AlreadyRecorded(_) => 1,
+        Loaded::Window(window) => window.exchanges.len() as u64,
+    };
+    Appended: |appended| u64::from(!appended.duplicate);
+    CompactOutcome: |_| 0;
+    Page: |page| page.exchanges.len() as u64;
+    Truncated: |truncated| truncated.removed;
+    Pruned: |pruned| pruned.removed;
+    Attachments: |_| 0;
+    Listing: |_| 0;
+    Option<Listed>: |_| 0;
+    LabelsOutcome: |_| 0;
+    ErasedPage: |page| page.removed.total().exchanges;
+    Option<Removed>: |removed| removed.as_ref().map_or(0, |removed| removed.exchanges);
+    ByStore: |counted| counted.total().exchanges;
+    Scrubbed: |_| 0;
+}
