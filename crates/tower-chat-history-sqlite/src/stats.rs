@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Stats {
     /// Committed write transactions.
     pub transactions: u64,
-    /// Appends and all other writes in these transactions, including refused ones. Divided by `transactions`, this is the average number of writes that shared a commit.
+    /// Appends and all other writes in these transactions, including refused ones. Divided by `transactions`, this is
+    /// the average number of writes that shared a commit.
     pub writes: u64,
     /// Calls that were not started because their futures had already been dropped.
     pub skipped: u64,
-    /// Loads and reads that were answered, including those of attachments and of single exchanges, the pages of listings,
-    /// and the steps of counts.
+    /// Loads and reads that were answered, including those of attachments and of single exchanges, the pages of
+    /// listings, and the steps of counts.
     pub reads: u64,
     /// Rows of logs and of listings that these loads and reads visited.
     pub rows_read: u64,

@@ -60,8 +60,8 @@ impl SqliteStore {
 
     /// Moves the content of the write-ahead log into the database and truncates the log to 0 bytes.
     ///
-    /// SQLite moves the content by itself when the log grows, and removes the log when the last connection to the file is
-    /// closed. Call this method before you copy the file without its log, or to free the space of a large log.
+    /// SQLite moves the content by itself when the log grows, and removes the log when the last connection to the file
+    /// is closed. Call this method before you copy the file without its log, or to free the space of a large log.
     ///
     /// This method does not remove all copies of deleted text from the database. Use [`scrub`](Erase::scrub) for that.
     ///

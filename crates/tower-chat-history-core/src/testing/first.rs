@@ -15,8 +15,8 @@ use crate::{
 /// The sentence of the contract that this group tests.
 const CLAUSE: Clause = clause::FIRST;
 
-/// The positions at which the logs of this group begin.
-const POSITIONS: [u64; 4] = [1, 7, 1000, 1 << 40];
+/// The positions at which the logs of this group begin. A store may have 32 bits for a position.
+const POSITIONS: [u64; 4] = [1, 7, 1000, 1 << 31];
 
 /// Appends an exchange at this position, if the append creates the log.
 async fn append_at(chat: &Chat, first: u64, expect: Expect, exchange: Exchange) -> Result<Appended, StoreError> {

@@ -6,9 +6,9 @@
 -- exchange (see below).
 --
 -- Times are milliseconds of Unix time. `created_at` is that of the first append, and `updated_at` is the latest of all
--- appends. `bytes` is the sum of the column `bytes` of the exchanges. `labels` is a JSON object, or NULL if there are no
--- labels. All of them are in this row, which each append writes anyway. A page of a listing is a range of the index on
--- `key`.
+-- appends. `bytes` is the sum of the column `bytes` of the exchanges. `labels` is a JSON object, or NULL if there are
+-- no labels. All of them are in this row, which each append writes anyway. A page of a listing is a range of the index
+-- on `key`.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 2147483647),
     key TEXT NOT NULL UNIQUE,
@@ -83,8 +83,8 @@ CREATE TABLE attachment (
 CREATE INDEX attachment_range ON attachment (conversation, end, start);
 
 -- The newest erasure of each prefix of ids. The epochs count the erasures, so the largest one is the current epoch. The
--- erasures of the last 100,000 epochs are kept, which are as many rows or fewer. `prefix` is a digest, so that the ids of
--- erased conversations are not kept.
+-- erasures of the last 100,000 epochs are kept, which are as many rows or fewer. `prefix` is a digest, so that the ids
+-- of erased conversations are not kept.
 CREATE TABLE erasure (
     epoch INTEGER PRIMARY KEY,
     prefix TEXT NOT NULL UNIQUE

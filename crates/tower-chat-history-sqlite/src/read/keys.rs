@@ -64,8 +64,8 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Calls `each` with the number of one conversation after the other, and adds what it counts. Also returns the place
-    /// at which the next step begins, or `None` if this was the last one.
+    /// Calls `each` with the number of one conversation after the other, and adds what it counts. Also returns the
+    /// place at which the next step begins, or `None` if this was the last one.
     ///
     /// The step ends at its limit, or when the counted rows have the maximum number or size: a thread of the store has
     /// other callers too. It has at least one conversation if there is one.

@@ -42,8 +42,8 @@ impl Request for TruncateLog {
     }
 }
 
-/// Begins a new incarnation with the exchanges before position `len`, after others of this size were removed. In it, each
-/// position counts as one change.
+/// Begins a new incarnation with the exchanges before position `len`, after others of this size were removed. In it,
+/// each position counts as one change.
 pub(super) fn begin_incarnation(
     connection: &Connection,
     log: &Log,

@@ -259,7 +259,7 @@ async fn an_erasure_continues_after_its_process_was_killed() {
     for name in 0..left {
         create(&store, &id(&format!("acme/user/{name}"))).await;
     }
-    let others = ["acme", "acme/user-2", "acme/user.a/1", "acme/usera", "b"];
+    let others = ["acme", "acme/user-2", "acme/user.a/1", "acme/users", "b"];
     for other in others {
         create(&store, &id(other)).await;
     }

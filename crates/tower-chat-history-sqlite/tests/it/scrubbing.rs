@@ -17,7 +17,8 @@ const SECRET: &str = "pharaoh-Ramesses-4711";
 /// The number of exchanges of the longest conversation.
 const TURNS: usize = 6;
 
-/// Appends an exchange that has the secret in all of its parts. Also stores a summary, labels and an attachment with it.
+/// Appends an exchange that has the secret in all of its parts. Also stores a summary, labels and an attachment with
+/// it.
 async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: usize) {
     let text = |times: usize| format!("{SECRET} {number} ").repeat(1 + times);
     let name = ExchangeId::new(format!("{SECRET}-{turn}")).unwrap();
