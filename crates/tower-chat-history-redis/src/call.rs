@@ -6,14 +6,7 @@ use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
 use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
-use crate::{
-    connection::Connection,
-    error::Failure,
-    keys,
-    options::RedisOptions,
-    reply::Reply,
-    scripts::Script,
-};
+use crate::{connection::Connection, error::Failure, keys, options::RedisOptions, reply::Reply, scripts::Script};
 
 /// The first and the longest pause before a repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -51,11 +44,6 @@ impl Shared {
     /// Creates a call of a script for one conversation.
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
         Call { script, id: Some(id), keys: keys::of(&self.options.prefix, id), arguments: Vec::new() }
-    }
-
-    /// Creates a call of a script with other keys.
-    pub(crate) const fn call_with<'a>(&self, script: &'a Script, keys: Vec<String>) -> Call<'a> {
-        Call { script, id: None, keys, arguments: Vec::new() }
     }
 
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
@@ -130,6 +118,11 @@ impl<'a> Retry<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// Creates a call of a script with keys that belong to no conversation.
+    pub(crate) const fn new(script: &'a Script, keys: Vec<String>) -> Self {
+        Self { script, id: None, keys, arguments: Vec::new() }
+    }
+
     pub(crate) fn text(mut self, text: &'a str) -> Self {
         self.arguments.push(Argument::Text(text));
         self

@@ -10,6 +10,8 @@ use redis::{
     Client, Cmd, ConnectionInfo, IntoConnectionInfo as _, RedisError, RedisResult, Value,
     aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig},
     cluster::ClusterClientBuilder,
+    cluster_async::ClusterConnection,
+    cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo},
     io::tcp::TcpSettings,
 };
 use tokio::time::Instant;
@@ -26,13 +28,38 @@ const MAX_RECONNECTS: usize = 6;
 
 /// Sends a command over any of the connections. The future is boxed, as it is already inside redis-rs.
 trait Transport: Send + Sync {
-    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>>;
+    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a>;
+
+    /// Sends a command without keys to each master. The answer of a Cluster is a map.
+    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a>;
 }
 
+type Sending<'a> = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>>;
+
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
-    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>> {
+    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
         let mut connection = self.clone();
         Box::pin(async move { command.query_async(&mut connection).await })
+    }
+
+    /// The connection may be to a Cluster. It then decides which masters get the command.
+    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
+        self.send(command)
+    }
+}
+
+/// A connection to a Cluster.
+struct Cluster(ClusterConnection);
+
+impl Transport for Cluster {
+    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
+        self.0.send(command)
+    }
+
+    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
+        let mut connection = self.0.clone();
+        let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+        Box::pin(async move { connection.route_command(command.clone(), masters).await })
     }
 }
 
@@ -87,7 +114,11 @@ fn cluster_client(urls: Vec<String>, _: &RedisOptions) -> ClusterClientBuilder {
     ClusterClientBuilder::new(urls)
 }
 
-pub(crate) struct Connection(Box<dyn Transport>);
+pub(crate) struct Connection {
+    transport: Box<dyn Transport>,
+    /// `true` if `send_to_masters` reaches each master of a Cluster.
+    pub(crate) reaches_masters: bool,
+}
 
 impl Connection {
     pub(crate) async fn single(url: &str, options: &RedisOptions) -> Result<Self, OpenError> {
@@ -102,7 +133,7 @@ impl Connection {
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
         let manager = manager.await.map_err(OpenError::unreachable)?;
         let current = Mutex::new(Current { manager, number: 0, since: None });
-        Ok(Self(Box::new(Single { client, config, current })))
+        Ok(Self { transport: Box::new(Single { client, config, current }), reaches_masters: true })
     }
 
     pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, OpenError> {
@@ -117,18 +148,23 @@ impl Connection {
             .build()
             .map_err(OpenError::unreachable)?;
         let connection = client.get_async_connection().await.map_err(OpenError::unreachable)?;
-        Ok(Self::other(connection))
+        Ok(Self { transport: Box::new(Cluster(connection)), reaches_masters: true })
     }
 
     pub(crate) fn other<C>(connection: C) -> Self
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self(Box::new(connection))
+        Self { transport: Box::new(connection), reaches_masters: false }
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        self.0.send(command).await
+        self.transport.send(command).await
+    }
+
+    /// Sends a command without keys to the single server, or to each master of a Cluster, whose answer is a map.
+    pub(crate) async fn send_to_masters(&self, command: &Cmd) -> Result<Value, RedisError> {
+        self.transport.send_to_masters(command).await
     }
 }
 
@@ -171,7 +207,11 @@ impl Single {
 }
 
 impl Transport for Single {
-    fn send<'a>(&'a self, command: &'a Cmd) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + 'a>> {
+    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
+        self.send(command)
+    }
+
+    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
         let (mut manager, number) = {
             let current = self.current();
             (current.manager.clone(), current.number)

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion,
-    List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq,
-    StoreError, Truncate, Truncated,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
@@ -154,7 +154,7 @@ impl Erase for RedisStore {
     }
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        Ok(Scrubbed::default())
+        erase::scrub(&self.shared).await
     }
 }
 

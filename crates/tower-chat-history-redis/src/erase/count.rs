@@ -13,10 +13,12 @@ pub(crate) async fn count(shared: &Shared, under: &Prefix) -> Result<ByStore, St
     loop {
         let page = registry::names(shared, under, after.as_ref(), NAMES, false).await?;
         let calls = page.names.iter().map(|name| count_one(shared, &name.id)).collect();
-        for counted in concurrent::all(calls).await {
-            total += counted?;
+        for (name, counted) in page.names.iter().zip(concurrent::all(calls).await) {
+            match counted? {
+                Some(numbers) => total += numbers,
+                None => total.names += u64::from(name.registered.is_some()),
+            }
         }
-        total.names += page.names.iter().filter(|name| name.registered.is_some()).count() as u64;
         after = page.next;
         if after.is_none() {
             return Ok(ByStore::of(SYSTEM, total));
@@ -24,11 +26,11 @@ pub(crate) async fn count(shared: &Shared, under: &Prefix) -> Result<ByStore, St
     }
 }
 
-async fn count_one(shared: &Shared, id: &ConversationId) -> Result<Removed, StoreError> {
+async fn count_one(shared: &Shared, id: &ConversationId) -> Result<Option<Removed>, StoreError> {
     let mut reply = shared.run(&shared.call(&scripts::COUNT, id)).await?;
     match reply.word.as_str() {
-        "absent" => Ok(Removed::default()),
-        "counted" => numbers::read(&reply.text()?),
+        "absent" => Ok(None),
+        "counted" => numbers::read(&reply.text()?).map(Some),
         _ => Err(UnexpectedReply::error()),
     }
 }

@@ -22,15 +22,11 @@ pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), S
         before = registry::stamp(shared, Slot::of(id), later).await?;
         delete_before(shared, id, before).await?;
     }
-    registry::forget(shared, &[Forgotten { id, before }]).await.map(drop)
+    registry::forget(shared, &[Forgotten { id, before }]).await
 }
 
 /// Deletes the conversation if it was registered before the stamp. Otherwise returns the stamp of its registration.
-async fn delete_before(
-    shared: &Shared,
-    id: &ConversationId,
-    before: Stamp,
-) -> Result<Option<Stamp>, StoreError> {
+async fn delete_before(shared: &Shared, id: &ConversationId, before: Stamp) -> Result<Option<Stamp>, StoreError> {
     let mut reply = shared.run(&shared.call(&scripts::DELETE, id).number(before.0)).await?;
     match reply.word.as_str() {
         "deleted" => Ok(None),

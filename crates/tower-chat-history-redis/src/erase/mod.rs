@@ -4,6 +4,8 @@ mod count;
 mod delete;
 mod numbers;
 mod page;
+mod persistence;
 mod revision;
+mod scrub;
 
-pub(crate) use self::{count::count, delete::delete, page::erase, revision::erase_if};
+pub(crate) use self::{count::count, delete::delete, page::erase, revision::erase_if, scrub::scrub};

@@ -4,12 +4,9 @@ use tower_chat_history_core::{AttachmentName, Removed, StoreError};
 
 use crate::error::UnexpectedReply;
 
-/// Reads the numbers of one conversation. An empty text has none.
+/// Reads the numbers of one conversation.
 pub(super) fn read(numbers: &str) -> Result<Removed, StoreError> {
     let mut removed = Removed::default();
-    if numbers.is_empty() {
-        return Ok(removed);
-    }
     let mut parts = numbers.split(' ');
     let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(UnexpectedReply::error);
     removed.conversations = 1;
@@ -33,8 +30,7 @@ mod tests {
         assert_eq!((removed.conversations, removed.exchanges, removed.bytes, removed.exchange_ids), (1, 5, 300, 6));
         assert_eq!((removed.compactions, removed.summaries, removed.labels), (2, 1, 1));
         assert_eq!(removed.attachments, [("terms".to_owned(), 3), ("vectors".to_owned(), 4)].into());
-        assert!(read("").unwrap().is_nothing());
-        for wrong in ["5", "a b c d e f", "5 300 6 2 1 1 terms x"] {
+        for wrong in ["", "5", "a b c d e f", "5 300 6 2 1 1 terms x"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,8 +1,6 @@
 //! Erasing the conversations under a prefix.
 
-use tower_chat_history_core::{
-    ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError,
-};
+use tower_chat_history_core::{ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError};
 
 use super::numbers;
 use crate::{
@@ -23,38 +21,57 @@ pub(crate) async fn erase(
 ) -> Result<ErasedPage, StoreError> {
     let page = registry::names(shared, under, after, limit, true).await?;
     let calls = page.names.iter().map(|name| erase_one(shared, &name.id, page.stamp(&name.id))).collect();
-    let (mut removed, mut forgotten) = (Removed::default(), Vec::with_capacity(page.names.len()));
+    let (mut removed, mut names) = (Removed::default(), Vec::with_capacity(page.names.len()));
     for (name, erased) in page.names.iter().zip(concurrent::all(calls).await) {
-        let (numbers, before) = erased?;
-        removed += numbers;
-        forgotten.push(Forgotten { id: &name.id, before });
+        let (erased, before) = erased?;
+        let found = match erased {
+            Erased::Conversation(numbers) => {
+                removed += numbers;
+                true
+            }
+            // A deletion that is running removes the name itself.
+            Erased::Absent { fence } => name.registered.is_none_or(|registered| fence > registered),
+            Erased::Later(_) => true,
+        };
+        removed.names += u64::from(!found);
+        names.push(Forgotten { id: &name.id, before });
     }
-    removed.names = registry::forget(shared, &forgotten).await?;
+    registry::forget(shared, &names).await?;
     Ok(ErasedPage::new(ByStore::of(SYSTEM, removed), page.next))
 }
 
-/// Erases a conversation that was registered before the stamp. Returns what was removed, and the stamp before which no
-/// registration is valid any more.
-async fn erase_one(shared: &Shared, id: &ConversationId, before: Stamp) -> Result<(Removed, Stamp), StoreError> {
-    if let Ok(removed) = erase_before(shared, id, before).await? {
-        return Ok((removed, before));
-    }
-    // See `delete`: the conversation began during this call, or the registry lost its clock.
-    let later = registry::stamp(shared, Slot::of(id), before).await?;
-    let erased = erase_before(shared, id, later).await?;
-    Ok((erased.unwrap_or_default(), later))
+/// The result of erasing one conversation.
+enum Erased {
+    Conversation(Removed),
+    /// There is no such conversation. It was last deleted at the stamp.
+    Absent {
+        fence: Stamp,
+    },
+    /// The conversation was registered later, at the stamp.
+    Later(Stamp),
 }
 
-/// Erases the conversation if it was registered before the stamp. Otherwise returns the stamp of its registration.
-async fn erase_before(
-    shared: &Shared,
-    id: &ConversationId,
-    before: Stamp,
-) -> Result<Result<Removed, Stamp>, StoreError> {
+/// Erases a conversation. Returns the result, and the stamp before which no registration is valid any more.
+async fn erase_one(shared: &Shared, id: &ConversationId, before: Stamp) -> Result<(Erased, Stamp), StoreError> {
+    match erase_before(shared, id, before).await? {
+        // See `delete`: the conversation began during this call, or the registry lost its clock.
+        Erased::Later(later) => {
+            let before = registry::stamp(shared, Slot::of(id), later).await?;
+            Ok((erase_before(shared, id, before).await?, before))
+        }
+        erased => Ok((erased, before)),
+    }
+}
+
+/// Erases the conversation if it was registered before the stamp.
+async fn erase_before(shared: &Shared, id: &ConversationId, before: Stamp) -> Result<Erased, StoreError> {
     let mut reply = shared.run(&shared.call(&scripts::ERASE, id).number(before.0)).await?;
     match reply.word.as_str() {
-        "erased" => numbers::read(&reply.text()?).map(Ok),
-        "later" => Ok(Err(Stamp(reply.number()?))),
+        "erased" => match reply.text()?.as_str() {
+            "" => Ok(Erased::Absent { fence: Stamp(reply.number()?) }),
+            numbers => numbers::read(numbers).map(Erased::Conversation),
+        },
+        "later" => Ok(Erased::Later(Stamp(reply.number()?))),
         _ => Err(UnexpectedReply::error()),
     }
 }

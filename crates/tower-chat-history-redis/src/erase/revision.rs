@@ -22,8 +22,8 @@ pub(crate) async fn erase_if(
     let mut reply = shared.run(&call.number(revision.version()).number(revision.first().get())).await?;
     match reply.word.as_str() {
         "erased" => {
-            let mut removed = numbers::read(&reply.text()?)?;
-            removed.names = registry::forget(shared, &[Forgotten { id, before }]).await?;
+            let removed = numbers::read(&reply.text()?)?;
+            registry::forget(shared, &[Forgotten { id, before }]).await?;
             Ok(Some(removed))
         }
         "other" => Ok(None),

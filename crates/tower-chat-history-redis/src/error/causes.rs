@@ -43,10 +43,20 @@ impl UnexpectedReply {
 
 /// The log has no free position left.
 #[derive(Debug, thiserror::Error)]
-#[error("a conversation in this store has at most 4294967295 exchanges")]
+#[error("a conversation in this store has at most 4294967295 exchanges, at positions below 281474976710655")]
 pub(crate) struct LogFull;
 
 /// Other calls kept changing the conversation between the steps of this one.
 #[derive(Debug, thiserror::Error)]
 #[error("other calls kept changing the conversation")]
 pub(crate) struct Contended;
+
+/// A server failed to write its append-only file or its snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("a server failed to write its files: see its log")]
+pub(crate) struct FilesNotWritten;
+
+/// A server did not finish writing its files in time.
+#[derive(Debug, thiserror::Error)]
+#[error("a server is still writing its files after ten minutes")]
+pub(crate) struct StillWriting;

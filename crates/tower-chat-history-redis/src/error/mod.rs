@@ -5,7 +5,7 @@ mod failure;
 mod open;
 
 pub(crate) use self::{
-    causes::{Contended, LogFull, UnexpectedReply},
+    causes::{Contended, FilesNotWritten, LogFull, StillWriting, UnexpectedReply},
     failure::Failure,
 };
 pub use self::{

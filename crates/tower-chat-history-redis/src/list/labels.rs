@@ -1,8 +1,6 @@
 //! Replacing labels.
 
-use tower_chat_history_core::{
-    ConversationId, Incarnation, Labels, LabelsOutcome, LabelsVersion, Seq, StoreError,
-};
+use tower_chat_history_core::{ConversationId, Incarnation, Labels, LabelsOutcome, LabelsVersion, Seq, StoreError};
 
 use super::describe;
 use crate::{

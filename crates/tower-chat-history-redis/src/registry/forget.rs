@@ -15,8 +15,8 @@ pub(crate) struct Forgotten<'a> {
 }
 
 /// Removes the names of conversations that do not exist. Calls that registered them before the stamps cannot create the
-/// conversations any more. Returns the number of removed names.
-pub(crate) async fn forget(shared: &Shared, names: &[Forgotten<'_>]) -> Result<u64, StoreError> {
+/// conversations any more.
+pub(crate) async fn forget(shared: &Shared, names: &[Forgotten<'_>]) -> Result<(), StoreError> {
     let mut by_slot = BTreeMap::<Slot, Vec<&Forgotten<'_>>>::new();
     for name in names {
         by_slot.entry(Slot::of(name.id)).or_default().push(name);
@@ -26,12 +26,7 @@ pub(crate) async fn forget(shared: &Shared, names: &[Forgotten<'_>]) -> Result<u
         let call = slot.call(shared, &scripts::FORGET);
         calls.push(names.iter().fold(call, |call, name| call.text(name.id.as_str()).number(name.before.0)));
     }
-    let mut removed = 0;
-    for mut reply in try_join_all(calls.iter().map(|call| shared.run(call))).await? {
-        match reply.word.as_str() {
-            "forgotten" => removed += reply.number()?,
-            _ => return Err(UnexpectedReply::error()),
-        }
-    }
-    Ok(removed)
+    let replies = try_join_all(calls.iter().map(|call| shared.run(call))).await?;
+    let is_done = replies.iter().all(|reply| reply.word == "forgotten");
+    if is_done { Ok(()) } else { Err(UnexpectedReply::error()) }
 }

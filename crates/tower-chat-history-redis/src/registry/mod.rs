@@ -14,7 +14,7 @@ pub(crate) use self::{
     names::{NamesPage, names},
     register::{Registered, Registration, register},
     stamp::{Stamp, bar, bar_id, epoch, stamp},
-    tidy::{forget_absent, tidy},
+    tidy::{drop_name, forget_absent, tidy},
 };
 use crate::{
     call::{Call, Shared},
@@ -35,9 +35,8 @@ impl Slot {
     /// Returns the slot of a conversation: the 32-bit FNV-1a hash of its id, whose two halves are
     /// combined, modulo the number of slots.
     pub(crate) fn of(id: &ConversationId) -> Self {
-        let hash = id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let hash =
+            id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         // The low bits of this hash depend on the low bits of the bytes only.
         let folded = hash ^ hash >> 16;
         // The remainder is less than the number of slots.
@@ -54,7 +53,7 @@ impl Slot {
     }
 
     fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
-        shared.call_with(script, self.keys(&shared.options.prefix))
+        Call::new(script, self.keys(&shared.options.prefix))
     }
 }
 

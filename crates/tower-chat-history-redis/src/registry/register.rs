@@ -21,6 +21,8 @@ pub(crate) enum Registration {
 
 pub(crate) struct Registered {
     pub(crate) stamp: Stamp,
+    /// The time of the registration in microseconds.
+    pub(crate) time: u64,
     /// Old names, whose conversations may have expired.
     pub(crate) stale: Vec<(ConversationId, Stamp)>,
 }
@@ -40,8 +42,8 @@ pub(crate) async fn register(
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
         "registered" => {
-            let stamp = Stamp(reply.number()?);
-            Ok(Registration::Registered(Registered { stamp, stale: stale(&mut reply)? }))
+            let (stamp, time) = (Stamp(reply.number()?), reply.number()?);
+            Ok(Registration::Registered(Registered { stamp, time, stale: stale(&mut reply)? }))
         }
         "erased" => Ok(Registration::Erased),
         "full" => Err(reply.full(id.as_str().len())?),

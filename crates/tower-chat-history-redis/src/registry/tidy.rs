@@ -1,11 +1,22 @@
-//! Removing the names of conversations that have expired.
+//! Removing the names of conversations that do not exist.
 
 use std::collections::HashSet;
 
 use tower_chat_history_core::{ConversationId, StoreError};
 
-use super::{Forgotten, NamesPage, Slot, Stamp, forget, register::MIN_AGE};
-use crate::{call::Shared, list, scripts};
+use super::{Forgotten, NamesPage, Slot, Stamp, forget, register::MIN_AGE, stamp};
+use crate::{call::Shared, error::UnexpectedReply, list, scripts};
+
+/// Removes the name of a conversation if there is no such conversation.
+pub(crate) async fn drop_name(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
+    let before = stamp(shared, Slot::of(id), Stamp::NONE).await?;
+    let reply = shared.run(&shared.call(&scripts::FENCE, id).number(before.0)).await?;
+    match reply.word.as_str() {
+        "fenced" => forget(shared, &[Forgotten { id, before }]).await,
+        "exists" => Ok(()),
+        _ => Err(UnexpectedReply::error()),
+    }
+}
 
 /// Removes the old names whose conversations do not exist. The others count as old later.
 pub(crate) async fn tidy(shared: &Shared, stale: &[(ConversationId, Stamp)]) -> Result<(), StoreError> {
@@ -22,7 +33,7 @@ pub(crate) async fn tidy(shared: &Shared, stale: &[(ConversationId, Stamp)]) -> 
     if gone.len() < stale.len() {
         shared.run(&touch).await?;
     }
-    forget(shared, &gone).await.map(drop)
+    forget(shared, &gone).await
 }
 
 /// Removes the names of a page whose conversations were absent when they were read after the page. It leaves younger
@@ -39,5 +50,5 @@ pub(crate) async fn forget_absent(
         absent.contains(&name.id).then_some(Forgotten { id: &name.id, before: Stamp(stamp.0 + 1) })
     });
     let old: Vec<_> = old.collect();
-    if old.is_empty() { Ok(()) } else { forget(shared, &old).await.map(drop) }
+    if old.is_empty() { Ok(()) } else { forget(shared, &old).await }
 }

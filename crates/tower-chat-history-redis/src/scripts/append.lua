@@ -1,12 +1,14 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
 -- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at which
--- a new log begins, the stamp of its registration, and optionally a compaction (`cut_at`).
+-- a new log begins, the stamp and the time of its registration, and optionally a compaction (`cut_at`).
 --
 -- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
-  first, registered = unpack(ARGV, 1, 17)
-local CUT = 18
+  first, registered, registered_at = unpack(ARGV, 1, 18)
+local CUT = 19
+-- The largest number of elements of a list, and of positions that fit into the state.
+local MOST_ELEMENTS, MOST_POSITIONS = 4294967295, 281474976710655
 local profile = ARGV[CUT]
 local self = find(profile or '')
 local at = self and self.n or tonumber(first)
@@ -38,7 +40,7 @@ end
 
 if registered == 'erased' then
   return {'gone'}
-elseif registered ~= '' and is_outdated(tonumber(registered), self) then
+elseif registered ~= '' and is_outdated(tonumber(registered), tonumber(registered_at), self) then
   return {'again'}
 end
 
@@ -59,7 +61,7 @@ end
 if continues ~= '' and tonumber(continues) >= at then
   return {'unknown', at}
 end
-if at >= 4294967295 then
+if at - (self and self.b or at) >= MOST_ELEMENTS or at >= MOST_POSITIONS then
   return {'longest'}
 end
 if self and self.x > 0 then

@@ -1,4 +1,5 @@
--- Deletes a conversation as `delete.lua` does, and returns the numbers of what it removed. The argument is the stamp.
+-- Deletes a conversation as `delete.lua` does, and returns the numbers of what it removed, or nothing and the fence that
+-- it found. The argument is the stamp.
 local stamp = tonumber(ARGV[1])
 demand_fence()
 demand('UNLINK', unpack(KEYS, 1, 8))
@@ -20,4 +21,4 @@ raise_fence(stamp)
 if later then
   return {'later', later}
 end
-return {'erased', ''}
+return {'erased', '', raised}

@@ -13,12 +13,11 @@ local function fence()
   return tonumber(stamp or 0), numbers or ''
 end
 
--- Returns true if a call that registered the conversation with this stamp must register it again: the conversation may
--- have been deleted since.
-local function is_outdated(stamp, self)
+-- Returns true if a call that registered the conversation with this stamp, at this time in microseconds, must register it
+-- again: the conversation may have been deleted since.
+local function is_outdated(stamp, time, self)
   local now = redis.call('TIME')
-  return fence() > stamp or self and self.p > stamp
-    or math.abs(now[1] * 1000000 + now[2] - stamp) > VALID_MICROS
+  return fence() > stamp or self and self.p > stamp or math.abs(now[1] * 1000000 + now[2] - time) > VALID_MICROS
 end
 
 -- Raises the fence. Numbers of an earlier removal are forgotten.

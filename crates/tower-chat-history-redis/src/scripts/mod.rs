@@ -79,8 +79,7 @@ pub(crate) static ATTACH: LazyLock<Script> =
 pub(crate) static ATTACHMENTS: LazyLock<Script> = script!("master.lua", "state.lua", "attached.lua", "attachments.lua");
 pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
 pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");
-pub(crate) static DELETE: LazyLock<Script> =
-    script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");
+pub(crate) static DELETE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");
 pub(crate) static ERASE: LazyLock<Script> = script!(
     "master.lua",
     "state.lua",
@@ -102,11 +101,11 @@ pub(crate) static ERASE_IF: LazyLock<Script> = script!(
     "gone.lua",
     "erase_if.lua"
 );
+pub(crate) static FENCE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "fence.lua");
 pub(crate) static COUNT: LazyLock<Script> =
     script!("master.lua", "state.lua", "log.lua", "attached.lua", "counted.lua", "count.lua");
 
-pub(crate) static REGISTER: LazyLock<Script> =
-    script!("registry.lua", "rights.lua", "refused.lua", "register.lua");
+pub(crate) static REGISTER: LazyLock<Script> = script!("registry.lua", "rights.lua", "refused.lua", "register.lua");
 pub(crate) static EPOCH: LazyLock<Script> = script!("master.lua", "registry.lua", "epoch.lua");
 pub(crate) static BAR: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "bar.lua");
 pub(crate) static STAMP: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "stamp.lua");

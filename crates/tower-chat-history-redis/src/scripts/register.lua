@@ -23,11 +23,11 @@ if since ~= '' then
   end
 end
 
-local stamp = next_stamp(0)
+local stamp, time = next_stamp(0), now()
 -- The oldest names, if there are many old ones. Their conversations may have expired.
 local stale = {}
 if age ~= '' then
-  local before = '(' .. text(now() - tonumber(age))
+  local before = '(' .. text(time - tonumber(age))
   if redis.call('ZCOUNT', registered, '-inf', before) >= STALE then
     stale = redis.call('ZRANGE', registered, '-inf', before, 'BYSCORE', 'LIMIT', 0, STALE, 'WITHSCORES')
   end
@@ -42,4 +42,4 @@ if type(written) == 'table' then
 end
 redis.call('ZADD', registered, text(stamp), id)
 redis.call('ZADD', names, 0, id)
-return {'registered', stamp, stale}
+return {'registered', stamp, time, stale}

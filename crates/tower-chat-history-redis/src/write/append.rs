@@ -46,15 +46,17 @@ async fn once(
     let mut needs_registration = append.since.is_some() || append.expect == Expect::Absent;
     let mut retry = ContentionRetry::new();
     loop {
-        let (stamp, stale) = match needs_registration {
+        let (registration, stale) = match needs_registration {
             true => match registry::register(shared, id, append.since).await? {
-                Registration::Registered(Registered { stamp, stale }) => (stamp.0.to_string(), stale),
+                Registration::Registered(Registered { stamp, time, stale }) => {
+                    ([stamp.0.to_string(), time.to_string()], stale)
+                }
                 // The exchange may be in the log all the same, so the script still looks for it.
-                Registration::Erased => ("erased".to_owned(), Vec::new()),
+                Registration::Erased => (["erased".to_owned(), String::new()], Vec::new()),
             },
-            false => (String::new(), Vec::new()),
+            false => ([String::new(), String::new()], Vec::new()),
         };
-        let mut reply = send(shared, id, append, random, name, &stamp).await?;
+        let mut reply = send(shared, id, append, random, name, &registration).await?;
         match reply.word.as_str() {
             "register" => needs_registration = true,
             // The conversation was deleted since it was registered, or the request was on its way for too long.
@@ -63,20 +65,23 @@ async fn once(
                 let appended = appended(&mut reply, id, append);
                 // Names that are not removed now are removed later.
                 registry::tidy(shared, &stale).await.ok();
+                if appended.is_err() && needs_registration {
+                    registry::drop_name(shared, id).await.ok();
+                }
                 return appended;
             }
         }
     }
 }
 
-/// Sends an append with the stamp of its registration (see `scripts/append.lua`).
+/// Sends an append with the stamp and the time of its registration (see `scripts/append.lua`).
 async fn send(
     shared: &Shared,
     id: &ConversationId,
     append: &Append,
     random: Incarnation,
     name: &str,
-    stamp: &str,
+    [stamp, time]: &[String; 2],
 ) -> Result<Reply, StoreError> {
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
@@ -104,7 +109,7 @@ async fn send(
         None => call.text(""),
     };
     let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());
-    let call = call.number(append.first.get()).text(stamp);
+    let call = call.number(append.first.get()).text(stamp).text(time);
     let call = match &append.compact {
         Some(compact) => compact::add_to(call, compact)?,
         None => call,

@@ -3,7 +3,7 @@
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
 use super::{remaining::RemainingCompactions, sweep::sweep};
-use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, registry, scripts};
 
 pub(crate) async fn truncate(
     shared: &Shared,
@@ -29,7 +29,12 @@ pub(crate) async fn truncate(
                 return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
             }
             "absent" => return Err(StoreError::Gone),
-            "emptied" => return Ok(Truncated::new(None, reply.number()?)),
+            "emptied" => {
+                let removed = reply.number()?;
+                // A name that is not removed now is removed later.
+                registry::drop_name(shared, id).await.ok();
+                return Ok(Truncated::new(None, removed));
+            }
             "refused" => {
                 Expect::Exactly(expect).check(reply.optional_revision(id)?)?;
                 return Err(UnexpectedReply::error());

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use libtest_mimic::Trial;
 use test_servers::conformance;
 use tower_chat_history_core::{
-    Attach, HistoryStore, Prune, Truncate,
+    Attach, Erase, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Fixture},
 };
 use tower_chat_history_redis::RedisStore;
@@ -48,6 +48,10 @@ impl Fixture for Servers {
     }
 
     async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.connect().await))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.connect().await))
     }
 }

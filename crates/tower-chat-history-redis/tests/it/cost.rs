@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, Load, LoadLimit,
-    Loaded, Profile, Seq, Summary, testing::shorthand::page_sizes,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, List, Load,
+    LoadLimit, Loaded, Prefix, Profile, Seq, Summary, testing::shorthand::page_sizes,
 };
 use tower_chat_history_redis::RedisStore;
 
@@ -13,7 +13,10 @@ use crate::support::{TestServer, append, cluster, command, conversation, say, te
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_turn_is_one_command_for_the_load_and_one_for_the_append,
-        a_deletion_is_two_commands,
+        a_deletion_is_three_commands,
+        a_first_turn_is_two_commands_for_the_load_and_two_for_the_append,
+        an_append_that_names_no_epoch_registers_only_a_new_conversation,
+        a_page_of_a_listing_costs_the_same_among_many_conversations,
         an_unchanged_window_costs_three_small_commands,
         a_turn_reads_only_what_it_needs,
         a_long_log_is_read_no_further_than_the_limit,
@@ -119,16 +122,59 @@ async fn removed_scripts_are_sent_again_to_a_cluster() {
     .await;
 }
 
-async fn a_deletion_is_two_commands() {
+/// Returns the number of scripts that ran since the statistics were reset, and resets them.
+fn scripts(test: &mut TestServer) -> u64 {
+    // A script that the server did not have was sent twice, and counted as `evalsha` and as `eval`.
+    let ran = test.calls("evalsha");
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    ran
+}
+
+async fn a_deletion_is_three_commands() {
+    let mut test = TestServer::new().await;
+    for id in ["a", "b"].map(conversation) {
+        say(&test.store, &id, "one").await;
+        scripts(&mut test);
+        test.store.delete(&id).await.unwrap();
+        assert_eq!(scripts(&mut test), 3, "the registry, the conversation, and its name");
+    }
+}
+
+async fn a_first_turn_is_two_commands_for_the_load_and_two_for_the_append() {
+    let mut test = TestServer::new().await;
+    for id in ["a", "b"].map(conversation) {
+        scripts(&mut test);
+        let Loaded::Absent(epoch) = test.store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
+        assert_eq!(scripts(&mut test), 2);
+        test.store.append(&id, append("one").since(Some(epoch))).await.unwrap();
+        assert_eq!(scripts(&mut test), 2);
+    }
+}
+
+async fn an_append_that_names_no_epoch_registers_only_a_new_conversation() {
     let mut test = TestServer::new().await;
     let id = conversation("a");
-    for _ in 0..2 {
-        say(&test.store, &id, "one").await;
-        test.run::<()>(&["CONFIG", "RESETSTAT"]);
-        test.store.delete(&id).await.unwrap();
+    say(&test.store, &id, "one").await;
+    assert_eq!(scripts(&mut test), 3, "it is attempted, registered and stored");
+    say(&test.store, &id, "two").await;
+    assert_eq!(scripts(&mut test), 1);
+}
+
+async fn a_page_of_a_listing_costs_the_same_among_many_conversations() {
+    let mut test = TestServer::new().await;
+    let mut costs = Vec::new();
+    for (from, to) in [(0, 200), (200, 2_000)] {
+        for number in from..to {
+            say(&test.store, &conversation(&format!("user {number:05}")), "x").await;
+        }
+        scripts(&mut test);
+        let page = test.store.list(&Prefix::all(), None, 20).await.unwrap();
+        assert_eq!((page.conversations.len(), page.next.is_some()), (20, true));
+        costs.push(scripts(&mut test));
+        let last = page.next.unwrap();
+        assert_eq!(test.store.list(&Prefix::all(), Some(&last), 20).await.unwrap().conversations.len(), 20);
     }
-    let calls = ["hget", "evalsha", "eval", "unlink"].map(|command| test.calls(command));
-    assert_eq!(calls, [2, 1, 0, 1], "the script reads the incarnation once more");
+    assert_eq!(costs, [16 + 20; 2], "each slot of the registry, and each conversation");
 }
 
 /// Makes every call of the store. Runs `before` before each of them.

@@ -5,8 +5,9 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, Attachments, Citation, Compaction, CompactionVersion, ConversationId,
-    Cut, Digest, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Load, LoadLimit, Loaded,
-    Message, Origin, Page, Provenance, Recalled, Revision, Seq, Summary, Window,
+    Cut, Digest, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Labels, LabelsVersion, List,
+    Listed, Load, LoadLimit, Loaded, Message, Origin, Page, Provenance, Recalled, Revision, Seq, Summary, Timestamp,
+    Window,
 };
 
 use crate::support::{TestServer, conversation, key, texts};
@@ -20,9 +21,11 @@ pub(crate) fn tests() -> Vec<Trial> {
 // they can.
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
+    000660ce72a7aa3b\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\
+    000001a1ff9a4798000001a1ff9a47a7\
     000000000006000000000002000000000002000000000004000000000002000000000007000000000002";
-const STATE_DIGITS: &[u8] = b"9d837b13";
+const STATE_DIGITS: &[u8] = b"b5034b51";
 const INDEX: [(&str, &str); 6] = [
     ("03000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
     ("03000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
@@ -40,6 +43,7 @@ const LOG: [&str; 6] = [
     r#"{"v":1,"id":"five","at":1795289663384,"messages":[{"role":"user","content":"q5"},{"role":"assistant","content":"a5"}]}"#,
 ];
 const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
+const LABELS: &str = r#"7 0123456789abcdef {"pinned":"","title":"Nemo"}"#;
 const POSITIONS: &str = "4 2 3 4 5 3 4 1 9abb75ff57374149";
 const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"reasoning_from":3,"encrypted_from":4,"summary":{"text":"zero","covers_to":1},"replaced":{"window_start":2,"rounds_start":2,"cleared_before":2}}"#;
 // The recalled messages of all six exchanges. The erasure that is not swept yet has removed those of exchange 2, and
@@ -71,12 +75,16 @@ const BODIES: [&str; 4] = ["terms/a 0000000000000002", "abc", "terms/a 000000000
 
 // The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
+    000660ce72a7aa3b\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004\
+    000001a1ff9a4798000001a1ff9a480c\
     000000000002000000000000000000000000000000000000000000000002000000000007000000000001";
-const APPENDED_STATE_DIGITS: &[u8] = b"6247e55a";
+const APPENDED_STATE_DIGITS: &[u8] = b"0b9ee71b";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
-const TRUNCATED_STATE: &str = "000000000004000000000002000000000002000000000000\
+const TRUNCATED_STATE: &str = "000660ce72a7aa3b\
+    000000000004000000000002000000000002000000000000\
     000000000005000000000008000000000000010b000000000003\
+    000001a1ff9a4798000001a1ff9a480c\
     000000000001000000000000000000000000000000000000000000000001000000000008000000000000";
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -85,7 +93,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 fn write(test: &mut TestServer, id: &ConversationId) {
     test.set_whole_state(id, &[&bytes(STATE)[..], STATE_DIGITS].concat());
-    test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT]);
+    test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT, "l", LABELS]);
     test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
@@ -100,7 +108,9 @@ fn write(test: &mut TestServer, id: &ConversationId) {
 }
 
 fn named(name: &str) -> Exchange {
-    Exchange::new(ExchangeId::new(name).unwrap(), [Message::user("q6"), Message::assistant("a6")])
+    let mut exchange = Exchange::new(ExchangeId::new(name).unwrap(), [Message::user("q6"), Message::assistant("a6")]);
+    exchange.at = Timestamp::from_unix_millis(1_795_289_663_500);
+    exchange
 }
 
 async fn limited(test: &TestServer, id: &ConversationId, messages: usize, bytes: usize) -> (Seq, bool) {
@@ -154,6 +164,11 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 
+    let labels = Labels::new([("title", "Nemo"), ("pinned", "")]).unwrap();
+    let [created, updated] = [1_795_289_663_384, 1_795_289_663_399].map(Timestamp::from_unix_millis);
+    let listed = Listed::new(id.clone(), revision, created, updated, 30 + 71 + 35);
+    assert_eq!(store.describe(&id).await.unwrap(), Some(listed.labels(labels.clone(), LabelsVersion::new(7))));
+
     let known = store.load(&id, Load::new().exchange(ExchangeId::new("three").unwrap())).await.unwrap();
     assert!(matches!(&known, Loaded::AlreadyRecorded(recorded) if recorded.seq == Seq::new(3)), "{known:?}");
     let again = store.append(&id, Append::new(Expect::AnyOrCreate, named("three"))).await.unwrap();
@@ -182,6 +197,8 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let attached = store.attachments(&id, &[name], 9).await.unwrap();
     assert_eq!(attached.attachments, [early]);
     assert!(!test.run::<bool>(&["EXISTS", &key(&id, ":provenances")]));
+    let kept = store.describe(&id).await.unwrap().unwrap();
+    assert_eq!((kept.labels, kept.labels_version.get(), kept.created_at), (labels, 7, created));
     let state = test.state(&id);
     assert_eq!((&state[..2], &state[18..]), (&[1, 0][..], &bytes(TRUNCATED_STATE)[..]));
 }

@@ -6,15 +6,18 @@ mod contract;
 mod cost;
 mod credentials;
 mod damage;
+mod erased;
 mod expiry;
 mod extremes;
 mod frozen;
+mod interleaved;
 mod isolation;
 mod memory;
 mod provenance;
 mod proxy;
 mod recalled;
 mod reconnect;
+mod registry;
 mod replaced;
 mod resent;
 mod rights;
@@ -33,13 +36,16 @@ fn main() -> ExitCode {
         credentials::tests(),
         damage::tests(),
         expiry::tests(),
+        erased::tests(),
         extremes::tests(),
         frozen::tests(),
+        interleaved::tests(),
         isolation::tests(),
         memory::tests(),
         provenance::tests(),
         recalled::tests(),
         reconnect::tests(),
+        registry::tests(),
         replaced::tests(),
         resent::tests(),
         rights::tests(),

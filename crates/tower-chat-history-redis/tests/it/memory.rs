@@ -35,7 +35,7 @@ async fn a_full_server_stores_nothing_and_loses_nothing() {
         assert!(reported, "{error:?}");
     }
     assert_eq!(texts(&test.store, &id).await, ["one"]);
-    assert_eq!(test.run::<u64>(&["DBSIZE"]), 4);
+    assert_eq!(test.conversation_keys(), 4);
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(say(&test.store, &id, "two").await.seq, Seq::new(1));
 }
@@ -53,7 +53,7 @@ async fn room_can_be_made_on_a_full_server() {
     assert_eq!(store.conversation(&id).truncate(Seq::new(6)).await.unwrap().removed, 4);
     assert_eq!(texts(&store, &id).await, ["4", "5"]);
     store.delete(&id).await.unwrap();
-    assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
+    assert_eq!(test.conversation_keys(), 0);
 }
 
 async fn a_server_that_evicts_is_refused_by_option() {

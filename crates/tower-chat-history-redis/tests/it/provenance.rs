@@ -34,11 +34,11 @@ async fn a_conversation_without_provenances_has_no_key_for_them() {
     let store = test.store.clone();
     say(&store, &id, "one").await;
     say(&store, &id, "two").await;
-    assert_eq!(test.run::<u64>(&["DBSIZE"]), 4);
+    assert_eq!(test.conversation_keys(), 4);
     make(&store, &id, "p").await;
-    assert_eq!((test.run::<u64>(&["DBSIZE"]), held(&mut test, &id).await), (5, 1));
+    assert_eq!((test.conversation_keys(), held(&mut test, &id).await), (5, 1));
     store.delete(&id).await.unwrap();
-    assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
+    assert_eq!(test.conversation_keys(), 0);
 }
 
 const COMMANDS: [&str; 5] = ["hmget", "hget", "hset", "hlen", "evalsha"];

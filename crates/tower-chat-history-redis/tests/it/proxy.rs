@@ -30,8 +30,8 @@ struct Network {
     fatal: Mutex<Option<&'static str>>,
     /// The first answer with this text is lost, and its connection is closed.
     lost: Mutex<Option<&'static str>>,
-    /// The last data of a client.
-    last_request: Mutex<Vec<u8>>,
+    /// The data of clients since the last repetition.
+    requests: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Proxy {
@@ -79,12 +79,20 @@ impl Proxy {
         *self.network.lost.lock().unwrap() = Some(text);
     }
 
-    /// Sends the last data of a client to the server once more, and waits for the answer.
+    /// Forgets what clients have sent.
+    pub(crate) fn forget_requests(&self) {
+        self.network.requests.lock().unwrap().clear();
+    }
+
+    /// Sends everything that clients have sent since the last repetition once more, in order, and waits for the answers.
     pub(crate) async fn repeat(&self, server: &Server) {
-        let last_request = self.network.last_request.lock().unwrap().clone();
+        let requests = std::mem::take(&mut *self.network.requests.lock().unwrap());
+        assert!(!requests.is_empty());
         let mut server = UnixStream::connect(server.url().trim_start_matches("unix://")).await.unwrap();
-        server.write_all(&last_request).await.unwrap();
-        assert!(server.read(&mut [0; 4_096]).await.unwrap() > 0);
+        for request in requests {
+            server.write_all(&request).await.unwrap();
+            assert!(server.read(&mut [0; 4_096]).await.unwrap() > 0);
+        }
     }
 
     /// Returns true if the answer arrived and was lost.
@@ -103,7 +111,7 @@ impl Network {
     }
 
     fn note_request(&self, request: &[u8]) {
-        request.clone_into(&mut self.last_request.lock().unwrap());
+        self.requests.lock().unwrap().push(request.to_owned());
         if self.fatal.lock().unwrap().is_some_and(|text| has(request, text)) {
             self.silent.store(u64::MAX, Relaxed);
         }

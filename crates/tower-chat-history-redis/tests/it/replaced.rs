@@ -7,13 +7,14 @@ use redis::aio::ConnectionManagerConfig;
 use test_servers::trials;
 use tokio::time::timeout;
 use tower_chat_history_core::{
-    Derived, HistoryStore, HistoryStoreExt, Load, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+    Append, ConversationId, Derived, Epoch, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, Prune, PruneTo, Seq,
+    StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
 use crate::{
     proxy::Proxy,
-    support::{TestServer, append, conversation, say, texts, window},
+    support::{TestServer, append, conversation, exchange, say, texts, window},
 };
 
 const KILL: [&str; 6] = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
@@ -29,7 +30,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         opening_a_store_ends_in_time_when_the_server_falls_silent,
         a_refused_password_is_tried_again,
         a_truncation_to_nothing_reports_its_result,
-        a_repeated_append_begins_another_incarnation,
+        a_repeated_append_does_not_begin_a_deleted_conversation,
         a_repeated_deletion_spares_another_incarnation,
         a_prune_reports_how_much_it_removed,
     ]
@@ -154,35 +155,44 @@ async fn a_truncation_to_nothing_reports_its_result() {
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
 }
 
-/// The second incarnation does not get the known states and appends in flight of the first one.
-async fn a_repeated_append_begins_another_incarnation() {
-    let (test, proxy, store) = setup(PATIENCE).await;
+/// A delayed first append arrives after the deletion.
+async fn a_repeated_append_does_not_begin_a_deleted_conversation() {
+    let (mut test, proxy, store) = setup(PATIENCE).await;
     let id = conversation("a");
-    let first = say(&store, &id, "one").await.revision;
-    test.store.delete(&id).await.unwrap();
-    proxy.repeat(&test.server).await;
-    let second = window(&test.store, &id).await.revision;
-    assert_eq!((second.version(), second.first()), (first.version(), first.first()));
-    assert_ne!(second.incarnation(), first.incarnation());
+    for expect in [Expect::AnyOrCreate, Expect::Absent] {
+        for names_epoch in [false, true] {
+            let since = if names_epoch { Some(epoch(&test.store, &id).await) } else { None };
+            proxy.forget_requests();
+            store.append(&id, Append::new(expect, exchange("one")).since(since)).await.unwrap();
+            test.store.delete(&id).await.unwrap();
+            proxy.repeat(&test.server).await;
+            assert_eq!(test.conversation_keys(), 0, "{expect:?} {since:?}");
+        }
+    }
+}
+
+async fn epoch(store: &RedisStore, id: &ConversationId) -> Epoch {
+    let Loaded::Absent(epoch) = store.load(id, Load::new()).await.unwrap() else { panic!("it exists") };
+    epoch
 }
 
 /// A delayed deletion arrives after the conversation's next incarnation was acknowledged.
 async fn a_repeated_deletion_spares_another_incarnation() {
-    let (test, proxy, store) = setup(PATIENCE).await;
+    let (mut test, proxy, store) = setup(PATIENCE).await;
     let id = conversation("a");
-    for life in ["one", "two"] {
-        say(&store, &id, life).await;
+    // At last, there is nothing to delete.
+    for life in [Some("one"), Some("two"), None] {
+        if let Some(text) = life {
+            say(&store, &id, text).await;
+        }
+        proxy.forget_requests();
         store.delete(&id).await.unwrap();
         assert_eq!(say(&test.store, &id, "next").await.seq, Seq::FIRST);
         proxy.repeat(&test.server).await;
         assert_eq!(texts(&test.store, &id).await, ["next"]);
+        assert_eq!(test.names(), [id.as_str()]);
         test.store.delete(&id).await.unwrap();
     }
-    // The same if there was nothing to delete.
-    store.delete(&id).await.unwrap();
-    say(&test.store, &id, "next").await;
-    proxy.repeat(&test.server).await;
-    assert_eq!(texts(&test.store, &id).await, ["next"]);
 }
 
 async fn a_prune_reports_how_much_it_removed() {

@@ -15,8 +15,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
 use crate::support::{
-    TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say, shared, texts,
-    window,
+    REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say,
+    shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -24,7 +24,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         every_call_may_be_sent_twice,
         every_call_may_be_sent_twice_to_a_cluster,
         an_exchange_lost_in_a_failover_is_not_cached,
-        a_deletion_that_read_another_incarnation_deletes_the_present_one,
+        a_deletion_does_not_need_the_clock_of_the_registry,
         a_deletion_ends_even_if_the_conversation_is_created_again_each_time,
         a_deletion_does_not_mistake_a_truncation_for_a_deletion,
         deletions_among_first_turns_and_other_deletions_all_succeed,
@@ -131,35 +131,25 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
 }
 
-/// Always gives the same answer to `HGET`, like a replica that is far behind.
-#[derive(Clone)]
-struct Stale(MultiplexedConnection, Value);
-
-impl ConnectionLike for Stale {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        if command.get_packed_command().windows(4).any(|part| part == b"HGET") {
-            return Box::pin(async { Ok(self.1.clone()) });
-        }
-        self.0.req_packed_command(command)
-    }
-
-    forward_other_methods!(0);
-}
-
-async fn a_deletion_that_read_another_incarnation_deletes_the_present_one() {
+/// The clock of the registry is lost with its keys, and the clock of the server is behind.
+async fn a_deletion_does_not_need_the_clock_of_the_registry() {
     let mut test = TestServer::new().await;
     let id = conversation("a");
-    say(&test.store, &id, "one").await;
-    let seen = test.state(&id);
-    for seen in [Value::BulkString(seen), Value::BulkString(b"\x02".to_vec()), Value::Nil] {
+    for lost in [false, true] {
+        say(&test.store, &id, "one").await;
+        let mut state = test.state(&id);
+        // The second byte of a stamp is 6.
+        state[REGISTERED + 1] = 15;
+        test.set_state(&id, &state);
+        if lost {
+            let keys: Vec<String> = test.run(&["KEYS", "chat:{!*"]);
+            for key in keys {
+                test.run::<()>(&["DEL", &key]);
+            }
+        }
         test.store.delete(&id).await.unwrap();
-        say(&test.store, &id, "two").await;
-        let connection = multiplexed(&test.server).await;
-        let store: RedisStore = RedisOptions::new().over(Stale(connection, seen)).await.unwrap();
-        store.delete(&id).await.unwrap();
-        assert_eq!(test.run::<u64>(&["DBSIZE"]), 0);
-        store.append(&id, append("three")).await.unwrap();
-        assert_eq!(texts(&test.store, &id).await, ["three"]);
+        assert_eq!(test.conversation_keys(), 0);
+        test.run::<()>(&["FLUSHALL"]);
     }
 }
 
@@ -169,8 +159,8 @@ struct Overtaken {
     connection: MultiplexedConnection,
     other: RedisStore,
     id: ConversationId,
-    /// If true, the conversation is deleted and created again. Otherwise its end is truncated and another
-    /// exchange is appended.
+    /// If true, the conversation is deleted and created again. Otherwise its end is truncated, if there is one, and
+    /// another exchange is appended.
     begins: bool,
 }
 
@@ -178,8 +168,7 @@ impl Overtaken {
     async fn change(&self) {
         if self.begins {
             self.other.delete(&self.id).await.unwrap();
-        } else {
-            let last = window(&self.other, &self.id).await.revision;
+        } else if let Some(last) = self.other.read(&self.id, Seq::FIRST, 1).await.unwrap().revision {
             self.other.truncate(&self.id, last, Seq::new(last.version() - 1)).await.unwrap();
         }
         say(&self.other, &self.id, "again").await;
@@ -199,31 +188,27 @@ impl ConnectionLike for Overtaken {
     forward_other_methods!(connection);
 }
 
-/// Deletes a conversation that is changed all the time.
-async fn delete_overtaken(begins: bool) -> (TestServer, ConversationId, Result<(), StoreError>) {
-    let (test, id) = (TestServer::new().await, conversation("a"));
+/// Deletes a conversation that is changed all the time. Returns the texts that are left.
+async fn delete_overtaken(begins: bool) -> (TestServer, Vec<String>) {
+    let (mut test, id) = (TestServer::new().await, conversation("a"));
     for text in ["one", "two"] {
         say(&test.store, &id, text).await;
     }
     let connection = multiplexed(&test.server).await;
     let connection = Overtaken { connection, other: test.store.clone(), id: id.clone(), begins };
-    let deleted = RedisOptions::new().over(connection).await.unwrap().delete(&id).await;
-    (test, id, deleted)
+    RedisOptions::new().over(connection).await.unwrap().delete(&id).await.unwrap();
+    assert_eq!(test.names(), [id.as_str()], "the present conversation is registered");
+    let left = texts(&test.store, &id).await;
+    (test, left)
 }
 
 async fn a_deletion_ends_even_if_the_conversation_is_created_again_each_time() {
-    let (test, id, deleted) = delete_overtaken(true).await;
-    deleted.unwrap();
-    assert_eq!(texts(&test.store, &id).await, ["again"], "the conversation that was created last");
+    assert_eq!(delete_overtaken(true).await.1, ["again"], "the conversation that was created last");
 }
 
 /// The log that remains after a truncation existed before the deletion.
 async fn a_deletion_does_not_mistake_a_truncation_for_a_deletion() {
-    let (test, id, deleted) = delete_overtaken(false).await;
-    let error = deleted.unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
-    assert_eq!(texts(&test.store, &id).await, ["one", "again"]);
-    test.store.delete(&id).await.unwrap();
+    assert_eq!(delete_overtaken(false).await.1, ["again"], "an exchange that was appended after the deletion");
 }
 
 async fn deletions_among_first_turns_and_other_deletions_all_succeed() {

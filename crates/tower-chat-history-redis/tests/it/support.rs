@@ -46,6 +46,21 @@ impl TestServer {
         command(words).query(&mut self.admin).unwrap()
     }
 
+    /// Returns the number of keys of conversations, without the fences of deleted ones.
+    pub(crate) fn conversation_keys(&mut self) -> usize {
+        let keys: Vec<String> = self.run(&["KEYS", "*"]);
+        keys.iter().filter(|key| !key.contains("{!") && !key.ends_with(":gone")).count()
+    }
+
+    /// Returns the names in the registry, in order.
+    pub(crate) fn names(&mut self) -> Vec<String> {
+        let slots = (0..16).map(|slot| format!("chat:{{!{slot}}}:names"));
+        let mut names: Vec<String> =
+            slots.flat_map(|names| self.run::<Vec<String>>(&["ZRANGE", &names, "0", "-1"])).collect();
+        names.sort();
+        names
+    }
+
     /// Returns how often a command was executed since the statistics were reset.
     pub(crate) fn calls(&mut self, name: &str) -> u64 {
         let info: String = self.run(&["INFO", "commandstats"]);
@@ -125,8 +140,18 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
     format!("chat:{{{id}}}{part}")
 }
 
+/// Returns the keys of a conversation's slot of the registry.
+pub(crate) fn slot_keys(id: &ConversationId) -> [String; 4] {
+    let hash =
+        id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    [":names", ":registered", ":erasures", ":epochs"]
+        .map(|part| format!("chat:{{!{}}}{part}", (hash ^ hash >> 16) % 16))
+}
+
 /// The number of check digits after the numbers of a state.
 const CHECK_DIGITS: usize = 8;
+/// The offset of the stamp of the registration in a state, which has eight bytes.
+pub(crate) const REGISTERED: usize = 18;
 /// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
 /// position of the lists' first element, and the number of elements after the end.
 pub(crate) const END: usize = 26;

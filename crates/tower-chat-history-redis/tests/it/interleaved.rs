@@ -1,0 +1,252 @@
+//! All orders of the scripts of calls that create, delete, erase and list one conversation at the same time.
+
+use std::sync::{Arc, Mutex};
+
+use libtest_mimic::Trial;
+use redis::{
+    Cmd, Pipeline, RedisFuture, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+use test_servers::trials;
+use tokio::sync::{Semaphore, mpsc};
+use tower_chat_history_core::{
+    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
+    testing::shorthand::log_texts,
+};
+use tower_chat_history_redis::{RedisOptions, RedisStore};
+
+use crate::support::{TestServer, append, conversation, exchange, key, say, slot_keys};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        a_first_turn_among_an_erasure_and_a_listing,
+        two_first_turns_among_a_deletion,
+        an_append_among_a_deletion_and_an_erasure,
+        an_append_to_an_old_conversation_among_a_deletion_and_a_listing,
+        two_first_turns_among_an_expiry_and_a_listing,
+    ]
+}
+
+/// A call that runs among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Actor {
+    /// A first turn whose load was before all other calls.
+    FirstTurn,
+    /// An append that expects nothing.
+    Append,
+    Delete,
+    /// An erasure of the conversation's prefix, as `erase_all` makes it.
+    Erase,
+    /// An expiry of the conversation by its revision.
+    EraseIf,
+    List,
+}
+
+impl Actor {
+    async fn run(self, store: &RedisStore, id: &ConversationId, since: Epoch) -> Result<(), StoreError> {
+        let under = Prefix::from(id);
+        match self {
+            Self::FirstTurn => {
+                let append = Append::new(Expect::AnyOrCreate, exchange("first turn")).since(Some(since));
+                store.append(id, append).await.map(drop)
+            }
+            Self::Append => store.append(id, append("append")).await.map(drop),
+            Self::Delete => store.delete(id).await,
+            Self::Erase => {
+                store.bar(&under).await?;
+                store.erase(&under, None, 9).await.map(drop)
+            }
+            Self::EraseIf => match store.read(id, Seq::FIRST, 1).await?.revision {
+                Some(revision) => store.erase_if(id, revision).await.map(drop),
+                None => Ok(()),
+            },
+            Self::List => store.list(&under, None, 9).await.map(drop),
+        }
+    }
+
+    /// Returns true if the call refuses first turns that began before it.
+    const fn bars(self) -> bool {
+        matches!(self, Self::Delete | Self::Erase)
+    }
+}
+
+/// What a call waits for at each of its scripts that concern the conversation.
+#[derive(Clone)]
+struct Gate {
+    connection: MultiplexedConnection,
+    marks: Arc<[String]>,
+    actor: usize,
+    arrivals: mpsc::UnboundedSender<usize>,
+    turns: Arc<Semaphore>,
+    sent: Arc<Mutex<Vec<Cmd>>>,
+}
+
+impl ConnectionLike for Gate {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
+            if self.marks.iter().any(|mark| packed.contains(mark)) {
+                self.arrivals.send(self.actor).unwrap();
+                self.turns.acquire().await.unwrap().forget();
+                self.sent.lock().unwrap().push(command.clone());
+            }
+            self.connection.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+struct World {
+    test: TestServer,
+    connection: MultiplexedConnection,
+    id: ConversationId,
+    marks: Arc<[String]>,
+    actors: Vec<Actor>,
+    /// The conversation exists at the beginning.
+    exists: bool,
+}
+
+/// One step of a schedule: the chosen call, and the number of calls that could take the step.
+struct Step {
+    chosen: usize,
+    of: usize,
+}
+
+impl World {
+    async fn new(actors: &[Actor], exists: bool) -> Self {
+        let test = TestServer::new().await;
+        let client = redis::Client::open(test.server.url()).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let id = conversation("raced");
+        let marks = [key(&id, ""), slot_keys(&id)[0].clone()].into();
+        let world = Self { test, connection, id, marks, actors: actors.to_vec(), exists };
+        // All scripts are on the server, so that each is sent once.
+        for actor in [Actor::Append, Actor::EraseIf, Actor::FirstTurn, Actor::Delete, Actor::Erase, Actor::List] {
+            actor.run(&world.test.store, &world.id, Epoch::FIRST).await.ok();
+        }
+        world
+    }
+
+    /// Runs all calls in one order: as the prefix says, and then always the first call that can run.
+    async fn run(&mut self, prefix: &[usize]) -> Vec<Step> {
+        self.test.run::<()>(&["FLUSHDB"]);
+        let loaded = self.test.store.load(&self.id, Load::new()).await.unwrap();
+        let Loaded::Absent(since) = loaded else { panic!("{loaded:?}") };
+        if self.exists {
+            say(&self.test.store, &self.id, "old").await;
+        } else {
+            // An old name without a conversation, which a listing removes.
+            let [names, registered, ..] = slot_keys(&self.id);
+            self.test.run::<()>(&["ZADD", &names, "0", self.id.as_str()]);
+            self.test.run::<()>(&["ZADD", &registered, "1", self.id.as_str()]);
+        }
+        let (arrivals, mut arrived) = mpsc::unbounded_channel();
+        let (mut calls, mut turns, sent) = (Vec::new(), Vec::new(), Arc::default());
+        for (number, actor) in self.actors.iter().copied().enumerate() {
+            let turn = Arc::new(Semaphore::new(0));
+            let gate = Gate {
+                connection: self.connection.clone(),
+                marks: Arc::clone(&self.marks),
+                actor: number,
+                arrivals: arrivals.clone(),
+                turns: Arc::clone(&turn),
+                sent: Arc::clone(&sent),
+            };
+            let store = RedisOptions::new().over(gate).await.unwrap();
+            let (id, arrivals) = (self.id.clone(), arrivals.clone());
+            calls.push(tokio::spawn(async move {
+                let result = actor.run(&store, &id, since).await;
+                arrivals.send(number).unwrap();
+                result
+            }));
+            turns.push(turn);
+        }
+        // Each call is at its first script.
+        for _ in &self.actors {
+            arrived.recv().await.unwrap();
+        }
+        let mut steps = Vec::new();
+        loop {
+            let running: Vec<usize> = (0..calls.len()).filter(|call| !calls[*call].is_finished()).collect();
+            if running.is_empty() {
+                break;
+            }
+            let chosen = prefix.get(steps.len()).copied().unwrap_or_default();
+            steps.push(Step { chosen, of: running.len() });
+            turns[running[chosen]].add_permits(1);
+            assert_eq!(arrived.recv().await, Some(running[chosen]), "only this call can take a step");
+            // A call that has ended is finished as soon as its task is.
+            tokio::task::yield_now().await;
+        }
+        let mut results = Vec::new();
+        for call in calls {
+            results.push(call.await.unwrap());
+        }
+        self.check(&results, &format!("{:?} {prefix:?}", self.actors)).await;
+        // The network delivers all requests once more.
+        let late = std::mem::take(&mut *sent.lock().unwrap());
+        for command in late {
+            self.connection.req_packed_command(&command).await.ok();
+        }
+        self.check(&results, &format!("{:?} {prefix:?}, late", self.actors)).await;
+        steps
+    }
+
+    async fn check(&mut self, results: &[Result<(), StoreError>], order: &str) {
+        for (actor, result) in self.actors.iter().zip(results) {
+            let is_refused = *actor == Actor::FirstTurn && matches!(result, Err(StoreError::Gone));
+            assert!(result.is_ok() || is_refused, "{order}: {actor:?} {result:?}");
+        }
+        let texts = log_texts(&self.test.store, &self.id).await;
+        assert!(texts.is_empty() || self.test.names() == [self.id.as_str()], "{order}: a name is missing: {texts:?}");
+        if self.actors.iter().any(|actor| actor.bars()) {
+            let old = ["first turn", "old"].into_iter().find(|old| texts.iter().any(|text| text == old));
+            assert_eq!(old, None, "{order}: it is still there, or came back");
+        }
+    }
+
+    /// Runs the calls in all orders.
+    async fn run_all(&mut self, at_least: usize) {
+        let (mut prefix, mut orders) = (Vec::new(), 0);
+        loop {
+            let steps = self.run(&prefix).await;
+            orders += 1;
+            let Some(last) = steps.iter().rposition(|step| step.chosen + 1 < step.of) else { break };
+            prefix = steps[..=last].iter().map(|step| step.chosen).collect();
+            prefix[last] += 1;
+        }
+        assert!(orders >= at_least, "{orders} orders");
+    }
+}
+
+async fn a_first_turn_among_an_erasure_and_a_listing() {
+    World::new(&[Actor::FirstTurn, Actor::Erase, Actor::List], false).await.run_all(1_000).await;
+}
+
+async fn two_first_turns_among_a_deletion() {
+    World::new(&[Actor::FirstTurn, Actor::FirstTurn, Actor::Delete], false).await.run_all(200).await;
+}
+
+async fn an_append_among_a_deletion_and_an_erasure() {
+    World::new(&[Actor::Append, Actor::Delete, Actor::Erase], false).await.run_all(3_000).await;
+}
+
+async fn an_append_to_an_old_conversation_among_a_deletion_and_a_listing() {
+    World::new(&[Actor::Append, Actor::Delete, Actor::List], true).await.run_all(50).await;
+}
+
+async fn two_first_turns_among_an_expiry_and_a_listing() {
+    World::new(&[Actor::FirstTurn, Actor::Append, Actor::EraseIf], true).await.run_all(100).await;
+}
