@@ -5,11 +5,12 @@ use tower_chat_history_core::{Cursor, Prefix};
 /// A text that is greater than every key. Keys are ASCII and have no control characters.
 const GREATEST: &str = "\u{7f}";
 
-/// The keys of the conversations under a prefix that a listing has not returned yet: one key, and then those between two
-/// others.
+/// The keys of the conversations under a prefix that a listing has not returned yet: one key, and then those between
+/// two others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// The key that is equal to the prefix. It is `None` if it is already behind the cursor, or if the prefix has no part.
+    /// The key that is equal to the prefix. It is `None` if it is already behind the cursor, or if the prefix has no
+    /// part.
     pub(crate) exact: Option<String>,
     pub(crate) after: String,
     pub(crate) before: String,

@@ -39,6 +39,7 @@
 //! | page | contents |
 //! |---|---|
 //! | [durability](guide::durability) | settings that decide if an acknowledged append can be lost |
+//! | [erasure](guide::erasure) | first turns during an erasure, pages, and the places where erased data remains |
 //! | [failures](guide::failures) | repetitions, time limits, late requests, damaged rows, errors |
 //! | [schema](guide::schema) | tables, migrations, rolling upgrades |
 //! | [rights](guide::rights) | grants for the application's role, and why the schema's owner must be trusted |

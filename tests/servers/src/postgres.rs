@@ -42,15 +42,30 @@ pub struct Server {
     process: Option<Process>,
 }
 
-/// Returns the directory of PostgreSQL's programs, if it is installed.
+/// Returns the directory of the server's programs, if it is installed.
 #[must_use]
 pub fn programs() -> Option<PathBuf> {
+    process::find("initdb", &places())?.parent().map(Path::to_owned)
+}
+
+/// Returns the path of one of the client's programs.
+///
+/// # Panics
+///
+/// If it is not installed.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    process::find(name, &places()).unwrap_or_else(|| panic!("{name} was not found"))
+}
+
+/// Returns the directories that may have the programs, in addition to those of the path.
+fn places() -> Vec<PathBuf> {
     let mut places: Vec<_> = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok).collect();
     places.sort_by_key(fs::DirEntry::file_name);
     let mut places: Vec<_> = places.iter().rev().map(|version| version.path().join("bin")).collect();
     let asked = Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output();
     places.extend(asked.ok().map(|answer| PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim())));
-    process::find("initdb", &places)?.parent().map(Path::to_owned)
+    places
 }
 
 /// Returns true if the server is installed and may be used.

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
     CachedStore, ConversationId, MemoryStore,
-    store::{Attach, Prune, Truncate},
+    store::{Attach, Erase, Prune, Truncate},
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
@@ -55,10 +55,10 @@ macro_rules! over_every_store {
     };
 }
 
-/// A store that can truncate, prune and keep attachments, as all stores of the tests can.
-pub trait FullStore: Truncate + Prune + Attach {}
+/// A store that can truncate and prune, keeps attachments, lists and erases, as all stores of the tests can.
+pub trait FullStore: Truncate + Prune + Attach + Erase {}
 
-impl<S: Truncate + Prune + Attach> FullStore for S {}
+impl<S: Truncate + Prune + Attach + Erase> FullStore for S {}
 
 /// A store to run a test on. It fails on demand.
 pub struct Storage {

@@ -9,6 +9,7 @@ mod budget;
 mod call_options;
 mod cases;
 mod dialects;
+mod erasure;
 mod http_layer;
 mod invariants;
 mod messages;

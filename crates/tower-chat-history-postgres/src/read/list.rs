@@ -40,8 +40,8 @@ pub(crate) async fn describe(call: &Call, id: &ConversationId) -> Result<Option<
     rows.first().map(listed).transpose()
 }
 
-/// Reads a conversation's entry. Counters that contradict each other are no error here, so that one damaged conversation
-/// does not hide the others.
+/// Reads a conversation's entry. Counters that contradict each other are no error here, so that one damaged
+/// conversation does not hide the others.
 fn listed(row: &Row) -> Result<Listed, Failure> {
     let id = row.try_get::<_, &str>(0)?.parse().map_err(|_| StoreError::backend(Damaged::Key))?;
     let revision = rows::revision(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);

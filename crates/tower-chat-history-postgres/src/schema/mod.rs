@@ -21,6 +21,7 @@ const MIGRATIONS: [(&str, i32); 1] = [(
         include_str!("step-1/tables.sql"),
         include_str!("step-1/reading.sql"),
         include_str!("step-1/writing.sql"),
+        include_str!("step-1/compacting.sql"),
         include_str!("step-1/attaching.sql"),
         include_str!("step-1/listing.sql"),
         include_str!("step-1/deleting.sql"),

@@ -184,6 +184,7 @@ mod tests {
     const SCHEMA: &str = concat!(
         include_str!("../schema/step-1/reading.sql"),
         include_str!("../schema/step-1/writing.sql"),
+        include_str!("../schema/step-1/compacting.sql"),
         include_str!("../schema/step-1/attaching.sql"),
         include_str!("../schema/step-1/listing.sql"),
         include_str!("../schema/step-1/deleting.sql"),

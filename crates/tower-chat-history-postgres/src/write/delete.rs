@@ -14,8 +14,8 @@ const MAX_UNLOCKED_ATTEMPTS: usize = 3;
 
 /// Deletes a conversation, after it has recorded that.
 ///
-/// The second statement names the incarnation that it ends. If a connection stalls and the call is repeated on another one,
-/// the first attempt may be executed long after the call returned.
+/// The second statement names the incarnation that it ends. If a connection stalls and the call is repeated on another
+/// one, the first attempt may be executed long after the call returned.
 pub(crate) async fn delete(call: &Call, id: &ConversationId) -> Result<(), Failure> {
     let Some(mut seen) = bar(call, id.as_str()).await? else { return Ok(()) };
     for _ in 0..MAX_UNLOCKED_ATTEMPTS {

@@ -30,8 +30,8 @@ pub(crate) async fn bar(call: &Call, under: &str) -> Result<Option<Uuid>, Failur
 /// Erases a page of conversations in one transaction. Returns what was removed, and the place at which the next page
 /// begins.
 ///
-/// If it is unknown whether the commit took effect, the call fails and is not repeated. A repetition would find nothing and
-/// report that nothing was removed.
+/// If it is unknown whether the commit took effect, the call fails and is not repeated. A repetition would find nothing
+/// and report that nothing was removed.
 pub(crate) async fn erase(
     call: &Call,
     under: &Prefix,

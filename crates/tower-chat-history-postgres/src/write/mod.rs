@@ -1,5 +1,5 @@
-//! Calls that write. Appending, compacting, attaching, labeling and deleting are each a function in the database, and one
-//! round trip. Truncating, pruning and erasing are rarer: each is a transaction of several statements.
+//! Calls that write. Appending, compacting, attaching, labeling and deleting are each a function in the database, and
+//! one round trip. Truncating, pruning and erasing are rarer: each is a transaction of several statements.
 
 mod append;
 mod attach;

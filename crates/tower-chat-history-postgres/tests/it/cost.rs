@@ -91,23 +91,29 @@ pub(crate) async fn long_log(client: &tokio_postgres::Client) {
         .unwrap();
 }
 
-/// Returns the number of rows of exchanges and attachments that this connection has read, and the number of scans of
-/// their tables.
-async fn read_so_far(client: &tokio_postgres::Client) -> (i64, i64) {
-    let counts = "select sum(idx_tup_fetch)::bigint, sum(seq_scan)::bigint from pg_stat_xact_user_tables \
-                  where relname in ('exchange', 'attachment')";
-    let row = client.query_one(counts, &[]).await.unwrap();
+/// Returns the number of rows of some tables that this connection has read, and the number of scans of them.
+async fn read_so_far(client: &tokio_postgres::Client, tables: &str) -> (i64, i64) {
+    let counts = format!(
+        "select sum(idx_tup_fetch)::bigint, sum(seq_scan)::bigint from pg_stat_xact_user_tables \
+         where relname in ({tables})"
+    );
+    let row = client.query_one(&counts, &[]).await.unwrap();
     (row.get(0), row.get(1))
 }
 
 /// Returns the number of rows of exchanges and attachments that a statement reads. All of them must be read by an
 /// index.
 pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
+    rows_of(client, "'exchange', 'attachment'", statement).await
+}
+
+/// Returns the number of rows of some tables that a statement reads. All of them must be read by an index.
+pub(crate) async fn rows_of(client: &tokio_postgres::Client, tables: &str, statement: &str) -> i64 {
     // In one transaction, because PostgreSQL moves the counts elsewhere at its end.
     client.batch_execute("begin").await.unwrap();
-    let before = read_so_far(client).await;
+    let before = read_so_far(client, tables).await;
     client.batch_execute(statement).await.unwrap();
-    let after = read_so_far(client).await;
+    let after = read_so_far(client, tables).await;
     client.batch_execute("commit").await.unwrap();
     assert_eq!(after.1, before.1, "no scan of the table");
     after.0 - before.0

@@ -3,15 +3,18 @@
 
 mod answers;
 mod attach;
+mod barring;
 mod batching;
 mod calls;
 mod contract;
 mod cost;
 mod crash;
 mod damage;
+mod erasing;
 mod failures;
 mod late;
 mod limits;
+mod listing;
 mod no_text;
 mod opening;
 mod provenance;
@@ -19,6 +22,7 @@ mod proxy;
 mod recalled;
 mod refused;
 mod rules;
+mod scrubbing;
 mod settings;
 mod skipped;
 mod support;
@@ -32,20 +36,24 @@ fn main() -> ExitCode {
     let tests = [
         answers::tests(),
         attach::tests(),
+        barring::tests(),
         calls::tests(),
         contract::tests(),
         cost::tests(),
         crash::tests(),
         damage::tests(),
+        erasing::tests(),
         failures::tests(),
         late::tests(),
         limits::tests(),
+        listing::tests(),
         opening::tests(),
         no_text::tests(),
         provenance::tests(),
         recalled::tests(),
         refused::tests(),
         rules::tests(),
+        scrubbing::tests(),
         settings::tests(),
         skipped::tests(),
         batching::tests(),

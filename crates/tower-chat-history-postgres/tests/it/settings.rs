@@ -6,7 +6,8 @@ use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Attach, CompactionVersion, Derived, HistoryStore, Load, Prune, PruneTo, Seq, StoreError, Truncate,
+    Attach, CompactionVersion, ConversationId, Derived, Erase, HistoryStore, Labels, LabelsVersion, List, Load, Loaded,
+    Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
 
@@ -53,7 +54,24 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(texts(store, &id).await, ["two"]);
     assert_eq!(attachments(store, &id, &["a"]).await, attached[..1]);
+    list_and_erase(store, &id).await;
     store.delete(&id).await.unwrap();
+}
+
+/// Makes the calls that list and erase conversations.
+async fn list_and_erase(store: &PostgresStore, id: &ConversationId) {
+    let (incarnation, under) = (window(store, id).await.revision.incarnation(), Prefix::from(id));
+    let title = Labels::new([("title", "x")]).unwrap();
+    store.set_labels(id, incarnation, LabelsVersion::NONE, title).await.unwrap();
+    let listed = store.list(&under, None, 9).await.unwrap().conversations;
+    assert_eq!(Some(&listed[0]), store.describe(id).await.unwrap().as_ref());
+    assert_eq!(store.count(&under).await.unwrap().total().labels, 1);
+    assert!(store.erase_if(id, listed[0].revision).await.unwrap().is_some());
+    let Loaded::Absent(epoch) = store.load(id, Load::new()).await.unwrap() else { unreachable!() };
+    store.append(id, append("one").since(Some(epoch)).beginning_at(Seq::new(7))).await.unwrap();
+    store.bar(&under).await.unwrap();
+    assert!(store.append(id, append("late").since(Some(epoch))).await.is_err());
+    assert_eq!(store.erase(&under, None, 9).await.unwrap().removed.total().exchanges, 1);
 }
 
 async fn appends_succeed_with_stricter_isolation_levels() {

@@ -4,8 +4,9 @@ use futures_util::future::BoxFuture;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Expect, HistoryStore, Load,
-    Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
+    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
+    Labels, LabelsVersion, List, Load, Prefix, Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary,
+    Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -71,8 +72,44 @@ fn attach<'a>(
     })
 }
 
+fn erase_page<'a>(
+    store: &'a PostgresStore,
+    _: &'a ConversationId,
+    _: Revision,
+) -> BoxFuture<'a, Result<(), StoreError>> {
+    Box::pin(async move { store.erase(&Prefix::all(), None, 9).await.map(drop) })
+}
+
+fn erase_if<'a>(
+    store: &'a PostgresStore,
+    id: &'a ConversationId,
+    last: Revision,
+) -> BoxFuture<'a, Result<(), StoreError>> {
+    Box::pin(async move { store.erase_if(id, last).await.map(drop) })
+}
+
+fn label<'a>(
+    store: &'a PostgresStore,
+    id: &'a ConversationId,
+    last: Revision,
+) -> BoxFuture<'a, Result<(), StoreError>> {
+    Box::pin(
+        async move { store.set_labels(id, last.incarnation(), LabelsVersion::NONE, Labels::default()).await.map(drop) },
+    )
+}
+
+fn bar<'a>(store: &'a PostgresStore, id: &'a ConversationId, _: Revision) -> BoxFuture<'a, Result<(), StoreError>> {
+    Box::pin(async move { store.bar(&Prefix::from(id)).await })
+}
+
 async fn a_removal_that_skips_a_row_changes_nothing() {
-    let calls: [(&str, Call, &[(&str, &str)]); 6] = [
+    let removals =
+        [("exchange", "delete"), ("compaction", "delete"), ("attachment", "delete"), ("conversation", "delete")];
+    let calls: [(&str, Call, &[(&str, &str)]); 10] = [
+        ("erase a page", erase_page, &removals),
+        ("erase if", erase_if, &removals),
+        ("label", label, &[("conversation", "update")]),
+        ("bar", bar, &[("epoch", "update")]),
         (
             "delete",
             delete,

@@ -4,6 +4,7 @@
 //! `causes`, `summaries_quiet` and `unreadable_warned` set a subscriber, which calls on other threads would disturb.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
+mod audit;
 mod beginnings;
 mod cached_store;
 mod commit;

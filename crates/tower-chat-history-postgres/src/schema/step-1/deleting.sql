@@ -38,18 +38,19 @@ begin
 end
 $function$;
 
--- Records an erasure of all conversations under a prefix, in its text form, which is empty for all conversations. Returns
--- the incarnation of the conversation whose key is the prefix, or null if there is none.
+-- Records an erasure of all conversations under a prefix, in its text form, which is empty for all conversations.
+-- Returns the incarnation of the conversation whose key is the prefix, or null if there is none.
 --
--- An append that creates a conversation may have read the erasures before this one is committed, and may be committed after
--- the conversations to erase were listed. Its conversation would stay. The two therefore exclude each other by an advisory
--- lock: appends share it, and do not wait for each other. There are 64 such locks, by a hash of the first part, so that an
--- erasure seldom delays the appends of another tenant. The table's number makes them different in each schema.
+-- An append that creates a conversation may have read the erasures before this one is committed, and may be committed
+-- after the conversations to erase were listed. Its conversation would stay. The two therefore exclude each other by an
+-- advisory lock: appends share it, and do not wait for each other. There are 64 such locks, by a hash of the first
+-- part, so that an erasure seldom delays the appends of another tenant. The table's number makes them different in each
+-- schema.
 --
 -- No deadlock is possible: a call takes these locks in their order, and before it locks rows.
 --
--- Erasures happen one after the other, because each updates the only row of the table `epoch`. Their epochs are therefore
--- committed in order. The table `erasure` keeps the newest 100,000 prefixes.
+-- Erasures happen one after the other, because each updates the only row of the table `epoch`. Their epochs are
+-- therefore committed in order. The table `erasure` keeps the newest 100,000 prefixes.
 create function @.bar_1(a_under text) returns uuid language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -90,8 +91,8 @@ begin
 end
 $function$;
 
--- Returns true if a conversation was erased after an epoch, or if that is not known any more. An epoch that has not begun
--- is of another store, or of a later state of a database that was restored.
+-- Returns true if a conversation was erased after an epoch, or if that is not known any more. An epoch that has not
+-- begun is of another store, or of a later state of a database that was restored.
 create function @.erased_1(a_key text, a_since bigint) returns boolean language plpgsql volatile as $function$
 declare
     s_erased boolean;

@@ -1,7 +1,7 @@
 -- The notes at the top of `reading.sql` and `writing.sql` apply here too.
 
--- Lists conversations in the order of their keys: the one with the key `a_exact`, which may be null, and then those with
--- a key between two others, of which there are at most `a_limit`. The bytes of the log are `r_bytes` less
+-- Lists conversations in the order of their keys: the one with the key `a_exact`, which may be null, and then those
+-- with a key between two others, of which there are at most `a_limit`. The bytes of the log are `r_bytes` less
 -- `r_bytes_before`, which are those of the exchanges before the log. The client subtracts, because damaged numbers may
 -- overflow.
 create function @.list_1(a_exact text, a_after text, a_before text, a_limit bigint) returns table (
@@ -25,8 +25,8 @@ begin
 end
 $function$;
 
--- Replaces the labels of a conversation. Returns a verdict: 0 stored, 1 other labels are stored, null if the incarnation
--- has ended. `a_call` names the call, so that its repetition finds the labels that it stored.
+-- Replaces the labels of a conversation. Returns a verdict: 0 stored, 1 other labels are stored, null if the
+-- incarnation has ended. `a_call` names the call, so that its repetition finds the labels that it stored.
 create function @.set_labels_1(
     a_key text, a_incarnation uuid, a_replaces bigint, a_call uuid, a_labels text,
     out r_verdict int, out r_version bigint, out r_labels text

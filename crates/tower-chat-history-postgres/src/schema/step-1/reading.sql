@@ -14,11 +14,11 @@
 -- three microseconds a call.
 
 -- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
--- to before `r_to`. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_to` is null if nothing has changed since the state that the caller knows. In the conversation's
--- row, the body is that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of
--- all exchanges. In the row of an exchange, they are the sums up to and including it. The function also returns rows at
--- the positions before and after the log, which must not exist. With these rows, the sums and `r_id`, the client
--- detects changes by other programs.
+-- to before `r_to`. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_to` is
+-- null if nothing has changed since the state that the caller knows. In the conversation's row, the body is that of the
+-- compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of all exchanges. In the row of an
+-- exchange, they are the sums up to and including it. The function also returns rows at the positions before and after
+-- the log, which must not exist. With these rows, the sums and `r_id`, the client detects changes by other programs.
 --
 -- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
 -- whole. Each row has the sums of all exchanges before it, so this check needs no addition. A window that is cut off by

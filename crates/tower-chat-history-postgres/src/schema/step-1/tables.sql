@@ -5,18 +5,18 @@
 --
 -- `version` and `len` are equal unless another program writes here: a load reports an error if they differ.
 --
--- A log that begins at a later position counts one message for each position before it, so `messages` is never less than
--- `len`.
+-- A log that begins at a later position counts one message for each position before it, so `messages` is never less
+-- than `len`.
 --
--- The times are those of the exchanges, in milliseconds since 1970 (UTC). `updated_at` is the latest one of all exchanges
--- ever appended, and `updated_before` is its value before the newest append. If that append turns out to be a duplicate,
--- it restores the value.
+-- The times are those of the exchanges, in milliseconds since 1970 (UTC). `updated_at` is the latest one of all
+-- exchanges ever appended, and `updated_before` is its value before the newest append. If that append turns out to be a
+-- duplicate, it restores the value.
 --
 -- `labels` is a JSON object, or null if there are no labels. `labels_call` names the call that stored them.
 --
--- Keys are ASCII and compared byte by byte. Collation "C" states that, and costs less than the database's own. A page of
--- a listing is a range of the keys' index. Each append updates the row. As long as the page has room, the update does not
--- touch an index.
+-- Keys are ASCII and compared byte by byte. Collation "C" states that, and costs less than the database's own. A page
+-- of a listing is a range of the keys' index. Each append updates the row. As long as the page has room, the update
+-- does not touch an index.
 create table @.conversation (
     id bigint generated always as identity primary key,
     key text collate "C" not null unique,
@@ -99,8 +99,8 @@ create table @.erasure (
     epoch bigint not null unique
 );
 
--- The only row: the epoch of the newest erasure, the epoch of the newest one that was forgotten, and the number of rows in
--- the table `erasure`.
+-- The only row: the epoch of the newest erasure, the epoch of the newest one that was forgotten, and the number of rows
+-- in the table `erasure`.
 create table @.epoch (
     one boolean primary key default true check (one),
     newest bigint not null,

@@ -1,6 +1,7 @@
 //! `CachedStore`: it passes the conformance suite, and it answers like its inner store, even if others write to
 //! that store.
 
+mod erase;
 mod interleaved;
 mod kept;
 mod late;

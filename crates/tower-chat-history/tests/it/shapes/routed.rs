@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{Attach, Prune, Truncate},
+    store::{Attach, EraseExt as _, List as _, Prefix, Prune, StoreList, StoreListError, Truncate},
 };
+use tower_chat_history_core::testing::SharedStore;
 
 use super::{id, log};
 
@@ -43,6 +44,65 @@ mod stores_of_any_type {
         fixture(),
         without: [durable, truncate, prune, attach, erase]
     }
+}
+
+mod stores_of_a_list {
+    use super::*;
+
+    fn fixture() -> SharedStore<RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>> {
+        let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
+        let choose: fn(&ConversationId) -> usize = |id| id.as_str().bytes().map(usize::from).sum();
+        SharedStore(RoutedStore::over(stores, choose).unwrap())
+    }
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        fixture(),
+        without: [durable]
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_stores_is_listed_and_erased_as_one() {
+    let (one, two) = (MemoryStore::new(), MemoryStore::new());
+    let is_in_two = |id: &ConversationId| id.as_str().ends_with(['1', '3', '5', '7', '9']);
+    let stores = [("one", one.clone()), ("two", two.clone())];
+    let routed = RoutedStore::over(stores, move |id| usize::from(is_in_two(id))).unwrap();
+    for number in 0..30 {
+        let id = id(&["acme", &format!("{number:02}")]);
+        routed.conversation(&id).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+    }
+    // The closure does not choose this store for the conversation, so no call finds it, but an erasure does.
+    let lost = id(&["acme", "01-lost-2"]);
+    two.conversation(&lost).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+    let acme: Prefix = "acme".parse().unwrap();
+    for limit in 1..12 {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = routed.list(&acme, after.as_ref(), limit).await.unwrap();
+            assert!(page.conversations.len() <= limit);
+            found.extend(page.conversations.into_iter().map(|listed| listed.id.to_string()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, (0..30).map(|number| format!("acme/{number:02}")).collect::<Vec<_>>(), "{limit}");
+    }
+    let receipt = routed.erase_all(&acme).await.unwrap();
+    let removed: Vec<_> = receipt.removed.iter().map(|(name, removed)| (name, removed.conversations)).collect();
+    assert_eq!(removed, [("one", 15), ("two", 16)]);
+    assert!(receipt.is_complete());
+}
+
+#[test]
+fn a_list_needs_stores_with_different_names() {
+    let choose = |_: &ConversationId| 0;
+    let none: [(&str, MemoryStore); 0] = [];
+    assert_eq!(RoutedStore::over(none, choose).unwrap_err(), StoreListError::Empty);
+    let twice = [("a", MemoryStore::new()), ("a", MemoryStore::new())];
+    let error = RoutedStore::over(twice, choose).unwrap_err();
+    assert_eq!(error, StoreListError::Repeated { name: "a".into() });
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! Audited stores: which events they record, and what these contain.
+
+use std::sync::{Arc, Mutex};
+
+use tower_chat_history::{
+    ConversationId, HistoryStore as _, HistoryStoreExt as _, MemoryStore, Message,
+    audit::{Action, AuditEvent, AuditedStore, Subject},
+    store::{EraseExt as _, Labels, LabelsVersion, List as _, Load, Prefix, Seq},
+};
+use tower_chat_history_core::testing::SharedStore;
+use tower_chat_history_test::{FaultStore, Op};
+
+mod conformance {
+    use super::*;
+
+    tower_chat_history_core::conformance_tests! {
+        #[tokio::test]
+        SharedStore(AuditedStore::new(MemoryStore::new(), Arc::new(|_: &AuditEvent| {}), "test")),
+        without: [durable]
+    }
+}
+
+type Events = Arc<Mutex<Vec<AuditEvent>>>;
+
+fn audited<S>(inner: S) -> (AuditedStore<S>, Events) {
+    let events = Events::default();
+    let receiver = Arc::clone(&events);
+    let record = move |event: &AuditEvent| receiver.lock().unwrap().push(event.clone());
+    (AuditedStore::new(inner, Arc::new(record), "service"), events)
+}
+
+fn taken(events: &Events) -> Vec<AuditEvent> {
+    std::mem::take(&mut *events.lock().unwrap())
+}
+
+fn id() -> ConversationId {
+    ConversationId::new(["acme", "user-42"]).unwrap()
+}
+
+#[tokio::test]
+async fn an_event_says_who_read_how_much() {
+    let (store, events) = audited(MemoryStore::new());
+    store.conversation(&id()).import([Message::user("secret"), Message::assistant("secret")]).await.unwrap();
+    taken(&events);
+    let anna = store.acting_as("anna").purpose("ticket 7");
+    anna.read(&id(), Seq::FIRST, 10).await.unwrap();
+    let [event] = taken(&events).try_into().unwrap();
+    assert_eq!((&*event.actor, event.purpose.as_deref()), ("anna", Some("ticket 7")));
+    assert_eq!((event.action, event.exchanges, event.error), (Action::Read, 1, None));
+    assert_eq!(event.subject, Subject::Conversation(id()));
+    let json = serde_json::to_value(&event).unwrap();
+    assert_eq!((&json["action"], &json["conversation"]), (&"read".into(), &"acme/user-42".into()));
+    store.load(&id(), Load::new()).await.unwrap();
+    assert_eq!(&*taken(&events)[0].actor, "service", "the handle of the service is unchanged");
+}
+
+#[tokio::test]
+async fn an_erasure_is_recorded_step_by_step_and_without_content() {
+    let (store, events) = audited(MemoryStore::new());
+    store.conversation(&id()).import([Message::user("secret"), Message::assistant("secret")]).await.unwrap();
+    let listed = store.describe(&id()).await.unwrap().unwrap();
+    let labels = Labels::new([("title", "secret")]).unwrap();
+    store.set_labels(&id(), listed.revision.incarnation(), LabelsVersion::NONE, labels).await.unwrap();
+    let acme: Prefix = "acme".parse().unwrap();
+    store.erase_all(&acme).await.unwrap();
+    let events = taken(&events);
+    let last: Vec<_> = events[events.len() - 3..].iter().map(|event| (event.action, event.exchanges)).collect();
+    assert_eq!(last, [(Action::Bar, 0), (Action::Erase, 1), (Action::Count, 0)]);
+    assert_eq!(events.last().unwrap().subject, Subject::Under(acme));
+    assert!(!format!("{events:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn failed_and_cancelled_calls_are_recorded() {
+    let inner = FaultStore::new(MemoryStore::new());
+    let (store, events) = audited(inner.clone());
+    inner.fail(Op::Delete, 1, tower_chat_history_test::Fault::Unavailable);
+    assert!(store.delete(&id()).await.is_err());
+    assert_eq!(taken(&events)[0].error, Some("unavailable"));
+    let held = inner.hold(Op::Delete);
+    let mut call = tokio_test::task::spawn(store.delete(&id()));
+    assert!(call.poll().is_pending());
+    held.reached(1).await;
+    drop(call);
+    assert_eq!(taken(&events)[0].error, Some("cancelled"));
+}

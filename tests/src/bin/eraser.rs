@@ -1,0 +1,21 @@
+//! A process that erases everything under a prefix, for tests that kill it. Its arguments are the address of a store
+//! and the prefix. It prints one line when it begins, and the receipt as JSON when it is done.
+
+#![allow(clippy::unwrap_used)] // A failed setup fails the test.
+
+use std::io::Write as _;
+
+use tests::Storage;
+use tower_chat_history::store::{EraseExt as _, Prefix};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [address, under] = arguments.as_slice() else { panic!("expected an address and a prefix") };
+    let store = Storage::open_address(address).await.store;
+    let under: Prefix = under.parse().unwrap();
+    println!("begins");
+    std::io::stdout().flush().unwrap();
+    let receipt = store.erase_all(&under).await.unwrap();
+    println!("{}", serde_json::to_string(&receipt).unwrap());
+}

@@ -1,0 +1,7 @@
+//! Lists, erasures and expiries over every store.
+
+mod expiry;
+mod in_flight;
+mod killed;
+mod neighbors;
+mod world;
