@@ -31,8 +31,8 @@ pub struct Removed {
     pub summaries: u64,
     /// The conversations with labels.
     pub labels: u64,
-    /// The ids of conversations that do not exist any more, or were never created, in an index that the store keeps apart
-    /// from the conversations.
+    /// The ids of conversations that do not exist any more, or were never created, in an index that the store keeps
+    /// apart from the conversations.
     pub names: u64,
     /// The [attachments](crate::Attach) by kind: the beginning of their name, up to the first `/`. The index of recall
     /// has the kinds `terms` and `vectors`. Of more than 64 kinds, the others are counted as `other`.
