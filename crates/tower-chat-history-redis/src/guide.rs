@@ -4,6 +4,8 @@
 pub mod costs {}
 #[doc = include_str!("../docs/durability.md")]
 pub mod durability {}
+#[doc = include_str!("../docs/erasing.md")]
+pub mod erasing {}
 #[doc = include_str!("../docs/failures.md")]
 pub mod failures {}
 #[doc = include_str!("../docs/layout.md")]

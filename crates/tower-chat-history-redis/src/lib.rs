@@ -1,7 +1,7 @@
 //! A Redis and Valkey store for tower-chat-history, for services with any number of replicas.
 //!
 //! [`RedisStore`] works with a single server, with a managed primary endpoint, and with a Cluster. A load and an append
-//! are one script and one round trip each.
+//! of a conversation that exists are one script and one round trip each.
 //!
 //! ```no_run
 //! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
@@ -43,7 +43,8 @@
 //! | [durability](guide::durability) | persistence and replication: settings that decide if an append can be lost |
 //! | [failures](guide::failures) | repetitions, time limits, late requests, failovers, damaged keys, errors |
 //! | [memory](guide::memory) | eviction, full servers, sizes, expiry |
-//! | [layout](guide::layout) | the keys of a conversation |
+//! | [layout](guide::layout) | the keys of a conversation and of the registry |
+//! | [erasing](guide::erasing) | deleting and erasing conversations, and what they leave |
 //! | [rights](guide::rights) | commands and keys that an ACL user needs |
 //! | [costs](guide::costs) | scripts and round trips of each call |
 //! | [tls](guide::tls) | certificates and crypto providers |
@@ -74,6 +75,7 @@ mod registry;
 mod reply;
 mod scripts;
 mod store;
+mod tidy;
 #[cfg(feature = "rustls")]
 mod tls;
 mod write;

@@ -12,9 +12,6 @@ use tower_chat_history_core::{
 
 use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
 
-/// The name of the store's system.
-pub(crate) const SYSTEM: &str = "redis";
-
 /// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
 /// A clone is another handle on the same store. All handles share one connection, which carries any number of calls at
@@ -34,7 +31,7 @@ impl RedisStore {
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for RedisStore {
     fn system(&self) -> &'static str {
-        SYSTEM
+        erase::SYSTEM
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
@@ -120,7 +117,7 @@ impl List for RedisStore {
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
-        list::describe(&self.shared, id).await
+        read::describe(&self.shared, id).await
     }
 
     async fn set_labels(

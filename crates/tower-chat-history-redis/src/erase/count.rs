@@ -2,8 +2,8 @@
 
 use tower_chat_history_core::{ByStore, ConversationId, Prefix, Removed, StoreError};
 
-use super::numbers;
-use crate::{call::Shared, concurrent, error::UnexpectedReply, registry, scripts, store::SYSTEM};
+use super::{SYSTEM, numbers};
+use crate::{call::Shared, concurrent, error::UnexpectedReply, registry, scripts};
 
 /// The number of names that are read at a time.
 const NAMES: usize = 1_000;

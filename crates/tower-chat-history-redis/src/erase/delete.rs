@@ -12,13 +12,13 @@ use crate::{
 /// Records the deletion, deletes the conversation's keys, and removes its name. The server frees the keys in the
 /// background.
 ///
-/// Only a conversation that was registered before the deletion is deleted. If the command is executed long after the call
-/// returned, it spares a conversation that was created in between.
+/// Only a conversation that was registered before the deletion is deleted. If the command is executed long after the
+/// call returned, it spares a conversation that was created in between.
 pub(crate) async fn delete(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
     let mut before = registry::bar_id(shared, id).await?;
     if let Some(later) = delete_before(shared, id, before).await? {
-        // The conversation seems to have begun during this call. If the registry lost its clock, it may be older. If the
-        // second attempt finds a later one again, the one that was found here does not exist any more.
+        // The conversation seems to have begun during this call. If the registry lost its clock, it may be older. If
+        // the second attempt finds a later one again, the one that was found here does not exist any more.
         before = registry::stamp(shared, Slot::of(id), later).await?;
         delete_before(shared, id, before).await?;
     }

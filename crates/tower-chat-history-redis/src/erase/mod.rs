@@ -1,5 +1,8 @@
 //! Deleting and erasing conversations.
 
+/// The name of the store's system, which is also its name in receipts.
+pub(crate) const SYSTEM: &str = "redis";
+
 mod count;
 mod delete;
 mod numbers;

@@ -2,14 +2,13 @@
 
 use tower_chat_history_core::{ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError};
 
-use super::numbers;
+use super::{SYSTEM, numbers};
 use crate::{
     call::Shared,
     concurrent,
     error::UnexpectedReply,
     registry::{self, Forgotten, Slot, Stamp},
     scripts,
-    store::SYSTEM,
 };
 
 /// Erases the conversations whose names are on the next page of the registry, then removes the names.

@@ -24,8 +24,8 @@ const SNAPSHOTS: &str = "snapshots (RDB): run BGSAVE on each server that has one
 const COPIES: &str = "backups, and the files of replicas";
 const SLOW_LOG: &str = "the slow log of each server, in memory: run SLOWLOG RESET";
 
-/// Writes the append-only file again if it is on, and a snapshot if the servers make some. What the user may not do, and
-/// what only some of the servers need, is left to the operator.
+/// Writes the append-only file again if it is on, and a snapshot if the servers make some. Steps that
+/// the user may not do, or that only some of the servers need, are left to the operator.
 pub(crate) async fn scrub(shared: &Shared) -> Result<Scrubbed, StoreError> {
     let (mut done, mut left) = (Vec::new(), Vec::new());
     match reachable(shared).await? {

@@ -2,11 +2,10 @@
 
 use tower_chat_history_core::{ConversationId, Incarnation, Labels, LabelsOutcome, LabelsVersion, Seq, StoreError};
 
-use super::describe;
 use crate::{
     call::{Shared, call_name},
     error::UnexpectedReply,
-    scripts,
+    read, scripts,
 };
 
 pub(crate) async fn set_labels(
@@ -23,7 +22,7 @@ pub(crate) async fn set_labels(
         "labeled" => Ok(LabelsOutcome::Stored(LabelsVersion::new(reply.number()?))),
         "kept" => {
             let stored = reply.optional_bytes()?.unwrap_or_default();
-            let (labels, version) = describe::labels(&stored, id, Seq::FIRST)?;
+            let (labels, version) = read::labels(&stored, id, Seq::FIRST)?;
             Ok(LabelsOutcome::Kept(labels, version))
         }
         "full" => Err(reply.full(record.len())?),

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use tower_chat_history_core::{Cursor, Listing, Prefix, StoreError};
 
-use super::describe::describe_all;
-use crate::{call::Shared, registry};
+use crate::{call::Shared, read, registry, tidy};
 
 /// Lists the conversations whose names are on the next page of the registry. A name without a conversation is left out,
 /// and is removed if it is old.
@@ -16,7 +15,7 @@ pub(crate) async fn list(
     limit: usize,
 ) -> Result<Listing, StoreError> {
     let page = registry::names(shared, under, after, limit, false).await?;
-    let found = describe_all(shared, page.names.iter().map(|name| &name.id).collect()).await;
+    let found = read::describe_all(shared, page.names.iter().map(|name| &name.id).collect()).await;
     let (mut conversations, mut absent) = (Vec::with_capacity(found.len()), HashSet::new());
     for (name, found) in page.names.iter().zip(found) {
         match found? {
@@ -25,6 +24,6 @@ pub(crate) async fn list(
         }
     }
     // The names can be removed later as well, so a listing that cannot write succeeds.
-    registry::forget_absent(shared, &page, &absent).await.ok();
+    tidy::forget_absent(shared, &page, &absent).await.ok();
     Ok(Listing::new(conversations, page.next))
 }

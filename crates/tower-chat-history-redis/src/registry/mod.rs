@@ -1,20 +1,18 @@
-//! The registry of conversations: their names in order, and the erasures. It is divided into slots, so that the nodes of a
-//! Cluster share it.
+//! The registry of conversations: their names in order, and the erasures. It is divided into slots, so that the nodes
+//! of a Cluster share it.
 
 mod forget;
 mod names;
 mod register;
 mod stamp;
-mod tidy;
 
 use tower_chat_history_core::ConversationId;
 
 pub(crate) use self::{
     forget::{Forgotten, forget},
     names::{NamesPage, names},
-    register::{Registered, Registration, register},
+    register::{MIN_AGE, Registered, Registration, register},
     stamp::{Stamp, bar, bar_id, epoch, stamp},
-    tidy::{drop_name, forget_absent, tidy},
 };
 use crate::{
     call::{Call, Shared},
@@ -52,7 +50,7 @@ impl Slot {
         PARTS.iter().map(|part| format!("{prefix}{{!{}}}{part}", self.0)).collect()
     }
 
-    fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
+    pub(crate) fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
         Call::new(script, self.keys(&shared.options.prefix))
     }
 }

@@ -45,7 +45,7 @@ impl NamesPage {
     }
 }
 
-/// What one slot returned.
+/// The answer of one slot.
 struct Part {
     time: u64,
     stamp: Stamp,

@@ -10,7 +10,7 @@ use crate::{call::Shared, error::UnexpectedReply, reply::Reply, scripts};
 
 /// The age from which on a name may belong to no conversation, if conversations expire sooner than that. It is longer
 /// than a registration is valid.
-pub(super) const MIN_AGE: Duration = Duration::from_secs(3_600);
+pub(crate) const MIN_AGE: Duration = Duration::from_secs(3_600);
 
 /// The answer of the registry.
 pub(crate) enum Registration {

@@ -1,7 +1,7 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
--- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at which
--- a new log begins, the stamp and the time of its registration, and optionally a compaction (`cut_at`).
+-- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at
+-- which a new log begins, the stamp and the time of its registration, and optionally a compaction (`cut_at`).
 --
 -- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
@@ -40,7 +40,7 @@ end
 
 if registered == 'erased' then
   return {'gone'}
-elseif registered ~= '' and is_outdated(tonumber(registered), tonumber(registered_at), self) then
+elseif registered ~= '' and is_outdated(tonumber(registered), tonumber(registered_at)) then
   return {'again'}
 end
 

@@ -1,5 +1,5 @@
--- Deletes a conversation as `delete.lua` does, and returns the numbers of what it removed, or nothing and the fence that
--- it found. The argument is the stamp.
+-- Deletes a conversation as `delete.lua` does, and returns the numbers of what it removed, or nothing and the fence
+-- that it found. The argument is the stamp.
 local stamp = tonumber(ARGV[1])
 demand_fence()
 demand('UNLINK', unpack(KEYS, 1, 8))

@@ -1,5 +1,5 @@
--- Removes names whose conversations do not exist and cannot be created under their registrations any more. Arguments: for
--- each name, the name and the stamp before which it must have been registered.
+-- Removes names whose conversations do not exist and cannot be created under their registrations any more. Arguments:
+-- for each name, the name and the stamp before which it must have been registered.
 demand('ZMSCORE', registered, '')
 demand('ZREM', registered, '')
 demand('ZREM', names, '')

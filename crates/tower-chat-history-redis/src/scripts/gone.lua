@@ -1,6 +1,6 @@
 -- The fence of a conversation: who registered the conversation before this stamp of the registry cannot create it. The
--- key also has the numbers of what the script with this stamp removed. It expires after an hour, when registrations from
--- before the fence are long out of date.
+-- key also has the numbers of what the script with this stamp removed. It expires after an hour, when registrations
+-- from before the fence are long out of date.
 local gone = KEYS[9]
 local GONE_MILLIS = 3600000
 
@@ -13,11 +13,11 @@ local function fence()
   return tonumber(stamp or 0), numbers or ''
 end
 
--- Returns true if a call that registered the conversation with this stamp, at this time in microseconds, must register it
--- again: the conversation may have been deleted since.
-local function is_outdated(stamp, time, self)
+-- Returns true if a call that registered the conversation with this stamp, at this time in microseconds, must register
+-- it again: the conversation may have been deleted since.
+local function is_outdated(stamp, time)
   local now = redis.call('TIME')
-  return fence() > stamp or self and self.p > stamp or math.abs(now[1] * 1000000 + now[2] - time) > VALID_MICROS
+  return fence() > stamp or math.abs(now[1] * 1000000 + now[2] - time) > VALID_MICROS
 end
 
 -- Raises the fence. Numbers of an earlier removal are forgotten.

@@ -1,6 +1,6 @@
--- Registers a conversation that a call is about to create. Arguments: the id; the epoch since which it must not have been
--- erased, or ''; the age from which on a name may belong to no conversation, in microseconds, or ''; and the prefixes that
--- contain the id.
+-- Registers a conversation that a call is about to create. Arguments: the id; the epoch since which it must not have
+-- been erased, or ''; the age from which on a name may belong to no conversation, in microseconds, or ''; and the
+-- prefixes that contain the id.
 local id, since, age = ARGV[1], ARGV[2], ARGV[3]
 local PREFIXES, STALE = 4, 32
 

@@ -1,5 +1,5 @@
--- Shared by the scripts of the registry, which is divided into slots. A slot has the ids of the conversations that hash to
--- it:
+-- Shared by the scripts of the registry, which is divided into slots. A slot has the ids of the conversations that hash
+-- to it:
 --
 -- - names, a sorted set: the ids, all with score 0, so that they are in the order of their texts
 -- - registered, a sorted set: the ids, each with the stamp of its last registration
@@ -7,8 +7,8 @@
 -- - epochs, a hash: clock, the last stamp; epoch, the stamp of the last erasure; forgotten, the epoch of the newest
 --   erasure that is no longer in `erasures`
 --
--- Stamps order the registrations and erasures of a slot: each is greater than all earlier ones. A stamp is about the time
--- in microseconds, so stamps stay in order even if a failover loses the last ones.
+-- Stamps order the registrations and erasures of a slot: each is greater than all earlier ones. A stamp is about the
+-- time in microseconds, so stamps stay in order even if a failover loses the last ones.
 local names, registered, erasures, epochs = unpack(KEYS)
 
 -- Returns the server's time in microseconds.

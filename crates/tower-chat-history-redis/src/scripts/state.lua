@@ -17,10 +17,10 @@ local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KE
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
 -- which the conversation was created, which has the same place in every layout (see `gone.lua`) and remains if another
 -- incarnation begins; n, the next position; f, the first position of the log; b, the position of the lists' first
--- element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction changes; the
--- sums of messages, their bytes, and openings before n, including pruned ones (an exchange without messages counts as
--- one message, here and in the index); c, the time of the exchange that created the conversation; and m, the latest time
--- of all exchanges, both in milliseconds.
+-- element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction changes;
+-- the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without messages counts
+-- as one message, here and in the index); c, the time of the exchange that created the conversation; and m, the latest
+-- time of all exchanges, both in milliseconds.
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before

@@ -14,7 +14,7 @@ use crate::{
     recalled,
     registry::{self, Registered, Registration},
     reply::Reply,
-    scripts,
+    scripts, tidy,
 };
 
 /// The number of times that an append removes the rest of a truncation before it gives up. Another call may leave a new
@@ -46,27 +46,19 @@ async fn once(
     let mut needs_registration = append.since.is_some() || append.expect == Expect::Absent;
     let mut retry = ContentionRetry::new();
     loop {
-        let (registration, stale) = match needs_registration {
-            true => match registry::register(shared, id, append.since).await? {
-                Registration::Registered(Registered { stamp, time, stale }) => {
-                    ([stamp.0.to_string(), time.to_string()], stale)
-                }
-                // The exchange may be in the log all the same, so the script still looks for it.
-                Registration::Erased => (["erased".to_owned(), String::new()], Vec::new()),
-            },
-            false => ([String::new(), String::new()], Vec::new()),
+        let registration = match needs_registration {
+            true => Some(registry::register(shared, id, append.since).await?),
+            false => None,
         };
-        let mut reply = send(shared, id, append, random, name, &registration).await?;
+        let mut reply = send(shared, id, append, random, name, registration.as_ref()).await?;
         match reply.word.as_str() {
             "register" => needs_registration = true,
             // The conversation was deleted since it was registered, or the request was on its way for too long.
             "again" => retry.again().await?,
             _ => {
                 let appended = appended(&mut reply, id, append);
-                // Names that are not removed now are removed later.
-                registry::tidy(shared, &stale).await.ok();
-                if appended.is_err() && needs_registration {
-                    registry::drop_name(shared, id).await.ok();
+                if let Some(Registration::Registered(registered)) = registration {
+                    tidy_names(shared, id, &registered, appended.as_ref().err()).await;
                 }
                 return appended;
             }
@@ -74,15 +66,30 @@ async fn once(
     }
 }
 
-/// Sends an append with the stamp and the time of its registration (see `scripts/append.lua`).
+/// Removes names that the registry found, and the name of a conversation that was not created. A name that cannot be
+/// removed now is removed later.
+async fn tidy_names(shared: &Shared, id: &ConversationId, registered: &Registered, refused: Option<&StoreError>) {
+    tidy::forget_expired(shared, &registered.stale).await.ok();
+    if refused.is_some_and(|error| !matches!(error, StoreError::Conflict { current: Some(_) })) {
+        tidy::drop_name(shared, id).await.ok();
+    }
+}
+
+/// Sends an append with its registration (see `scripts/append.lua`).
 async fn send(
     shared: &Shared,
     id: &ConversationId,
     append: &Append,
     random: Incarnation,
     name: &str,
-    [stamp, time]: &[String; 2],
+    registration: Option<&Registration>,
 ) -> Result<Reply, StoreError> {
+    let [stamp, time] = match registration {
+        None => [String::new(), String::new()],
+        // The exchange may be in the log all the same, so the script still looks for it.
+        Some(Registration::Erased) => ["erased".to_owned(), String::new()],
+        Some(Registration::Registered(registered)) => [registered.stamp.0.to_string(), registered.time.to_string()],
+    };
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
     let provenance = append.exchange.provenance.as_deref().map(Provenance::encode).transpose();
@@ -109,7 +116,7 @@ async fn send(
         None => call.text(""),
     };
     let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());
-    let call = call.number(append.first.get()).text(stamp).text(time);
+    let call = call.number(append.first.get()).text(&stamp).text(&time);
     let call = match &append.compact {
         Some(compact) => compact::add_to(call, compact)?,
         None => call,

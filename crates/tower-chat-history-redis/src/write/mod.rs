@@ -1,5 +1,5 @@
-//! Calls that write. An append to a conversation that exists, a compaction and a change of attachments are one script each.
-//! An append that creates a conversation, a truncation and a prune take several steps.
+//! Calls that write. An append to a conversation that exists, a compaction and a change of attachments are one script
+//! each. An append that creates a conversation, a truncation and a prune take several steps.
 
 mod append;
 mod attach;

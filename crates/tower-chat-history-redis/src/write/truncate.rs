@@ -3,7 +3,7 @@
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
 use super::{remaining::RemainingCompactions, sweep::sweep};
-use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, registry, scripts};
+use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, scripts, tidy};
 
 pub(crate) async fn truncate(
     shared: &Shared,
@@ -32,7 +32,7 @@ pub(crate) async fn truncate(
             "emptied" => {
                 let removed = reply.number()?;
                 // A name that is not removed now is removed later.
-                registry::drop_name(shared, id).await.ok();
+                tidy::drop_name(shared, id).await.ok();
                 return Ok(Truncated::new(None, removed));
             }
             "refused" => {

@@ -1,4 +1,4 @@
-//! What erasures leave: in the files of the servers, and if they are interrupted.
+//! Erasures leave nothing in the files of the servers, and nothing if they are repeated after an interruption.
 
 use std::{fs, path::Path};
 

@@ -84,7 +84,8 @@ impl Proxy {
         self.network.requests.lock().unwrap().clear();
     }
 
-    /// Sends everything that clients have sent since the last repetition once more, in order, and waits for the answers.
+    /// Sends everything that clients have sent since the last repetition once more, in order, and waits for the
+    /// answers.
     pub(crate) async fn repeat(&self, server: &Server) {
         let requests = std::mem::take(&mut *self.network.requests.lock().unwrap());
         assert!(!requests.is_empty());

@@ -4,8 +4,13 @@ use std::collections::HashSet;
 
 use tower_chat_history_core::{ConversationId, StoreError};
 
-use super::{Forgotten, NamesPage, Slot, Stamp, forget, register::MIN_AGE, stamp};
-use crate::{call::Shared, error::UnexpectedReply, list, scripts};
+use crate::{
+    call::Shared,
+    error::UnexpectedReply,
+    read,
+    registry::{Forgotten, MIN_AGE, NamesPage, Slot, Stamp, forget, stamp},
+    scripts,
+};
 
 /// Removes the name of a conversation if there is no such conversation.
 pub(crate) async fn drop_name(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
@@ -19,9 +24,9 @@ pub(crate) async fn drop_name(shared: &Shared, id: &ConversationId) -> Result<()
 }
 
 /// Removes the old names whose conversations do not exist. The others count as old later.
-pub(crate) async fn tidy(shared: &Shared, stale: &[(ConversationId, Stamp)]) -> Result<(), StoreError> {
+pub(crate) async fn forget_expired(shared: &Shared, stale: &[(ConversationId, Stamp)]) -> Result<(), StoreError> {
     let Some((first, _)) = stale.first() else { return Ok(()) };
-    let exist = list::describe_all(shared, stale.iter().map(|(id, _)| id).collect()).await;
+    let exist = read::describe_all(shared, stale.iter().map(|(id, _)| id).collect()).await;
     let (mut gone, mut touch) = (Vec::new(), Slot::of(first).call(shared, &scripts::TOUCH));
     for ((id, stamp), found) in stale.iter().zip(exist) {
         match found {

@@ -38,7 +38,7 @@ pub(crate) async fn describe_all(
 }
 
 /// Reads stored labels: their version, the name of the call that stored them, and their record.
-pub(super) fn labels(stored: &[u8], id: &ConversationId, first: Seq) -> Result<(Labels, LabelsVersion), StoreError> {
+pub(crate) fn labels(stored: &[u8], id: &ConversationId, first: Seq) -> Result<(Labels, LabelsVersion), StoreError> {
     let damaged = || Damaged::error(id, first.get());
     let mut parts = std::str::from_utf8(stored).map_err(|_| damaged())?.splitn(3, ' ');
     let version = parts.next().and_then(|version| version.parse().ok()).ok_or_else(damaged)?;
