@@ -54,6 +54,14 @@ fn spawn_erasure(store: &PostgresStore, under: &str) -> JoinHandle<Removed> {
     tokio::spawn(async move { erase_all(&store, &under).await })
 }
 
+/// Waits until a call waits for a lock. The call must not end before.
+async fn waits<T: std::fmt::Debug>(call: &mut JoinHandle<T>, watcher: &tokio_postgres::Client) {
+    tokio::select! {
+        ended = call => panic!("the call did not wait: {ended:?}"),
+        _ = waits_for_a_lock(watcher, &[]) => {}
+    }
+}
+
 async fn an_erasure_waits_for_first_turns_that_are_being_stored() {
     let url = database().await;
     let store = PostgresOptions::new().connections(2).connect(&url).await.unwrap();
@@ -63,8 +71,8 @@ async fn an_erasure_waits_for_first_turns_that_are_being_stored() {
         let since = epoch(&store, &conversation("a")).await.get();
         let storing = storing("test/a").replace("null, null, 0, 0,", &format!("null, null, {since}, 0,"));
         other.batch_execute(&storing).await.unwrap();
-        let erasure = spawn_erasure(&store, under);
-        waits_for_a_lock(&watcher, &[]).await;
+        let mut erasure = spawn_erasure(&store, under);
+        waits(&mut erasure, &watcher).await;
         other.batch_execute("commit").await.unwrap();
         assert_eq!(erasure.await.unwrap().conversations, 1, "{under}");
         assert!(store.load(&conversation("a"), Load::new()).await.unwrap().is_absent());
@@ -80,8 +88,8 @@ async fn a_first_turn_waits_for_an_erasure_that_is_being_recorded() {
         let first = first_turn(epoch(&store, &id).await);
         other.batch_execute(&format!("begin; select chat_history.bar_1('{under}')")).await.unwrap();
         let (appending, of_call) = (store.clone(), id.clone());
-        let appended = tokio::spawn(async move { appending.append(&of_call, first).await });
-        waits_for_a_lock(&watcher, &[]).await;
+        let mut appended = tokio::spawn(async move { appending.append(&of_call, first).await });
+        waits(&mut appended, &watcher).await;
         other.batch_execute("commit").await.unwrap();
         let appended = appended.await.unwrap();
         assert!(matches!(appended, Err(StoreError::Gone)), "{under}: {appended:?}");
@@ -132,9 +140,9 @@ async fn an_erasure_of_everything_waits_for_all_first_turns() {
     for (other, tenant) in others.iter().zip(&tenants) {
         other.batch_execute(&storing(&format!("{tenant}/a"))).await.unwrap();
     }
-    let erasure = spawn_erasure(&store, "");
+    let mut erasure = spawn_erasure(&store, "");
     for other in &others {
-        waits_for_a_lock(&watcher, &[]).await;
+        waits(&mut erasure, &watcher).await;
         other.batch_execute("commit").await.unwrap();
     }
     assert_eq!(erasure.await.unwrap().conversations, 2);
@@ -186,6 +194,11 @@ async fn no_first_turn_from_before_an_erasure_survives_it() {
             })
         })
         .collect();
+    // Each first turn takes longer after it has read the erasures.
+    let slow = "create function public.slow() returns trigger language plpgsql as \
+                    $$ begin perform pg_sleep(0.003); return new; end $$; \
+                create trigger slow before insert on chat_history.exchange for each row execute function public.slow()";
+    connect(&url).await.batch_execute(slow).await.unwrap();
     let unused = conversation("unused");
     for round in 0..ROUNDS {
         let under = prefix(["test", "", "test"][round % 3]);

@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, Load, Prune, PruneTo, Revision,
-    Seq, Truncate,
+    Append, Attach, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, HistoryStore, Labels,
+    LabelsVersion, List, Load, Prune, PruneTo, Revision, Seq, Truncate,
 };
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
@@ -31,7 +31,17 @@ pub(crate) fn tests() -> Vec<Trial> {
 type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
 
 async fn no_late_call_changes_the_next_incarnation() {
-    let calls: [(&str, Made); 8] = [
+    let calls: [(&str, Made); 12] = [
+        ("bar_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
+        ("set_labels_1", |store, id, last| {
+            let labels = store.set_labels(id, last.incarnation(), LabelsVersion::NONE, Labels::default());
+            Box::pin(async move { labels.await.is_ok() })
+        }),
+        ("for update", |store, id, last| Box::pin(async move { store.erase_if(id, last).await.is_ok() })),
+        ("append_1", |store, id, _| {
+            let first = Append::new(Expect::AnyOrCreate, exchange("late")).since(Some(Epoch::FIRST));
+            Box::pin(async move { store.append(id, first).await.is_ok() })
+        }),
         ("delete_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::new(1)).await.is_ok() })),
         ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::FIRST).await.is_ok() })),
