@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{conversation_id::ConversationId, epoch::Epoch, prefix::Prefix, store::StoreError};
 
-/// The estimated memory of a remembered erasure besides its two copies of the prefix, in bytes: slots in a hash table and
-/// in a tree, and the allocator's headers.
+/// The estimated memory of a remembered erasure besides its two copies of the prefix, in bytes: slots in a hash table
+/// and in a tree, and the allocator's headers.
 const SLOTS: usize = 216;
 
 /// The newest erasures of a store, so that it can refuse turns that began before them. A store in memory can keep this

@@ -114,7 +114,7 @@ pub async fn hundreds_of_conversations_are_listed(fixture: &dyn Fixture) {
     }
 }
 
-/// What others append, create and delete between two pages, before and after the cursor, neither hides nor repeats a
+/// Changes by others between two pages, before and after the cursor, neither hide nor repeat a
 /// conversation.
 pub async fn a_listing_stays_right_between_changes(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LIST_ONCE;

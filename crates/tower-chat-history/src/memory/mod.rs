@@ -42,8 +42,8 @@ const ERASURES: usize = 16;
 ///
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
 /// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
-/// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit. The process
-/// may take more memory from the system, because its allocator may hold freed memory.
+/// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
+/// The process may take more memory from the system, because its allocator may hold freed memory.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -63,9 +63,9 @@ pub struct MemoryStore {
     shared: Arc<Shared>,
 }
 
-/// Each conversation belongs to one shard. Every call for one conversation holds the lock of its shard from beginning to
-/// end, so the call is atomic. Calls for several conversations lock the shard of each in turn. No code awaits while it
-/// holds a lock. The longest operation under a lock copies the pointers to a window's exchanges.
+/// Each conversation belongs to one shard. Every call for one conversation holds the lock of its shard from beginning
+/// to end, so the call is atomic. Calls for several conversations lock the shard of each in turn. No code awaits while
+/// it holds a lock. The longest operation under a lock copies the pointers to a window's exchanges.
 ///
 /// A call that holds a shard may lock the order. A call that holds the order locks nothing else. The order has an id if
 /// and only if the shard has its conversation, except within a call that holds the shard.

@@ -7,8 +7,8 @@ use std::{
 
 use tower_chat_history_core::{ConversationId, Cursor, Epoch, Prefix, StoreError, backend::Erasures};
 
-/// The ids of all conversations in the order of listings, and the erasures. Both are behind one lock, so that an erasure
-/// is either seen by the creation of a conversation, or sees the conversation.
+/// The ids of all conversations in the order of listings, and the erasures. Both are behind one lock, so that an
+/// erasure is either seen by the creation of a conversation, or sees the conversation.
 #[derive(Debug)]
 pub(super) struct Order {
     ids: BTreeSet<ConversationId>,

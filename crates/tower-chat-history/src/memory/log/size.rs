@@ -14,8 +14,8 @@ const fn hash_slot(bytes: usize) -> usize {
     (bytes + 1) * 8 / 3
 }
 
-/// Returns the size of a conversation before its first exchange: its slots in the store and in the order of ids, its id,
-/// and the first blocks of its three tables.
+/// Returns the size of a conversation before its first exchange: its slots in the store and in the order of ids, its
+/// id, and the first blocks of its three tables.
 pub(super) fn conversation_bytes(id: &ConversationId) -> usize {
     // The nodes of the order are at least half full, and have nodes above them.
     let slots = hash_slot(size_of::<(ConversationId, Log)>()) + 3 * size_of::<ConversationId>();
