@@ -27,11 +27,6 @@ pub(super) fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-/// Returns an id under this prefix that no other test uses.
-pub(super) fn id(storage: &Storage, under: &str, number: usize) -> ConversationId {
-    format!("{}/{under}/{number}", storage.conversation()).parse().unwrap()
-}
-
 /// Stores a conversation with two exchanges, a summary, labels and an attachment. Each of them contains `said`.
 pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at: Timestamp) {
     let mut appended = None;
