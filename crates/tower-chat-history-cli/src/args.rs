@@ -21,13 +21,14 @@ use crate::store::StoreUrl;
 )]
 pub(crate) struct Args {
     /// URL of the store: sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
-    #[arg(long, env = "CHAT_HISTORY_STORE", hide_env_values = true, global = true, default_value = "sqlite:chat.db")]
+    #[arg(long, env = "CHAT_HISTORY_STORE", hide_env_values = true, global = true, value_name = "URL")]
+    #[arg(default_value = "sqlite:chat.db", help_heading = "Store")]
     pub(crate) store: StoreUrl,
     /// Schema in PostgreSQL [default: that of the library]
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Store")]
     pub(crate) schema: Option<String>,
     /// Beginning of the keys in Redis [default: that of the library]
-    #[arg(long, global = true, value_name = "PREFIX")]
+    #[arg(long, global = true, value_name = "PREFIX", help_heading = "Store")]
     pub(crate) key_prefix: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     cursor::Cursor,
@@ -50,8 +50,7 @@ pub struct Expiry {
 }
 
 /// The condition under which a conversation expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExpiryRule {
     /// It was [updated](Listed::updated_at) at least this long ago.

@@ -20,7 +20,10 @@ const RUN: usize = 500;
 #[derive(Serialize)]
 struct Receipt {
     under: Prefix,
-    rule: ExpiryRule,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    older_than_seconds: Option<u64>,
     started_at: Timestamp,
     ended_at: Timestamp,
     examined: u64,
@@ -38,9 +41,17 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         (None, None) => ExpiryRule::Never,
     };
     let now = Timestamp::now();
-    let (examined, due, removed, dry_run) = (0, 0, ByStore::default(), args.dry_run);
-    let mut receipt =
-        Receipt { under: under.clone(), rule, started_at: now, ended_at: now, examined, due, removed, dry_run };
+    let mut receipt = Receipt {
+        under: under.clone(),
+        idle_seconds: args.idle.map(|time| time.as_secs()),
+        older_than_seconds: args.older_than.map(|time| time.as_secs()),
+        started_at: now,
+        ended_at: now,
+        examined: 0,
+        due: 0,
+        removed: ByStore::default(),
+        dry_run: args.dry_run,
+    };
     let expiry = Expiry::new().under(under, rule);
     let progress = Progress::spinner();
     let mut from = None;

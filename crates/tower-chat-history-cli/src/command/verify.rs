@@ -41,7 +41,11 @@ pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write +
     }
     drop(progress);
     out.flush()?;
-    eprintln!("Read {}. {} damaged.", summary(&checked), count(checked.damaged, "part is", "parts are"));
+    let damaged = match checked.damaged {
+        0 => "Nothing is damaged.".into(),
+        damaged => format!("{} damaged.", count(damaged, "part is", "parts are")),
+    };
+    eprintln!("Read {}. {damaged}", summary(&checked));
     Ok(Outcome::done_if(checked.damaged == 0))
 }
 

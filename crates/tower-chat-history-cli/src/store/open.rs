@@ -1,6 +1,11 @@
 //! Opens the store that a URL names.
 
-use std::{error::Error, fmt, path::Path, sync::Arc};
+use std::{
+    error::Error,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tower_chat_history_core::{Erase, StoreError};
 use tower_chat_history_sqlite::SqliteStore;
@@ -53,7 +58,7 @@ impl StoreUrl {
 async fn sqlite(path: &Path, settings: &Settings) -> Result<Opened, OpenStoreError> {
     // SQLite would create the file, and a mistyped name would then be an empty store.
     if !settings.creates && !path.exists() {
-        return Err(OpenStoreError::NoFile);
+        return Err(OpenStoreError::NoFile(path.to_owned()));
     }
     let store = SqliteStore::open(path).await.map_err(OpenStoreError::failed)?;
     Ok(Opened { store: Arc::new(store.clone()), file: Some(store) })
@@ -105,8 +110,8 @@ async fn redis(_: &[String], _: bool, _: &Settings) -> Result<Opened, OpenStoreE
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenStoreError {
     /// The file does not exist.
-    #[error("there is no such file")]
-    NoFile,
+    #[error("there is no file {}", .0.display())]
+    NoFile(PathBuf),
     /// The program was built without the driver of the store.
     #[allow(dead_code)] // It is constructed only without the driver.
     #[error("this program was built without {store}: build it with the feature `{feature}`")]

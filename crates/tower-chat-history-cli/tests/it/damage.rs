@@ -17,7 +17,7 @@ fn damaged() -> Place {
 fn everything_is_read() {
     let ran = Place::filled().run(&["verify"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.err.contains("Read 4 conversations with 7 exchanges. 0 parts are damaged."), "{ran:?}");
+    assert!(ran.err.contains("Read 4 conversations with 7 exchanges. Nothing is damaged."), "{ran:?}");
 }
 
 #[test]

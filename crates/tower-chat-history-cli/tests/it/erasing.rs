@@ -55,6 +55,7 @@ fn old_conversations_expire() {
     let place = Place::filled();
     place.append("acme/user-1/new", "n", now(), []);
     let dry = place.run(&["expire", "acme", "--idle", "30d", "--dry-run"]).json();
+    assert_eq!(dry["idle_seconds"], 30 * 24 * 60 * 60);
     assert_eq!((&dry["due"], &dry["examined"], &dry["removed"]), (&3.into(), &4.into(), &serde_json::json!({})));
     assert_eq!(place.run(&["list", "--json"]).ok().lines().count(), 5);
     let receipt = place.run(&["expire", "acme", "--older-than", "30d"]).json();

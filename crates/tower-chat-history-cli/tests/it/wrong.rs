@@ -6,10 +6,9 @@ use crate::support::Place;
 fn errors_are_sentences_with_their_cause() {
     let place = Place::empty();
     let ran = place.run(&["list"]);
-    assert_eq!(
-        (ran.code, ran.err.as_str()),
-        (Some(1), "chat-history: the store cannot be opened: there is no such file\n")
-    );
+    let missing =
+        format!("chat-history: the store cannot be opened: there is no file {}\n", place.path("chat.db").display());
+    assert_eq!((ran.code, ran.err), (Some(1), missing));
     assert!(!place.path("chat.db").exists(), "no file is created");
     std::fs::write(place.path("chat.db"), "this is no database, but a text of more than a hundred bytes ".repeat(9))
         .unwrap();
