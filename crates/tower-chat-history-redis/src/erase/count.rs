@@ -3,7 +3,13 @@
 use tower_chat_history_core::{ByStore, ConversationId, Prefix, Removed, StoreError};
 
 use super::{SYSTEM, numbers};
-use crate::{call::Shared, concurrent, error::UnexpectedReply, registry, scripts};
+use crate::{
+    call::Shared,
+    concurrent,
+    error::UnexpectedReply,
+    registry::{self, NamesFor},
+    scripts,
+};
 
 /// The number of names that are read at a time.
 const NAMES: usize = 1_000;
@@ -11,7 +17,7 @@ const NAMES: usize = 1_000;
 pub(crate) async fn count(shared: &Shared, under: &Prefix) -> Result<ByStore, StoreError> {
     let (mut total, mut after) = (Removed::default(), None);
     loop {
-        let page = registry::names(shared, under, after.as_ref(), NAMES, false).await?;
+        let page = registry::names(shared, under, after.as_ref(), NAMES, NamesFor::Count).await?;
         let calls = page.names.iter().map(|name| count_one(shared, &name.id)).collect();
         for (name, counted) in page.names.iter().zip(concurrent::all(calls).await) {
             match counted? {

@@ -7,7 +7,7 @@ use crate::{
     call::Shared,
     concurrent,
     error::UnexpectedReply,
-    registry::{self, Forgotten, Slot, Stamp},
+    registry::{self, Forgotten, NamesFor, Slot, Stamp},
     scripts,
 };
 
@@ -18,7 +18,7 @@ pub(crate) async fn erase(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<ErasedPage, StoreError> {
-    let page = registry::names(shared, under, after, limit, true).await?;
+    let page = registry::names(shared, under, after, limit, NamesFor::Erase).await?;
     let calls = page.names.iter().map(|name| erase_one(shared, &name.id, page.stamp(&name.id))).collect();
     let (mut removed, mut names) = (Removed::default(), Vec::with_capacity(page.names.len()));
     for (name, erased) in page.names.iter().zip(concurrent::all(calls).await) {

@@ -52,14 +52,24 @@ struct Part {
     names: Vec<Name>,
 }
 
+/// The call for which names are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamesFor {
+    List,
+    /// The page also has the id that the prefix consists of, even if its name was lost.
+    Count,
+    /// As for `Count`. Each slot also returns a stamp.
+    Erase,
+}
+
 /// Reads at most `limit` names after the cursor. The page may have fewer, but if it is not the last one it has at least
-/// one. With `stamps`, each slot also returns a stamp.
+/// one.
 pub(crate) async fn names(
     shared: &Shared,
     under: &Prefix,
     cursor: Option<&Cursor>,
     limit: usize,
-    stamps: bool,
+    purpose: NamesFor,
 ) -> Result<NamesPage, StoreError> {
     let limit = limit.min(MAX_NAMES);
     let after = cursor.map_or("", |cursor| cursor.last().as_str());
@@ -69,7 +79,7 @@ pub(crate) async fn names(
     let each = 2 * limit.div_ceil(usize::from(SLOTS)) + MORE_NAMES;
     let calls = Slot::all().map(|slot| {
         let call = slot.call(shared, &scripts::NAMES).text(begin).text(end.as_deref().unwrap_or_default());
-        let call = call.number(each as u64).number(u64::from(stamps));
+        let call = call.number(each as u64).number(u64::from(purpose == NamesFor::Erase));
         call.text(exact.as_ref().filter(|id| Slot::of(id) == slot).map_or("", |id| id.as_str()))
     });
     let calls: Vec<_> = calls.collect();
@@ -77,8 +87,8 @@ pub(crate) async fn names(
     let parts = replies.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
     let slots = parts.iter().map(|part| (part.time, part.stamp)).collect();
     let (mut names, is_last) = merged(parts, each);
-    // The conversation is read even if its name was lost.
-    if let Some(id) = exact.filter(|exact| names.first().is_none_or(|first| first.id != *exact)) {
+    let is_missing = |exact: &ConversationId| names.first().is_none_or(|first| first.id != *exact);
+    if let Some(id) = exact.filter(|exact| purpose != NamesFor::List && is_missing(exact)) {
         names.insert(0, Name { id, registered: None });
     }
     let is_last = is_last && names.len() <= limit;

@@ -193,7 +193,7 @@ impl World {
             match arrived.recv().await.unwrap() {
                 Arrival::AtEnd(ended) => assert_eq!(running.remove(chosen), ended, "only this call can take a step"),
                 next @ Arrival::AtScript(_) => {
-                    assert_eq!(next, Arrival::AtScript(call), "only this call can take a step")
+                    assert_eq!(next, Arrival::AtScript(call), "only this call can take a step");
                 }
             }
         }

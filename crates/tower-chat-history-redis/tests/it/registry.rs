@@ -91,7 +91,7 @@ async fn a_conversation_without_a_name_is_erased_by_its_id() {
         test.run::<u64>(&["DEL", &key]);
     }
     let under = Prefix::from(&id);
-    assert_eq!(test.store.list(&under, None, 9).await.unwrap().conversations.len(), 1);
+    assert_eq!(test.store.list(&under, None, 9).await.unwrap().conversations.len(), 0);
     assert_eq!(test.store.count(&under).await.unwrap().total().exchanges, 1);
     test.store.bar(&under).await.unwrap();
     assert_eq!(test.store.erase(&under, None, 9).await.unwrap().removed.total().exchanges, 1);

@@ -142,10 +142,8 @@ pub(crate) fn key(id: &ConversationId, part: &str) -> String {
 
 /// Returns the keys of a conversation's slot of the registry.
 pub(crate) fn slot_keys(id: &ConversationId) -> [String; 4] {
-    let hash =
-        id.as_str().bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    [":names", ":registered", ":erasures", ":epochs"]
-        .map(|part| format!("chat:{{!{}}}{part}", (hash ^ hash >> 16) % 16))
+    let slot = xxhash_rust::xxh3::xxh3_64(id.as_str().as_bytes()) % 16;
+    [":names", ":registered", ":erasures", ":epochs"].map(|part| format!("chat:{{!{slot}}}{part}"))
 }
 
 /// The number of check digits after the numbers of a state.
