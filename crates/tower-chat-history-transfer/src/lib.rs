@@ -31,7 +31,7 @@
 //!
 //! | page | contents |
 //! |---|---|
-//! | [format] | the lines of an export and their fields |
+//! | [`mod@format`] | the lines of an export and their fields |
 //! | [`foreign`] | import from LangChain, LangGraph, openai-agents, Assistants, ChatML and ShareGPT |
 //!
 //! # Features

@@ -22,7 +22,7 @@ const PAGE: usize = 100;
 
 /// An export of all conversations under a prefix, line by line.
 ///
-/// The lines have the [format](crate::format) of this crate, without line breaks at their ends. The memory that it needs
+/// The lines have the [format](mod@crate::format) of this crate, without line breaks at their ends. The memory that it needs
 /// does not depend on the number of conversations and on the lengths of their logs: it holds one page of a listing and
 /// one page of a log.
 ///

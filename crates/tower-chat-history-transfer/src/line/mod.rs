@@ -15,7 +15,7 @@ pub const FORMAT: &str = "tower-chat-history";
 /// The version of the format that this crate writes, and the newest that it reads.
 pub const VERSION: u64 = 1;
 
-/// A line of an export. The page about the [format](crate::format) lists the lines and their fields.
+/// A line of an export. The page about the [format](mod@crate::format) lists the lines and their fields.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // A value lives only until the next line.
 #[non_exhaustive]

@@ -1,9 +1,11 @@
 //! Repeated and interrupted imports, and logs that differ.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use tower_chat_history_core::{HistoryStore, StoreError};
 use tower_chat_history_core::{Labels, Seq};
-use tower_chat_history_transfer::{ExportOptions, ImportError, ImportOptions};
+use tower_chat_history_transfer::{ExportOptions, ImportError, ImportOptions, Importer};
 
 use crate::support::{
     Logs, TestStore, assert_skipped, exported, fill, id, imported, prefix, texts, try_export, try_import,
@@ -218,4 +220,34 @@ proptest! {
             assert_eq!(texts(&target), texts(&source));
         });
     }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_erased_before_its_first_exchange_does_not_return() {
+    let (source, target) = (source().await, TestStore::default());
+    let lines = exported(&source, "a/1").await;
+    let mut importer = Importer::new(Arc::new(target.clone()), ImportOptions::new());
+    for line in &lines[..2] {
+        importer.feed(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+    target.delete(&id("a/1")).await.unwrap();
+    for line in &lines[2..] {
+        importer.feed(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+    assert_skipped(&importer.finish().await.unwrap(), "was changed during the import");
+    assert!(target.logs().is_empty());
+}
+
+#[tokio::test]
+async fn an_exchange_with_the_same_id_and_other_messages_is_another_one() {
+    let (source, target) = (source().await, TestStore::default());
+    let lines = exported(&source, "a/1").await;
+    let mut other = crate::support::exchange("a/1-0", 1_000);
+    other.messages.pop();
+    target
+        .append(&id("a/1"), tower_chat_history_core::Append::new(tower_chat_history_core::Expect::Absent, other))
+        .await
+        .unwrap();
+    assert_skipped(&imported(&target, &lines).await, "another exchange at position 0");
+    assert_eq!(target.logs()["a/1"].exchanges.len(), 1);
 }
