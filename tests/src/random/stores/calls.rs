@@ -6,7 +6,7 @@ use tower_chat_history::{
     Exchange, ExchangeId, HistoryStore as _, Message, StoreError,
     store::{
         Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded,
-        Profile, Prune as _, PruneTo, Revision, Seq, Summary, Timestamp, Truncate as _,
+        Prefix, Profile, Prune as _, PruneTo, Revision, Seq, Summary, Timestamp, Truncate as _,
     },
 };
 
@@ -21,25 +21,29 @@ use super::{
 };
 
 impl Case {
-    fn store(&mut self) -> Arc<dyn FullStore> {
+    pub(super) fn store(&mut self) -> Arc<dyn FullStore> {
         Arc::clone(&self.store.handles[self.rng.index(2)])
     }
 
     pub(super) async fn call(&mut self) -> Checked {
-        match self.rng.below(20) {
+        match self.rng.below(26) {
             0..8 => self.append().await,
             8..11 => self.compact().await,
             11..15 => self.load().await,
             15..17 => self.read().await,
             17 => self.prune().await,
             18 => self.truncate().await,
+            20..22 => self.list().await,
+            22..24 => self.set_labels().await,
+            24 if self.rng.once_in(2) => self.erase().await,
+            25 if self.rng.once_in(4) => self.erase_if().await,
             _ if self.rng.once_in(3) => self.delete().await,
             _ => self.load().await,
         }
     }
 
     /// Returns an incarnation, usually the present one.
-    fn incarnation(&mut self) -> Incarnation {
+    pub(super) fn incarnation(&mut self) -> Incarnation {
         let ended = if self.ended.is_empty() { Incarnation::random() } else { *self.rng.pick(&self.ended) };
         match &self.life {
             Some(life) if !self.rng.once_in(8) => life.incarnation,
@@ -47,7 +51,7 @@ impl Case {
         }
     }
 
-    fn revision(&mut self) -> Revision {
+    pub(super) fn revision(&mut self) -> Revision {
         let incarnation = self.incarnation();
         let now = self.life.as_ref().map_or_else(|| Revision::new(incarnation, 1), Life::revision);
         let version = if self.rng.once_in(4) { self.rng.below(now.version() + 2) } else { now.version() };
@@ -69,7 +73,7 @@ impl Case {
             _ => ExchangeId::new(format!("e{}", self.made)).unwrap(),
         };
         let mut exchange = Exchange::new(id, messages);
-        exchange.at = Timestamp::from_unix_millis(1_700_000_000_000 + self.made);
+        exchange.at = Timestamp::from_unix_millis(1_700_000_000_000 + self.rng.below(1_000));
         exchange.incomplete = self.rng.once_in(9);
         match self.rng.below(8) {
             0..3 if next > 0 => {
@@ -151,6 +155,16 @@ impl Case {
         if self.rng.once_in(4) {
             append.compact = Some(self.cut());
         }
+        // The contract does not say if a log may begin with an exchange that continues an earlier one.
+        if append.exchange.continues.is_none() && self.rng.once_in(4) {
+            append.first = Seq::new(self.rng.below(3));
+        }
+        let mut was_erased = false;
+        if !self.epochs.is_empty() && self.rng.once_in(3) {
+            let (epoch, is_erased) = *self.rng.pick(&self.epochs);
+            (append.since, was_erased) = (Some(epoch), is_erased);
+        }
+        let first = append.first;
         let answer = self.store().append(&self.id, append.clone()).await;
         let exchange = append.exchange;
         let compact = append.compact;
@@ -159,14 +173,16 @@ impl Case {
             let seen = (answer.duplicate, answer.seq.get(), answer.revision, answer.compaction.is_none());
             return same("a repeated append", &seen, &(true, seq, life.revision(), true));
         }
-        let next = self.life.as_ref().map_or(0, Life::next);
+        let next = self.life.as_ref().map_or(first.get(), Life::next);
         let mut outcome = Ok(None);
-        if let Err(refused) = expected(append.expect, self.life.as_ref()) {
+        if was_erased {
+            outcome = Err("gone");
+        } else if let Err(refused) = expected(append.expect, self.life.as_ref()) {
             outcome = Err(refused);
         } else if exchange.continues.is_some_and(|seq| seq.get() >= next) {
             outcome = Err("continues_unknown");
         } else if let Some(compact) = &compact {
-            let empty = Life::new(Incarnation::random());
+            let empty = Life::new(Incarnation::random(), first, exchange.at);
             let life = self.life.as_ref().unwrap_or(&empty);
             let log = [life.entries.as_slice(), std::slice::from_ref(&exchange)].concat();
             outcome = life.compact(compact, &log).map(Some);
@@ -178,7 +194,8 @@ impl Case {
         };
         self.figures.count("exchanges");
         let begins = self.life.is_none();
-        let life = self.life.get_or_insert_with(|| Life::new(answer.revision.incarnation()));
+        let life = self.life.get_or_insert_with(|| Life::new(answer.revision.incarnation(), first, exchange.at));
+        life.updated_at = life.updated_at.max(exchange.at);
         life.entries.push(exchange);
         same("an append", &(answer.duplicate, answer.seq.get(), answer.revision), &(false, next, life.revision()))?;
         if begins {
@@ -270,6 +287,9 @@ impl Case {
             }
         };
         same("a load", &seen, &expected)?;
+        if let Loaded::Absent(epoch) = &answer {
+            self.epochs.push((*epoch, false));
+        }
         let (Loaded::Window(window), Some(life)) = (answer, &self.life) else { return Ok(()) };
         self.figures.count("windows");
         same("a window's revision", &window.revision, &life.revision())?;
@@ -353,6 +373,8 @@ impl Case {
         self.ended.push(life.incarnation);
         if from <= life.first {
             self.life = None;
+            // The contract does not say if this refuses first turns that are running.
+            self.epochs.clear();
             return same("a revision after a truncation", &answer.revision, &None);
         }
         let new = answer.revision.map_or(life.incarnation, |revision| revision.incarnation());
@@ -363,7 +385,8 @@ impl Case {
 
     async fn delete(&mut self) -> Checked {
         self.store().delete(&self.id).await.map_err(|error| unexpected("delete", &error))?;
-        self.ended.extend(self.life.take().map(|life| life.incarnation));
+        self.end();
+        self.bar(&Prefix::from(&self.id.clone()));
         self.figures.count("deletions");
         Ok(())
     }
@@ -378,19 +401,19 @@ fn same_exchanges(life: &Life, answer: &[tower_chat_history::store::Recorded], e
     same("how many exchanges there are", &(answer.len() as u64), &(end - first))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, answer: &T, expected: &T) -> Checked {
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, answer: &T, expected: &T) -> Checked {
     if answer == expected { Ok(()) } else { differ(what, answer, expected) }
 }
 
-fn differ(what: &'static str, answer: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Checked {
+pub(super) fn differ(what: &'static str, answer: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug) -> Checked {
     let shown = |it: &dyn std::fmt::Debug| format!("{it:?}").chars().take(400).collect::<String>();
     Err(Violation::new(what, format!("expected {}, got {}", shown(expected), shown(answer))))
 }
 
-fn refusal(what: &'static str, error: &StoreError, refused: Refused) -> Checked {
+pub(super) fn refusal(what: &'static str, error: &StoreError, refused: Refused) -> Checked {
     if error.kind() == refused { Ok(()) } else { differ(what, error, &refused) }
 }
 
-fn unexpected(what: &'static str, error: &StoreError) -> Violation {
+pub(super) fn unexpected(what: &'static str, error: &StoreError) -> Violation {
     Violation::new(what, format!("refused: {error:?}"))
 }

@@ -2,11 +2,15 @@
 //! end.
 
 mod calls;
+mod listed;
 mod model;
 mod open;
 
 use tokio::runtime::Builder;
-use tower_chat_history::{ConversationId, store::Incarnation};
+use tower_chat_history::{
+    ConversationId,
+    store::{Epoch, Incarnation},
+};
 
 use self::{model::Life, open::Opened};
 use super::{Checked, Figures, Ingredients, outcome::Violation};
@@ -40,6 +44,7 @@ fn run(seed: u64, ingredients: &Ingredients, remote: bool) -> Checked<Figures> {
             id: ConversationId::new([&seed.to_string(), *rng.pick(&["a", "a/b", "%2F", "ü", " "])]).unwrap(),
             life: None,
             ended: Vec::new(),
+            epochs: Vec::new(),
             known: Vec::new(),
             made: 0,
             figures,
@@ -64,6 +69,8 @@ struct Case {
     life: Option<Life>,
     /// The incarnations that have ended.
     ended: Vec<Incarnation>,
+    /// The epochs of loads that found no conversation. `true` if the conversation was erased since.
+    epochs: Vec<(Epoch, bool)>,
     /// The known states of earlier windows.
     known: Vec<tower_chat_history::store::KnownState>,
     /// The number of exchanges made so far.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tower_chat_history::{
     Exchange,
     store::{
-        Compact, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Profile, PruneTo, Revision, Seq,
+        Compact, CompactionVersion, Cut, Derived, Expect, Incarnation, Labels, LabelsVersion, Load, LoadLimit, Profile,
+        PruneTo, Revision, Seq, Timestamp,
     },
 };
 
@@ -16,6 +17,10 @@ pub(super) struct Life {
     pub(super) first: u64,
     pub(super) entries: Vec<Exchange>,
     pub(super) compactions: BTreeMap<Profile, (CompactionVersion, Cut)>,
+    pub(super) labels: Labels,
+    pub(super) labels_version: LabelsVersion,
+    pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
 }
 
 /// The outcome of a compaction.
@@ -39,8 +44,18 @@ pub(super) enum Answer {
 }
 
 impl Life {
-    pub(super) const fn new(incarnation: Incarnation) -> Self {
-        Self { incarnation, first: 0, entries: Vec::new(), compactions: BTreeMap::new() }
+    /// Creates an empty log that begins at a position.
+    pub(super) fn new(incarnation: Incarnation, first: Seq, created_at: Timestamp) -> Self {
+        Self {
+            incarnation,
+            first: first.get(),
+            entries: Vec::new(),
+            compactions: BTreeMap::new(),
+            labels: Labels::default(),
+            labels_version: LabelsVersion::NONE,
+            created_at,
+            updated_at: created_at,
+        }
     }
 
     pub(super) fn next(&self) -> u64 {

@@ -7,15 +7,15 @@ use test_servers::{cluster::Cluster, postgres, redis};
 use tokio::sync::OnceCell;
 use tower_chat_history::{
     CachedStore, MemoryStore,
-    store::{Prune, Truncate},
+    store::{Erase, Prune, Truncate},
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 
 /// A store that supports all operations.
-pub(super) trait FullStore: Truncate + Prune {}
-impl<S: Truncate + Prune> FullStore for S {}
+pub(super) trait FullStore: Truncate + Prune + Erase {}
+impl<S: Truncate + Prune + Erase> FullStore for S {}
 
 /// A store under test.
 pub(super) struct Opened {
