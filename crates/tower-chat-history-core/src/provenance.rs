@@ -15,10 +15,9 @@ pub struct Provenance {
     /// The version of the code that renders prompts. Digests of different versions cannot be compared.
     #[serde(default)]
     pub renderer: u32,
-    /// The digest of the request's head: instructions and tools. It is zero if nothing in the exchange depends on the
-    /// messages before it.
+    /// The digest of the request's head: instructions and tools.
     pub head: Digest,
-    /// The digest of everything that was sent before the reply, with the head. It is zero in the same case.
+    /// The digest of everything that was sent before the reply, with the head.
     pub prompt: Digest,
     /// The positions of the cut under which the prompt was made.
     #[serde(default)]

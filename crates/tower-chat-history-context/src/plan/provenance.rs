@@ -1,6 +1,6 @@
 //! The provenance of a reply: the conditions under which it was made.
 
-use tower_chat_history_core::{Digest, Message, Origin, Positions, Provenance, Seq};
+use tower_chat_history_core::{Message, Origin, Positions, Provenance, Seq};
 
 use crate::request::RequestInfo;
 
@@ -34,19 +34,15 @@ pub struct SentPrompt<'a> {
     pub next: Option<Seq>,
 }
 
-/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. It has digests
-/// only if a message depends on those before it. Returns `None` if no part of the messages is bound to its prompt or to
-/// its origin.
+/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
+/// no part of the messages is bound to its prompt or its origin.
 #[must_use]
 pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
     if !messages.iter().any(is_ruled) {
         return None;
     }
-    let (mut head, mut digest) = (Digest::default(), Digest::default());
-    if messages.iter().any(depends_on_prefix) {
-        head = call.request.digest();
-        digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
-    }
+    let head = call.request.digest();
+    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
     Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
 }
 

@@ -319,10 +319,13 @@ async fn a_call_can_be_cloned_and_retried() {
 
 /// The only case in which a deletion does not refuse a call in flight: there was no incarnation yet.
 #[tokio::test]
-async fn a_first_turn_is_stored_even_if_the_conversation_was_deleted() {
+async fn a_conversation_deleted_during_its_first_call_stays_deleted() {
     let store = fault_store();
-    interleaved_call(&store, HistoryOptions::new(), async || store.delete(&id()).await.unwrap()).await.unwrap();
-    assert_eq!(log(&store).await, ["slow", "late"]);
+    let deleted = async || store.delete(&id()).await.unwrap();
+    let error = interleaved_call(&store, HistoryOptions::new(), deleted).await.unwrap_err();
+    let failed = error.downcast::<Unsaved<Message>>().unwrap();
+    assert!(matches!(failed.reason(), SaveError::Store(StoreError::Gone)));
+    assert!(log(&store).await.is_empty());
 }
 
 #[tokio::test]
