@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs large reliability tests: every store with many exchanges, killed processes, restarted servers and cut
-# connections. Half of the conversations are chat completions, the others are in the signing dialect. Writes a report of
-# each run to a file. Fails if an exchange was lost, duplicated, damaged or stored in the wrong place, or if a prompt
-# was refused.
+# connections. Half of the conversations are chat completions, the others are in the signing dialect. Besides, the
+# processes list, label, expire, delete and erase conversations of people. Writes a report of each run to a file. Fails
+# if an exchange was lost, duplicated, damaged or stored in the wrong place, if a prompt was refused, if an erased
+# conversation returned, if another one was touched, or if a listing or a receipt is wrong.
 #
 #   tests/torture.sh                         all stores, 100,000 exchanges and 200 kills each
 #   tests/torture.sh postgres redis          these stores

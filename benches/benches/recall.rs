@@ -1,9 +1,11 @@
 //! The cost of recall in a conversation of 100,000 messages, and of a turn that recalls nothing.
 //!
-//! For each store, two contests:
+//! For each store, three contests:
 //!
 //! - `search`: a load of the newest 60 messages, and the same load followed by a search in all messages before them.
 //!   The questions have rare, mixed and common words. The difference is what recall adds to a turn.
+//! - `beside`: a search in one conversation of 60 exchanges, whose window has the newest 30, and the same search that
+//!   also covers 20 other conversations of that size.
 //! - `turn`: a turn of a conversation that is in its window, through engines without and with recall.
 //!
 //! The contestants alternate in one run, and the median time of each is printed.
@@ -16,6 +18,7 @@
 use std::{
     cell::Cell,
     hint::black_box,
+    num::NonZeroUsize,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,10 +32,10 @@ use tokio::runtime::Runtime;
 use tower_chat_history::{
     ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
     recall::{LogRecall, RecallOptions},
-    store::{Append, Attach, Expect, Load, LoadLimit, Loaded, Seq, Window},
+    store::{Append, Attach, Expect, List, Load, LoadLimit, Loaded, Seq, Window},
 };
 use tower_chat_history_postgres::PostgresStore;
-use tower_chat_history_recall::{Analyzer, Ask, Searched, StoredIndex};
+use tower_chat_history_recall::{Analyzer, Ask, SearchScope, Searched, StoredIndex};
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -42,6 +45,8 @@ const EXCHANGES: u64 = 50_000;
 const WINDOW: u64 = 30;
 /// The allowance of a search, in tokens.
 const ALLOWANCE: u64 = 1_000;
+/// The other conversations of the same person.
+const OTHERS: usize = 20;
 const ROUNDS: usize = 300;
 const TURN_ROUNDS: usize = 2_000;
 /// The short conversations of each contestant of the turns.
@@ -94,11 +99,11 @@ async fn load(store: &dyn HistoryStore, id: &ConversationId) -> Window {
     window
 }
 
-async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, question: &Message) {
+async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, before: Seq, question: &Message) {
     let ask = Ask {
         conversation: id,
-        revision: window.revision,
-        before: Seq::new(EXCHANGES - WINDOW),
+        revision: Some(window.revision),
+        before,
         input: std::slice::from_ref(question),
         already: &[],
         allowance: ALLOWANCE,
@@ -108,7 +113,38 @@ async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, quest
     black_box(found);
 }
 
-fn compare(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
+/// Compares a search in one conversation with the same search in 20 others, too.
+fn beside<S: Attach + List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
+    let id = |number: usize| ConversationId::new(["bench", "person", &number.to_string()]).unwrap();
+    let mut words = Words(7);
+    runtime.block_on(async {
+        for number in 0..=OTHERS {
+            for _ in 0..2 * WINDOW {
+                let messages = [Message::user(words.text(15)), Message::assistant(words.text(45))];
+                let exchange = Exchange::new(ExchangeId::generate(), messages);
+                store.append(&id(number), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+            }
+        }
+    });
+    let one = StoredIndex::new(Arc::clone(store) as Arc<dyn Attach>, Analyzer::default());
+    let scope = SearchScope::parts(NonZeroUsize::new(2).unwrap());
+    let all = StoredIndex::under(Arc::clone(store), Analyzer::default(), scope);
+    let (id, question) = (id(0), &questions()[1]);
+    let window = runtime.block_on(load(&**store, &id));
+    let run = |index: &StoredIndex| {
+        let begun = Instant::now();
+        runtime.block_on(search(index, &id, &window, Seq::new(WINDOW), question));
+        begun.elapsed()
+    };
+    let (mut alone, mut with_others) = (|| run(&one), || run(&all));
+    let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
+        vec![("one conversation", &mut alone), ("beside 20 others", &mut with_others)];
+    paired(&format!("beside/{name}"), ROUNDS, &mut contest);
+}
+
+fn compare<S: Attach + List>(name: &str, runtime: &Runtime, store: Arc<S>) {
+    beside(name, runtime, &store);
+    let store: Arc<dyn Attach> = store;
     let id = conversation(usize::MAX);
     let index = StoredIndex::new(Arc::clone(&store), Analyzer::default());
     runtime.block_on(async {
@@ -128,7 +164,7 @@ fn compare(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
             let begun = Instant::now();
             runtime.block_on(async {
                 let window = load(&*store, &id).await;
-                search(&index, &id, &window, &question).await;
+                search(&index, &id, &window, Seq::new(EXCHANGES - WINDOW), &question).await;
             });
             begun.elapsed()
         };
@@ -166,13 +202,7 @@ fn turns(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` runs benches without `--bench`: then nothing is measured.
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        return;
-    }
-    let named: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let is_selected = |name: &str| named.is_empty() || named.iter().any(|selected| selected.as_str() == name);
+    let Some(is_selected) = benches::selected() else { return };
     let runtime = Runtime::new().unwrap();
     if is_selected("memory") {
         compare("memory", &runtime, Arc::new(MemoryStore::with_limit(1 << 30)));

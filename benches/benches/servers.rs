@@ -228,13 +228,7 @@ fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStor
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` runs benches without `--bench`: then nothing is measured.
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        return;
-    }
-    let named: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let is_selected = |name: &str| named.is_empty() || named.iter().any(|selected| selected.as_str() == name);
+    let Some(is_selected) = benches::selected() else { return };
     let runtime = Runtime::new().unwrap();
     if is_selected("postgres") {
         if postgres::is_available() {

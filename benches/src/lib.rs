@@ -20,6 +20,16 @@ pub use self::window::FixedWindow;
 /// The number of messages of the log that each call sends.
 pub const WINDOW: usize = 60;
 
+/// Returns a test of the names of parts that the command line selects: all if it names none. Returns `None` if nothing
+/// is measured, because `cargo test` runs benches without `--bench`.
+#[must_use]
+pub fn selected() -> Option<impl Fn(&str) -> bool> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_bench = arguments.iter().any(|argument| argument == "--bench");
+    let named: Vec<String> = arguments.into_iter().filter(|argument| !argument.starts_with('-')).collect();
+    is_bench.then_some(move |name: &str| named.is_empty() || named.iter().any(|selected| selected == name))
+}
+
 /// Returns a text of 250 bytes that needs no escaping in JSON.
 #[must_use]
 pub fn text() -> String {
@@ -91,11 +101,21 @@ pub async fn fill(store: &dyn HistoryStore, id: &ConversationId, turn: &[Message
 
 /// Fills the conversations with these numbers, many of them concurrently.
 pub async fn fill_all(store: &dyn HistoryStore, numbers: std::ops::Range<usize>, turns: usize) {
+    fill_all_as(store, numbers, turns, conversation).await;
+}
+
+/// Does the same for conversations with other ids.
+pub async fn fill_all_as(
+    store: &dyn HistoryStore,
+    numbers: std::ops::Range<usize>,
+    turns: usize,
+    id: fn(usize) -> ConversationId,
+) {
     let turn = turn(&text());
     futures_util::stream::iter(numbers)
         .for_each_concurrent(256, |number| {
             let turn = turn.clone();
-            async move { fill(store, &conversation(number), &turn, turns).await }
+            async move { fill(store, &id(number), &turn, turns).await }
         })
         .await;
 }

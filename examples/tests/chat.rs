@@ -184,6 +184,22 @@ fn a_name_told_300_turns_ago_is_recalled() {
 }
 
 #[test]
+fn a_name_told_in_another_conversation_of_the_user_is_recalled() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("chat.db");
+    let lines = format!("Hello. My name is Nemo, and I live in a reef.\n{}", "the sea is full of fish\n".repeat(20));
+    assert!(chat_with(&["--recall-parts", "1"], &store, "ann/told", &lines).status.success());
+    for (conversation, options, answer) in [
+        ("ann/asked", &["--recall-parts", "1"][..], "Your name is Nemo."),
+        ("ann/alone", &["--recall"], "I do not know your name."),
+        ("anne/asked", &["--recall-parts", "1"], "I do not know your name."),
+    ] {
+        let answered = chat_with(options, &store, conversation, "What is my name?\n");
+        assert_eq!(String::from_utf8(answered.stdout).unwrap().trim_end(), answer, "{conversation}");
+    }
+}
+
+#[test]
 fn a_name_that_has_left_the_window_is_known_only_from_a_summary() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");

@@ -1,7 +1,8 @@
 //! Small runs of the program `torture`: several processes use one store and some are killed, while the server
 //! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged. Searches
 //! for recall must return what they return over a fresh index. Half of the conversations are in the signing dialect,
-//! whose provider refuses reasoning in another prompt than its own.
+//! whose provider refuses reasoning in another prompt than its own. The processes also erase conversations, and none of
+//! these may return.
 //!
 //! `tests/torture.sh` makes large runs. If a server is not installed, its tests are listed as ignored and a
 //! line says so. With `REQUIRE_SERVERS=1`, a missing server is a failure.
@@ -34,6 +35,13 @@ fn assert_both_dialects(report: &Report) {
     assert!(report.number("messages whose signed reasoning was sent again") > 0);
 }
 
+/// Asserts that conversations of people were kept, removed and erased, and that late calls for them were refused.
+fn assert_erasures(report: &Report) {
+    let [stored, removed] = ["stored", "removed"].map(|what| report.number(&format!("conversations of people {what}")));
+    assert!(removed > 0 && stored >= removed, "{stored} stored, {removed} removed");
+    assert!(report.number("late calls refused") > 0);
+}
+
 /// Runs the program with these options. The variable `TEST_SEED` repeats the decisions of a run.
 fn torture(options: &str) -> Report {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().to_string();
@@ -50,7 +58,7 @@ mod sqlite {
     use libtest_mimic::Trial;
     use test_servers::trials;
 
-    use super::{assert_both_dialects, torture};
+    use super::{assert_both_dialects, assert_erasures, torture};
 
     pub(crate) fn tests() -> Vec<Trial> {
         trials![
@@ -69,6 +77,7 @@ mod sqlite {
         assert!(report.number("exchanges stored") >= 600);
         assert!(report.number("blocks of indexes left") > 0 && report.number("searches compared") > 0);
         assert_both_dialects(&report);
+        assert_erasures(&report);
     }
 
     fn eight_processes_write_one_conversation() {
@@ -149,6 +158,7 @@ fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, rest
     let report = torture(&format!("{options} --restarts 2"));
     assert_eq!((report.number("workers killed"), report.number("server restarts")), (8, restarts));
     assert_both_dialects(&report);
+    assert_erasures(&report);
     let faults = ["requests cut off", "answers lost", "delays"].map(|fault| report.number(fault));
     assert!(report.number("connections") > 0 && faults.iter().sum::<u64>() > 0);
 }

@@ -30,8 +30,27 @@ pub(crate) struct Args {
     /// Beginning of the keys in Redis [default: that of the library]
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Store")]
     pub(crate) key_prefix: Option<String>,
+    /// File to which a line of JSON is appended before anything is read or changed: who, what, which conversations
+    #[arg(long, env = "CHAT_HISTORY_AUDIT", global = true, value_name = "FILE", help_heading = "Audit")]
+    pub(crate) audit: Option<PathBuf>,
+    /// Who runs the command, for the audit [default: the name of the user]
+    #[arg(long, env = "CHAT_HISTORY_ACTOR", global = true, value_name = "NAME", help_heading = "Audit")]
+    pub(crate) actor: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    /// Returns the reason if options do not fit together.
+    pub(crate) fn conflict(&self) -> Option<&'static str> {
+        let Command::Import(import) = &self.command else { return None };
+        let is_export = import.from == Format::Export;
+        match import {
+            Import { separator: Some(_), .. } if is_export => Some("--separator needs another format than an export"),
+            Import { rename: Some(_), .. } if !is_export => Some("--rename needs an export"),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +71,22 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Count what is stored
     Stats(Stats),
+}
+
+impl Command {
+    /// Returns the name of the command.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "list",
+            Self::Show(_) => "show",
+            Self::Export(_) => "export",
+            Self::Import(_) => "import",
+            Self::Erase(_) => "erase",
+            Self::Expire(_) => "expire",
+            Self::Verify(_) => "verify",
+            Self::Stats(_) => "stats",
+        }
+    }
 }
 
 #[derive(Debug, ClapArgs)]
@@ -109,7 +144,7 @@ pub(crate) struct Export {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Import {
-    /// File to read [default: standard input]
+    /// File to read, or URL of a Redis server for langchain-redis [default: standard input]
     #[arg(value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// Format of the file
@@ -124,6 +159,9 @@ pub(crate) struct Import {
     /// With another format: text at which its ids are split into parts, for example / or :
     #[arg(long, value_name = "TEXT")]
     pub(crate) separator: Option<String>,
+    /// With langchain-redis and a server: beginning of its keys
+    #[arg(long, value_name = "TEXT", default_value = "message_store:")]
+    pub(crate) keys: String,
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -135,7 +173,7 @@ pub(crate) enum Format {
     Export,
     /// SQLite file of LangChain's SQLChatMessageHistory
     LangchainSqlite,
-    /// Dump of LangChain's RedisChatMessageHistory (the documentation has the command)
+    /// LangChain's RedisChatMessageHistory: URL of the server (redis://…), or a dump (see the documentation)
     LangchainRedis,
     /// SQLite file of LangGraph's SqliteSaver
     LanggraphSqlite,
@@ -154,7 +192,7 @@ pub(crate) enum Format {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Erase {
     /// Prefix of the conversations
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", value_parser = narrow)]
     pub(crate) prefix: Option<Prefix>,
     /// Erase everything that is stored
     #[arg(long, conflicts_with = "prefix")]
@@ -162,6 +200,10 @@ pub(crate) struct Erase {
     /// Erase. Without this option, only the numbers are shown
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Then remove what the conversations under this prefix quote of others, with their summaries. Use it if recall
+    /// covers several conversations
+    #[arg(long, value_name = "PREFIX", value_parser = narrow)]
+    pub(crate) quotes_under: Option<Prefix>,
     /// Then remove what the store still has in its files, as far as it can. It may take long
     #[arg(long)]
     pub(crate) scrub: bool,
@@ -169,9 +211,10 @@ pub(crate) struct Erase {
 
 #[derive(Debug, ClapArgs)]
 #[command(group = clap::ArgGroup::new("rule").required(true))]
+#[command(group = clap::ArgGroup::new("mode").required(true))]
 pub(crate) struct Expire {
     /// Prefix of the conversations
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", value_parser = narrow)]
     pub(crate) prefix: Option<Prefix>,
     /// Look at everything that is stored
     #[arg(long, conflicts_with = "prefix")]
@@ -182,8 +225,11 @@ pub(crate) struct Expire {
     /// Erase conversations that were created at least this long ago, for example 90d
     #[arg(long, value_name = "TIME", value_parser = duration, group = "rule")]
     pub(crate) older_than: Option<Duration>,
+    /// Erase
+    #[arg(long, group = "mode")]
+    pub(crate) yes: bool,
     /// Only count the conversations that would be erased
-    #[arg(long)]
+    #[arg(long, group = "mode")]
     pub(crate) dry_run: bool,
 }
 
@@ -205,6 +251,13 @@ pub(crate) struct Stats {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads a prefix that does not stand for everything. An empty argument is usually the value of a variable that was not
+/// set.
+fn narrow(text: &str) -> Result<Prefix, String> {
+    let prefix: Prefix = text.parse().map_err(|error| format!("{error}"))?;
+    if prefix.is_all() { Err("an empty prefix stands for everything: use --all".to_owned()) } else { Ok(prefix) }
 }
 
 fn position(text: &str) -> Result<Seq, std::num::ParseIntError> {

@@ -1,7 +1,9 @@
 //! `chat-history`: lists, shows, exports, imports, erases and checks the conversations of a store.
 
 mod args;
+mod audit;
 mod command;
+mod interrupt;
 mod outcome;
 mod progress;
 mod store;
@@ -10,20 +12,27 @@ mod terminal;
 use std::{
     io::{self, Write},
     process::ExitCode,
+    sync::Arc,
 };
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser, error::ErrorKind};
+use tower_chat_history::audit::AuditedStore;
 
 use self::{
     args::{Args, Command},
+    audit::AuditFile,
     outcome::{Failure, Outcome},
-    store::Settings,
+    store::{ManagedStore, Settings},
 };
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout());
-    let outcome = run(Args::parse(), &mut out).await;
+    let args = Args::parse();
+    if let Some(error) = args.conflict() {
+        Args::command().error(ErrorKind::ArgumentConflict, error).exit();
+    }
+    let outcome = run(args, &mut out).await;
     let outcome = match (outcome, out.flush()) {
         (Ok(_), Err(error)) => Err(error.into()),
         (outcome, _) => outcome,
@@ -33,19 +42,39 @@ async fn main() -> ExitCode {
         // The reader of the output has seen enough.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("chat-history: {failure}");
+            // An error of a database may quote what is in its file.
+            eprintln!("chat-history: {}", terminal::escaped(&failure.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
 async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    let creates = matches!(args.command, Command::Import(_));
-    let settings = Settings { schema: args.schema, key_prefix: args.key_prefix, creates };
+    // Before the store is opened: a command that cannot be recorded touches nothing.
+    let audit = match args.audit {
+        Some(path) => Some(AuditFile::open(&path).map_err(|error| Failure::file("--audit", error))?),
+        None => None,
+    };
+    let audit = audit.map(Arc::new);
+    let imports = matches!(args.command, Command::Import(_));
+    let places = [Some(args.store.place()), args.schema.clone(), args.key_prefix.clone()];
+    let database = places.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let settings = Settings { schema: args.schema, key_prefix: args.key_prefix, imports };
     let opened = args.store.open(&settings).await?;
-    let outcome = command::run(&opened.store, args.command, out).await;
+    let store: Arc<dyn ManagedStore> = match &audit {
+        Some(audit) => {
+            let actor = args.actor.unwrap_or_else(audit::user);
+            let audit: Arc<AuditFile> = Arc::clone(audit);
+            Arc::new(AuditedStore::new(Arc::clone(&opened.store), audit, actor).purpose(args.command.name()))
+        }
+        None => Arc::clone(&opened.store),
+    };
+    let outcome = command::run(&store, args.command, database, out).await;
+    drop(store);
+    let recorded = audit.map_or(Ok(()), |audit| audit.finish());
     let closed = opened.close().await;
     let outcome = outcome?;
+    recorded.map_err(|error| Failure::file("--audit", error))?;
     closed?;
     Ok(outcome)
 }

@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use tower_chat_history_core::{EraseError, ExpireError, StoreError};
+use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, StoreError};
 use tower_chat_history_transfer::ImportError;
 
 use crate::store::OpenStoreError;
@@ -44,6 +44,8 @@ pub(crate) enum Failure {
     #[error("{0}. Run the same command again to continue.")]
     Erase(EraseError),
     #[error("{0}. Run the same command again to continue.")]
+    Quotes(EraseQuotesError),
+    #[error("{0}. Run the same command again to continue.")]
     Expire(ExpireError),
     #[error("{0}")]
     Import(#[from] ImportError),
@@ -51,8 +53,14 @@ pub(crate) enum Failure {
     File { what: String, source: io::Error },
     #[error("the output cannot be written: {0}")]
     Output(io::Error),
+    #[error("the receipt cannot be written to standard output, and was written to standard error: {0}")]
+    Receipt(io::Error),
+    #[error("interrupted. Run the same command again to continue.")]
+    Interrupted,
     #[error("there is no conversation {0}")]
     NoConversation(String),
+    #[error("there is no conversation {0}, but there are others under this prefix: use `chat-history list {0}`")]
+    OnlyUnder(String),
 }
 
 impl Failure {

@@ -1,6 +1,9 @@
 //! The program, over servers. It is a process of its own, because the servers end with it.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
+#[cfg(feature = "redis")]
+mod langchain;
+
 use std::{
     io::Write as _,
     process::{Command, ExitCode, Stdio},
@@ -21,10 +24,16 @@ const EXPORT: &str = r#"{"type":"header","format":"tower-chat-history","version"
 
 fn main() -> ExitCode {
     let redis_tests = if cfg!(feature = "redis") {
-        vec![test_servers::blocking_test("redis", || {
-            let server = redis::Server::start();
-            works_with(&server.url().replacen("unix:", "redis+unix:", 1));
-        })]
+        vec![
+            test_servers::blocking_test("redis", || {
+                let server = redis::Server::start();
+                works_with(&server.url().replacen("unix:", "redis+unix:", 1));
+            }),
+            #[cfg(feature = "redis")]
+            test_servers::blocking_test("lists_of_a_server_are_imported", langchain::lists_of_a_server_are_imported),
+            #[cfg(feature = "redis")]
+            test_servers::blocking_test("langchain_wrote_into_a_server", langchain::langchain_wrote_into_a_server),
+        ]
     } else {
         Vec::new()
     };

@@ -6,7 +6,7 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, ExchangeId, HistoryStore,
-    Incarnation, Load, Loaded, Page, Prefix, Profile, Recorded, Revision, Seq, StoreError, Window,
+    Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
     backend::{Erasures, Scan, WindowScan},
 };
 
@@ -117,7 +117,7 @@ impl HistoryStore for MapStore {
         // The changes are made to a copy, which replaces the log if nothing is refused.
         let mut log = stored.cloned().unwrap_or_else(Log::new);
         let seq = stored.map_or(first, |log| log.revision().next());
-        if let Some(continues) = exchange.continues.filter(|continues| *continues >= seq) {
+        if let Some(continues) = exchange.continues.filter(|continues| stored.is_none() || *continues >= seq) {
             return Err(StoreError::ContinuesUnknown { continues, len: seq.get() });
         }
         log.exchanges.push(Recorded::new(seq, exchange));
@@ -148,7 +148,7 @@ impl HistoryStore for MapStore {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         let mut conversations = self.conversations();
-        conversations.erasures.record(&Prefix::from(id));
+        conversations.erasures.record_deletion(id);
         conversations.logs.remove(id);
         Ok(())
     }

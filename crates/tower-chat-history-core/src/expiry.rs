@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 use crate::{
     cursor::Cursor,
     prefix::Prefix,
     removed::ByStore,
-    store::{Erase, Listed, StoreError},
+    store::{Erase, FailedConversation, Listed, StoreError},
     timestamp::Timestamp,
 };
 
@@ -106,12 +106,14 @@ impl Expiry {
     }
 
     /// Looks at `limit` conversations or fewer, from the cursor of the last run on, and erases those that have expired
-    /// at the time `now`. A conversation that changes after it was looked at is not erased.
+    /// at the time `now`. A conversation that changes after it was looked at is not erased. One that is damaged, or
+    /// that cannot be erased, is [counted](ExpiryRun::failed) and passed, so that it does not prevent the expiry of the
+    /// others.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or written. [`ExpireError::run`] says what was erased before, and
-    /// at which conversation to continue.
+    /// Returns an error if the store cannot be read, or if it is [not available](StoreError::is_retryable).
+    /// [`ExpireError::run`] says what was erased before, and at which conversation to continue.
     pub async fn run_once<S: Erase + ?Sized>(
         &self,
         store: &S,
@@ -147,9 +149,7 @@ impl Expiry {
         erases: bool,
     ) -> Result<ExpiryRun, ExpireError> {
         let started_at = Timestamp::now();
-        let (examined, due, removed) = (0, 0, ByStore::default());
-        let next = from.cloned().or_else(|| self.beginning());
-        let mut run = ExpiryRun { started_at, ended_at: started_at, examined, due, removed, next };
+        let mut run = ExpiryRun::begin(started_at, from.cloned().or_else(|| self.beginning()));
         let mut left = limit;
         while let Some(at) = run.next.clone().filter(|_| left > 0) {
             let examined = self.page(store, now, &at, left.min(PAGE), erases, &mut run).await;
@@ -173,19 +173,27 @@ impl Expiry {
         erases: bool,
         run: &mut ExpiryRun,
     ) -> Result<usize, StoreError> {
-        let page = store.list(&at.under, at.after.as_ref(), limit).await?;
-        let examined = page.conversations.len();
-        for listed in page.conversations {
-            if self.is_due(&listed, now) {
-                run.due += 1;
-                if erases && let Some(removed) = store.erase_if(&listed.id, listed.revision).await? {
-                    run.removed += ByStore::of(store.system(), removed);
+        let mut page = store.list(&at.under, at.after.as_ref(), limit).await?;
+        let (examined, next) = (page.len(), page.next.take());
+        for entry in page.into_entries() {
+            let last = match entry {
+                Err(damaged) => {
+                    run.damaged += 1;
+                    damaged.id
                 }
-            }
+                Ok(listed) => {
+                    if self.is_due(&listed, now) {
+                        let removed = if erases { erased(store, &listed, run).await? } else { None };
+                        run.due += 1;
+                        run.removed += removed.unwrap_or_default();
+                    }
+                    listed.id
+                }
+            };
             run.examined += 1;
-            run.next = Some(ExpiryCursor { under: at.under.clone(), after: Some(Cursor::after(listed.id)) });
+            run.next = Some(ExpiryCursor { under: at.under.clone(), after: Some(Cursor::after(last)) });
         }
-        run.next = match page.next {
+        run.next = match next {
             Some(after) => Some(ExpiryCursor { under: at.under.clone(), after: Some(after) }),
             None => self.following(&at.under),
         };
@@ -215,8 +223,29 @@ impl Expiry {
     }
 }
 
-/// The receipt of one run of the [expiry](Expiry). It contains numbers and no message text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Erases an expired conversation if it has not changed. A failure that repetition does not mend is counted.
+async fn erased<S: Erase + ?Sized>(
+    store: &S,
+    listed: &Listed,
+    run: &mut ExpiryRun,
+) -> Result<Option<ByStore>, StoreError> {
+    match store.erase_if(&listed.id, listed.revision).await {
+        Ok(removed) => Ok(removed.map(|removed| ByStore::of(store.system(), removed))),
+        Err(error) => {
+            let (removed, error) = error.into_erased();
+            run.removed += removed;
+            if error.is_retryable() {
+                return Err(error);
+            }
+            run.failed += 1;
+            run.first_failure.get_or_insert_with(|| FailedConversation::new(listed.id.clone(), error));
+            Ok(None)
+        }
+    }
+}
+
+/// The receipt of one run of the [expiry](Expiry). It contains ids and numbers, and no message text.
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ExpiryRun {
     /// The time at which the run began, by the clock of this process. In JSON, it is in milliseconds since the Unix
@@ -224,16 +253,43 @@ pub struct ExpiryRun {
     pub started_at: Timestamp,
     /// The time at which the run ended or failed.
     pub ended_at: Timestamp,
-    /// The number of conversations that the run looked at.
+    /// The number of conversations that the run looked at, including the damaged ones.
     pub examined: u64,
+    /// The number of conversations whose times cannot be read ([`Listing::damaged`](crate::Listing::damaged)). They do
+    /// not expire.
+    pub damaged: u64,
     /// The number of conversations that had expired.
     pub due: u64,
+    /// The number of conversations that had expired and could not be erased, for a reason that repetition does not
+    /// mend. They stay, and the run continued after them.
+    pub failed: u64,
+    /// The first of them. In JSON, it has the id, the kind of the error and its text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "failure")]
+    pub first_failure: Option<FailedConversation>,
     /// The numbers of things that were removed, by store. They have fewer conversations than [`due`](Self::due) if some
-    /// changed in the meantime.
+    /// changed in the meantime or [failed](Self::failed).
     pub removed: ByStore,
     /// The place at which the next run continues, or `None` if this run reached the end.
     #[serde(skip)]
     pub next: Option<ExpiryCursor>,
+}
+
+impl ExpiryRun {
+    fn begin(now: Timestamp, next: Option<ExpiryCursor>) -> Self {
+        let (examined, damaged, due, failed, removed) = (0, 0, 0, 0, ByStore::default());
+        let first_failure = None;
+        Self { started_at: now, ended_at: now, examined, damaged, due, failed, first_failure, removed, next }
+    }
+}
+
+#[allow(clippy::ref_option)] // serde passes a reference.
+fn failure<S: Serializer>(failure: &Option<FailedConversation>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(FailedConversation { id, error }) = failure else { return serializer.serialize_none() };
+    let mut fields = serializer.serialize_struct("FailedConversation", 3)?;
+    fields.serialize_field("id", id)?;
+    fields.serialize_field("kind", error.kind())?;
+    fields.serialize_field("error", &error.to_string())?;
+    fields.end()
 }
 
 /// The error for a run of the expiry that stopped.

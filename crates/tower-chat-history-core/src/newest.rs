@@ -46,11 +46,12 @@ impl<S: List + ?Sized> ListExt for S {
     async fn newest(&self, under: &Prefix, n: usize, walk: usize) -> Result<Newest, StoreError> {
         let mut newest: BTreeMap<(Timestamp, ConversationId), Listed> = BTreeMap::new();
         let mut after: Option<Cursor> = None;
-        let mut left = walk;
+        let (mut left, mut damaged) = (walk, 0);
         while left > 0 {
             let page = self.list(under, after.as_ref(), left.min(PAGE)).await?;
             // An empty page counts too, so that the number of pages is bounded.
-            left = left.saturating_sub(page.conversations.len().max(1));
+            left = left.saturating_sub(page.len().max(1));
+            damaged += page.damaged.len() as u64;
             for listed in page.conversations {
                 newest.insert((listed.updated_at, listed.id.clone()), listed);
                 if newest.len() > n {
@@ -59,10 +60,10 @@ impl<S: List + ?Sized> ListExt for S {
             }
             after = page.next;
             if after.is_none() {
-                return Ok(Newest { conversations: newest.into_values().rev().collect(), is_complete: true });
+                return Ok(Newest { conversations: newest.into_values().rev().collect(), damaged, is_complete: true });
             }
         }
-        Ok(Newest { conversations: newest.into_values().rev().collect(), is_complete: false })
+        Ok(Newest { conversations: newest.into_values().rev().collect(), damaged, is_complete: false })
     }
 }
 
@@ -72,6 +73,9 @@ impl<S: List + ?Sized> ListExt for S {
 pub struct Newest {
     /// The conversations, newest first.
     pub conversations: Vec<Listed>,
+    /// The number of damaged conversations that the walk passed. They are left out, because the time of their update
+    /// cannot be read. [`Listing::damaged`](crate::Listing::damaged) names them.
+    pub damaged: u64,
     /// `false` if there were more conversations than the walk allowed, so that newer ones may be missing.
     pub is_complete: bool,
 }

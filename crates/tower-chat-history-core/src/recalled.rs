@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{memory::block, message::Message, seq::Seq};
+use crate::{conversation_id::ConversationId, memory::block, message::Message, seq::Seq};
 
-/// Earlier messages of the log that were shown to the model again, as one message before the input of a call.
+/// Earlier messages that were shown to the model again, as one message before the input of a call. They are of the same
+/// log, or of [other conversations](Citation::conversation).
 ///
 /// It is stored with the [exchange](crate::Exchange::recalled), so that later prompts repeat it byte for byte. The
 /// messages of the log do not contain it.
@@ -17,7 +18,7 @@ use crate::{memory::block, message::Message, seq::Seq};
 pub struct Recalled {
     /// The user message that was sent.
     pub message: Message,
-    /// The messages that it shows, in the order of the log. All of them are before the exchange.
+    /// The messages that it shows, in the order of their logs. Those of the same log are before the exchange.
     pub citations: Vec<Citation>,
     /// The size of the message in tokens, if it was counted. The counter is named in the exchange's
     /// [counts](crate::Exchange::tokens).
@@ -31,16 +32,32 @@ impl Recalled {
         Self { message: Message::user(text), citations, tokens: None }
     }
 
-    /// Returns the first position that is cited, or `None` if there is none. If that position is before the beginning
-    /// of a log that is pruned with [`Derived::Erase`](crate::Derived::Erase), the store removes this value.
+    /// Returns `true` if it cites a message of another conversation.
     #[must_use]
-    pub fn first_cited(&self) -> Option<Seq> {
-        self.citations.iter().map(|citation| citation.seq).min()
+    pub fn cites_others(&self) -> bool {
+        self.citations.iter().any(|citation| citation.conversation.is_some())
+    }
+
+    /// Returns the number that a store keeps next to it: the first position of the same log that is cited, or -1 if
+    /// [another conversation](Self::cites_others) is cited. Returns `None` if nothing is cited.
+    ///
+    /// When a log is pruned with [`Derived::Erase`](crate::Derived::Erase), the store removes this value if the number
+    /// is less than the log's first position after the prune. So what cites another conversation is always removed.
+    #[must_use]
+    pub fn least_cited(&self) -> Option<i64> {
+        let number = |citation: &Citation| match citation.conversation {
+            Some(_) => -1,
+            None => i64::try_from(citation.seq.get()).unwrap_or(i64::MAX),
+        };
+        self.citations.iter().map(number).min()
     }
 
     /// Returns this value for a copy of the log whose positions are lower by `first`, or `None` if a cited position
-    /// would not exist there.
+    /// would not exist there, or if another conversation is cited: the copy may be of another person.
     pub(crate) fn moved_back(mut self, first: Seq) -> Option<Self> {
+        if self.cites_others() {
+            return None;
+        }
         for Citation { seq, .. } in &mut self.citations {
             *seq = Seq::new(seq.get().checked_sub(first.get())?);
         }
@@ -64,10 +81,14 @@ impl std::fmt::Debug for Recalled {
 
 /// Messages of one exchange, next to each other.
 ///
-/// It is serialized as a list of three numbers: the position, and the start and end of the messages.
+/// It is serialized as a list: the position, the start and the end of the messages, and then, if it is of another
+/// conversation, the id of that conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "(Seq, u32, u32)", into = "(Seq, u32, u32)")]
+#[serde(from = "StoredCitation", into = "StoredCitation")]
+#[non_exhaustive]
 pub struct Citation {
+    /// The conversation, or `None` for the conversation that cites.
+    pub conversation: Option<ConversationId>,
     /// The position of the exchange.
     pub seq: Seq,
     /// The messages, by their indexes in the exchange.
@@ -75,21 +96,48 @@ pub struct Citation {
 }
 
 impl Citation {
-    /// Creates the citation of these messages of an exchange.
+    /// Creates the citation of these messages of an exchange of the same conversation.
     #[must_use]
     pub const fn new(seq: Seq, messages: Range<u32>) -> Self {
-        Self { seq, messages }
+        Self { conversation: None, seq, messages }
+    }
+
+    /// Sets the conversation of the exchange, which must be another one than the one that cites.
+    #[must_use]
+    pub fn of(mut self, conversation: ConversationId) -> Self {
+        self.conversation = Some(conversation);
+        self
+    }
+
+    /// Returns `true` if both cite the same exchange.
+    #[must_use]
+    pub fn same_exchange(&self, other: &Self) -> bool {
+        (&self.conversation, self.seq) == (&other.conversation, other.seq)
     }
 }
 
-impl From<(Seq, u32, u32)> for Citation {
-    fn from((seq, start, end): (Seq, u32, u32)) -> Self {
-        Self::new(seq, start..end)
+/// A citation as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredCitation {
+    Same(Seq, u32, u32),
+    Other(Seq, u32, u32, ConversationId),
+}
+
+impl From<StoredCitation> for Citation {
+    fn from(stored: StoredCitation) -> Self {
+        match stored {
+            StoredCitation::Same(seq, start, end) => Self::new(seq, start..end),
+            StoredCitation::Other(seq, start, end, conversation) => Self::new(seq, start..end).of(conversation),
+        }
     }
 }
 
-impl From<Citation> for (Seq, u32, u32) {
-    fn from(Citation { seq, messages }: Citation) -> Self {
-        (seq, messages.start, messages.end)
+impl From<Citation> for StoredCitation {
+    fn from(Citation { conversation, seq, messages: Range { start, end } }: Citation) -> Self {
+        match conversation {
+            None => Self::Same(seq, start, end),
+            Some(conversation) => Self::Other(seq, start, end, conversation),
+        }
     }
 }

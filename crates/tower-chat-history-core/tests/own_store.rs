@@ -2,7 +2,7 @@
 //! and pruning.
 
 use tower_chat_history_core::{
-    Derived, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
+    Derived, Exchange, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
     backend::PruneScan,
     conformance_tests,
     testing::{Capabilities, Fixture},
@@ -17,12 +17,18 @@ impl Log {
         self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, rewrite(&stored)?))).collect();
     }
 
-    /// Removes the recalled messages that cite a removed exchange, and all provenances.
+    /// Returns `true` if the recalled messages of an exchange cite something else than the log has.
+    fn cites_others(&self, exchange: &Exchange) -> bool {
+        let first = i64::try_from(self.revision().first().get()).unwrap_or(i64::MAX);
+        let cited = exchange.recalled.as_ref().and_then(|recalled| recalled.least_cited());
+        cited.is_some_and(|cited| cited < first)
+    }
+
+    /// Removes the recalled messages that cite a removed exchange or another conversation, and all provenances.
     fn forget_derived(&mut self) {
-        let first = self.revision().first();
-        for Recorded { exchange, .. } in &mut self.exchanges {
-            let cited = exchange.recalled.as_ref().and_then(|recalled| recalled.first_cited());
-            if cited.is_some_and(|cited| cited < first) {
+        let cites: Vec<bool> = self.exchanges.iter().map(|recorded| self.cites_others(&recorded.exchange)).collect();
+        for (Recorded { exchange, .. }, cites_others) in self.exchanges.iter_mut().zip(cites) {
+            if cites_others {
                 Arc::make_mut(exchange).recalled = None;
             }
             if exchange.provenance.is_some() {
@@ -48,6 +54,7 @@ impl Truncate for MapStore {
         let revision = (!log.exchanges.is_empty()).then(|| log.revision());
         if revision.is_none() {
             conversations.logs.remove(id);
+            conversations.erasures.record_deletion(id);
         }
         Ok(Truncated::new(revision, removed as u64))
     }
@@ -76,7 +83,8 @@ impl Prune for MapStore {
         if let Some(start) = scan.start() {
             log.exchanges = log.since(start).to_vec();
         }
-        if derived == Derived::Erase && log.revision().first() > Seq::FIRST {
+        let has_foreign = || log.exchanges.iter().any(|recorded| log.cites_others(&recorded.exchange));
+        if derived == Derived::Erase && (log.revision().first() > Seq::FIRST || has_foreign()) {
             log.incarnation = Incarnation::random();
             log.rewrite_compactions(Compaction::without_derived);
             log.forget_derived();

@@ -56,7 +56,6 @@
 mod database;
 mod error;
 pub mod guide;
-mod keys;
 mod open;
 mod options;
 mod read;

@@ -121,14 +121,14 @@ impl PostgresOptions {
     }
 
     async fn open(self, pool: Pool, server: Option<String>) -> Result<PostgresStore, OpenError> {
-        let Self { schema, schema_owner, prepare, retry_for, .. } = self;
+        let Self { schema, schema_owner, create_schema, prepare, retry_for, .. } = self;
         if !is_plain_name(&schema) {
             return Err(OpenError::SchemaName { name: schema });
         }
         let sql = Sql::new(&schema);
         let defaults = SessionDefaults::default();
         let mut database = Database { pool, server, schema, schema_owner, sql, prepare, retry_for, defaults };
-        schema::migrate(&mut database).await?;
+        schema::migrate(&mut database, create_schema).await?;
         Ok(PostgresStore::new(database))
     }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 pub struct PostgresOptions {
     pub(crate) schema: String,
     pub(crate) schema_owner: Option<String>,
+    pub(crate) create_schema: bool,
     pub(crate) connections: usize,
     pub(crate) pool_timeout: Duration,
     pub(crate) retry_for: Duration,
@@ -33,6 +34,7 @@ impl PostgresOptions {
         Self {
             schema: "chat_history".into(),
             schema_owner: None,
+            create_schema: true,
             connections: 10,
             pool_timeout: Duration::from_secs(5),
             retry_for: Duration::from_secs(1),
@@ -40,7 +42,8 @@ impl PostgresOptions {
         }
     }
 
-    /// Sets the schema of all tables and functions. It is created if it does not exist. The default is `chat_history`.
+    /// Sets the schema of all tables and functions. It is [created](Self::create_schema) if it does not exist. The
+    /// default is `chat_history`.
     ///
     /// A name has 1 to 63 characters of a-z, 0-9 and _. It does not start with a digit or `pg_`, and is not
     /// `information_schema`.
@@ -63,6 +66,15 @@ impl PostgresOptions {
     #[must_use]
     pub fn schema_owner(mut self, role: impl Into<String>) -> Self {
         self.schema_owner = Some(role.into());
+        self
+    }
+
+    /// Creates the schema and the store's tables if they do not exist. If this is `false`,
+    /// [`OpenError::NoSchema`](crate::OpenError::NoSchema) is returned instead, so that a mistyped name is noticed. The
+    /// default is `true`. The tables of an older version are always migrated.
+    #[must_use]
+    pub const fn create_schema(mut self, create: bool) -> Self {
+        self.create_schema = create;
         self
     }
 

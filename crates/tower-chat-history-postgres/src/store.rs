@@ -9,6 +9,7 @@ use tower_chat_history_core::{
     ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
     LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
     Scrubbed, Seq, StoreError, Truncate, Truncated,
+    backend::{Erasures, KeyRange},
 };
 
 use crate::{
@@ -59,7 +60,7 @@ impl PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for PostgresStore {
     fn system(&self) -> &'static str {
-        "postgresql"
+        write::SYSTEM
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
@@ -183,8 +184,8 @@ impl List for PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl Erase for PostgresStore {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
-        let under = under.clone();
-        self.call(move |call| async move { write::bar(&call, under.as_str()).await.map(drop) }).await
+        let erased = Erasures::key(under);
+        self.call(move |call| async move { write::bar(&call, &erased).await.map(drop) }).await
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
@@ -200,18 +201,15 @@ impl Erase for PostgresStore {
     }
 
     async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
-        let (mut total, mut after) = (Removed::default(), None);
-        loop {
+        let (mut total, mut keys) = (Removed::default(), Some(KeyRange::new(under, None)));
+        while let Some(next) = keys {
             // Each page is a call of its own, with its own time limit.
-            let under = under.clone();
-            let page = self.call(move |call| async move { read::count_page(&call, &under, after.as_ref()).await });
-            let (counted, next) = page.await?;
+            let page = self.call(move |call| async move { read::count_page(&call, &next).await });
+            let counted;
+            (counted, keys) = page.await?;
             total += counted;
-            if next.is_none() {
-                return Ok(ByStore::of(self.system(), total));
-            }
-            after = next;
         }
+        Ok(ByStore::of(self.system(), total))
     }
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {

@@ -47,6 +47,7 @@
 //! | selection within an allowance | [`Selector`] |
 //! | text for the model | [`render`] |
 //! | all of these, with an index in a store | [`StoredIndex`] |
+//! | the same over other conversations of a user | [`SearchScope`] |
 //! | a tool for the model | [`SearchTool`] |
 //!
 //! # Guarantees
@@ -57,6 +58,8 @@
 //!   indexed, and analyzes at most 4 MiB of them. Older ones that are not indexed are not found until they are indexed.
 //!   Scores are equal to the last bit on one machine. Machines whose `ln` and `log2` differ in the last bit can order
 //!   nearly equal scores differently.
+//! - **Never beyond a prefix.** A search finds messages of other conversations only with a [`SearchScope`], and only of
+//!   those whose ids begin with the same parts as the conversation's own id.
 //! - **Bounded work.** An exchange has at most 128 passages and about 7,000 different terms, a passage at most 1,024
 //!   terms, and a word at most 64 characters. The rest is not indexed. A query has at most 256 words, of which the 32
 //!   rarest are scored, and reads at most 65,536 postings. Nothing recurses over input.
@@ -98,7 +101,9 @@ pub use self::{
     search::{Hit, Query, Ranking, Search},
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
-    stored::{Ask, EmbedError, Embedder, Found, IndexError, Indexed, Meaning, Searched, StoredIndex},
+    stored::{
+        Ask, EmbedError, Embedder, Found, IndexError, Indexed, Meaning, Others, SearchScope, Searched, StoredIndex,
+    },
     tool::{ArgumentsError, SearchTool, ToolError},
     varint::DecodeError,
     vectors::{Vector, VectorBlock},

@@ -1,4 +1,5 @@
-//! The stored form of recalled messages: the first cited position, a space, and the record.
+//! The stored form of recalled messages: the first cited position (-1 if another conversation is cited), a space, and
+//! the record.
 //! See `scripts/recalled.lua`.
 
 use tower_chat_history_core::{Exchange, Recalled, StoreError};
@@ -11,16 +12,16 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) fn to_value(exchange: &Exchange) -> Result<String, StoreError> {
     let Some(recalled) = &exchange.recalled else { return Ok(String::new()) };
     let record = recalled.encode().map_err(StoreError::backend)?;
-    Ok(format!("{} {record}", first_cited(exchange)))
+    Ok(format!("{} {record}", least_cited(exchange)))
 }
 
 /// Returns the first cited position as it is stored, which is empty if none is cited.
-pub(crate) fn first_cited(exchange: &Exchange) -> String {
-    let cited = exchange.recalled.as_ref().and_then(Recalled::first_cited);
+pub(crate) fn least_cited(exchange: &Exchange) -> String {
+    let cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
     cited.map(|cited| cited.to_string()).unwrap_or_default()
 }
 
-/// Returns the first cited position and the record of a value. An empty value has no record.
+/// Returns the first cited position, as it is stored, and the record of a value. An empty value has no record.
 pub(crate) fn from_value(value: &[u8]) -> Result<(&str, Option<&str>), BoxError> {
     if value.is_empty() {
         return Ok(("", None));
@@ -39,8 +40,11 @@ mod tests {
     fn a_value_is_the_first_cited_position_and_the_record() {
         let mut exchange = Exchange::new(ExchangeId::new("e").unwrap(), []);
         assert_eq!(to_value(&exchange).unwrap(), "");
-        for (cited, stored) in [(vec![], ""), (vec![12, 7, 9], "7")] {
-            let citations = cited.into_iter().map(|seq| Citation::new(Seq::new(seq), 0..1)).collect();
+        let [own, other] = [12, 7].map(|seq| Citation::new(Seq::new(seq), 0..1));
+        let other_conversation = other.clone().of("other".parse().unwrap());
+        for (citations, stored) in
+            [(vec![], ""), (vec![own.clone(), other], "7"), (vec![own, other_conversation], "-1")]
+        {
             let recalled = Recalled::new("text with spaces", citations);
             exchange.recalled = Some(recalled.clone());
             let value = to_value(&exchange).unwrap();

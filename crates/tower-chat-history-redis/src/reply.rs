@@ -201,7 +201,7 @@ fn exchange(
     let provenance = provenance.map_err(|error| corrupt(error.into()))?;
     let records = ExchangeRecords { exchange: text, recalled, provenance };
     let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
-    if recalled::first_cited(&exchange) != cited {
+    if recalled::least_cited(&exchange) != cited {
         return Err(corrupt(Box::new(Damaged)));
     }
     Ok(Recorded::new(seq, exchange))

@@ -11,7 +11,8 @@ use crate::engine::sleep;
 ///
 /// It looks at a bounded number of conversations, pauses, and continues where it stopped. After all conversations, it
 /// waits until the next round. Any number of processes may run it over one store. After a restart, it begins from the
-/// beginning. If the store fails, it logs a warning and continues after the next pause.
+/// beginning. If the store fails, it logs a warning and continues after the next pause. A conversation that cannot be
+/// erased is passed, with a warning, until the next round.
 ///
 /// Spawn [`run`](Self::run), and abort or drop it to stop: an erasure of a conversation is then complete or did not
 /// begin.
@@ -84,6 +85,10 @@ impl<S: Erase> ExpiryTask<S> {
                     *error.run
                 }
             };
+            if let Some(first) = &run.first_failure {
+                let (kind, error) = (first.error.kind(), &first.error);
+                tracing::warn!(error.type = kind, %error, failed = run.failed, "expired conversations were not erased");
+            }
             (self.on_run)(&run);
             let pause = if run.next.is_some() { self.pause } else { self.every };
             from = run.next;

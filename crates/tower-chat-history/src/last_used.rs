@@ -2,8 +2,10 @@
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 /// The time for which an unused item stays in a cache: one hour.
 pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);

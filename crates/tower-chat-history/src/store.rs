@@ -20,13 +20,13 @@ pub use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
     Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
     Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, EraseError,
-    EraseExt, ErasedPage, Erasure, Exchange, ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor,
-    ExpiryRule, ExpiryRun, ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation,
-    KnownState, Labels, LabelsError, LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit,
-    LoadLimitError, Loaded, Message, MessageError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix,
-    Profile, ProfileError, Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision,
-    RevisionError, Role, Scrubbed, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated,
-    Usage, Window,
+    EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId, ExchangeIdError, Expect,
+    ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation, ForeignShape, ForkError,
+    HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError, LabelsOutcome,
+    LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
+    Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, Provenance, Prune, PruneTo,
+    Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed, Seq, StoreError, Summary,
+    Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, erase_quotes,
 };
 
 #[doc(inline)]

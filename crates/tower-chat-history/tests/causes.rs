@@ -167,7 +167,7 @@ const EVERY_FAULT: [(Fault, &str); 5] = [
     (Fault::Unavailable, "the store is not available: the store failed on demand"),
     (Fault::Backend, "the store failed: the store failed on demand"),
     (Fault::Conflict, "the conversation changed since it was loaded"),
-    (Fault::Gone, "the conversation was deleted, truncated or pruned since it was loaded"),
+    (Fault::Gone, "the conversation was deleted, erased, truncated or pruned since it was loaded"),
     (Fault::Corrupt, "cannot be read: the store failed on demand"),
 ];
 

@@ -4,6 +4,6 @@ mod open;
 mod url;
 
 pub use self::{
-    open::OpenStoreError,
+    open::{AnyStore, OpenStoreError},
     url::{StoreUrl, StoreUrlError, StoreUrlParser},
 };

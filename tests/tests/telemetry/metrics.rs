@@ -45,6 +45,7 @@ const UNITS: &[(&str, &str)] = &[
     (metrics::MESSAGES_EVICTED, "{message}"),
     (metrics::COMPACTIONS, "{compaction}"),
     (metrics::RECALL_DURATION, "s"),
+    (metrics::RECALL_CONVERSATIONS, "{conversation}"),
     (metrics::TOKENS_RECALLED, "{token}"),
     (metrics::SUMMARIES, "{summary}"),
     (metrics::SUMMARY_CALLS, "{call}"),

@@ -73,7 +73,7 @@ impl Recall for CyclicRecall {
             Found::Shows(text) => {
                 let citations = vec![Citation::new(Seq::FIRST, 0..2), Citation::new(Seq::new(1), 0..1)];
                 let mut shown = Recollection::shown(Recalled::new(text, citations));
-                shown.best_score = Some(2.5);
+                (shown.best_score, shown.conversations, shown.failed_conversations) = (Some(2.5), 7, 2);
                 Ok(shown)
             }
             Found::Fails => Err(RecallError::search(SECRET)),
@@ -132,6 +132,8 @@ async fn a_search_has_a_span_with_its_outcome_and_no_text(storage: Storage) {
             ("chat_history.recall.outcome", json!("shown")),
             ("chat_history.recall.exchanges", json!(2)),
             ("chat_history.recall.messages", json!(3)),
+            ("chat_history.recall.conversations", json!(7)),
+            ("chat_history.recall.failed_conversations", json!(2)),
             ("chat_history.recall.score", json!(2.5)),
             ("error.type", Value::Null),
         ]);
@@ -150,6 +152,8 @@ async fn a_failed_search_has_a_failed_span_and_its_turn_does_not_fail(storage: S
         ("chat_history.recall.outcome", json!("failed")),
         ("chat_history.recall.messages", json!(0)),
         ("chat_history.tokens.recalled", json!(0)),
+        ("chat_history.recall.conversations", json!(0)),
+        ("chat_history.recall.failed_conversations", Value::Null),
         ("chat_history.recall.score", Value::Null),
     ]);
     assert!(!trace.turn().is_error);

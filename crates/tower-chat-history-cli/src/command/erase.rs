@@ -2,19 +2,27 @@
 
 use std::io::Write;
 
-use tower_chat_history_core::{Erase as EraseStore, Erasure, Prefix, Removed};
-
-use super::write_json;
-use crate::{
-    args::Erase,
-    outcome::{Failure, Outcome},
-    progress::Progress,
-    terminal::{count, size},
+use tower_chat_history_core::{
+    Erase as EraseStore, EraseError, Erasure, Prefix, Receipt, Removed, Scrubbed, erase_quotes,
 };
 
+use super::write_receipt;
+use crate::{
+    args::Erase,
+    interrupt::Interrupt,
+    outcome::{Failure, Outcome},
+    progress::Progress,
+    store::ManagedStore,
+    terminal::{count, escaped, size},
+};
+
+/// The most conversations in which quotes are looked for at once.
+const QUOTES_PAGE: usize = 1_000;
+
 pub(crate) async fn run(
-    store: &dyn EraseStore,
+    store: &dyn ManagedStore,
     args: &Erase,
+    database: String,
     out: &mut (dyn Write + Send),
 ) -> Result<Outcome, Failure> {
     let under = args.prefix.clone().unwrap_or(Prefix::all());
@@ -25,42 +33,88 @@ pub(crate) async fn run(
         eprintln!("Nothing was erased. Add --yes to erase it.");
         return Ok(Outcome::Unconfirmed);
     }
-    let mut receipt = match erased(store, under).await {
-        Ok(receipt) => receipt,
+    let mut interrupt = Interrupt::listen();
+    let receipt = match erased(store, under, &interrupt).await {
+        Ok(receipt) => receipt.database(database),
         Err(error) => {
-            write_json(out, &error.receipt)?;
+            write_receipt(out, &error.receipt.clone().database(database))?;
             return Err(Failure::Erase(error));
         }
     };
-    if args.scrub {
-        let progress = Progress::spinner();
-        progress.say("removing erased data from files".into());
-        match store.scrub().await {
-            Ok(scrubbed) => receipt = receipt.scrubbed(scrubbed),
-            Err(error) => {
-                // The conversations are erased anyway.
-                write_json(out, &receipt)?;
-                return Err(error.into());
-            }
+    let later = tokio::select! {
+        biased;
+        () = interrupt.requested() => Err(Failure::Interrupted),
+        later = later_steps(store, args) => later,
+    };
+    let (receipt, failed) = match later {
+        Ok((scrubbed, failed)) => (scrubbed.into_iter().fold(receipt, Receipt::scrubbed), failed),
+        Err(failure) => {
+            // The conversations are erased anyway.
+            write_receipt(out, &receipt)?;
+            return Err(failure);
         }
+    };
+    write_receipt(out, &receipt)?;
+    if receipt.removed.total().is_nothing() {
+        eprintln!("Nothing was stored under this prefix.");
     }
-    write_json(out, &receipt)?;
     if !receipt.is_complete() {
         eprintln!("Something is left, because others are writing. Run the same command again.");
     }
     if let Some(scrubbed) = receipt.scrubbed.as_ref().filter(|scrubbed| !scrubbed.left.is_empty()) {
         eprintln!("Not cleaned, and left to you: {}.", scrubbed.left.join("; "));
     }
-    Ok(Outcome::done_if(receipt.is_complete()))
+    Ok(Outcome::done_if(receipt.is_complete() && failed == 0))
 }
 
-async fn erased(
-    store: &dyn EraseStore,
-    under: Prefix,
-) -> Result<tower_chat_history_core::Receipt, tower_chat_history_core::EraseError> {
+/// Makes the steps after the erasure that the command line asks for. Returns the result of the scrub, and the number of
+/// conversations that may still have quotes.
+async fn later_steps(store: &dyn ManagedStore, args: &Erase) -> Result<(Option<Scrubbed>, u64), Failure> {
+    let failed = match &args.quotes_under {
+        Some(under) => without_quotes(store, under).await?,
+        None => 0,
+    };
+    if !args.scrub {
+        return Ok((None, failed));
+    }
+    let progress = Progress::spinner();
+    progress.say("removing erased data from files".into());
+    Ok((Some(store.scrub().await?), failed))
+}
+
+/// Removes what the conversations under a prefix quote of others. Returns the number of conversations where this
+/// failed.
+async fn without_quotes(store: &dyn ManagedStore, under: &Prefix) -> Result<u64, Failure> {
+    let progress = Progress::spinner();
+    let (mut after, mut examined, mut changed, mut failed) = (None, 0, 0, 0);
+    loop {
+        let run = erase_quotes(store, under, after.as_ref(), QUOTES_PAGE).await.map_err(Failure::Quotes)?;
+        if let Some(failure) = run.first_failure.filter(|_| failed == 0) {
+            eprintln!("{}: {}", failure.id, escaped(&failure.error.to_string()));
+        }
+        (examined, changed, failed) = (examined + run.examined, changed + run.changed, failed + run.failed);
+        progress.say(format!("looked for quotes in {}", count(examined, "conversation", "conversations")));
+        after = run.next;
+        if after.is_none() {
+            drop(progress);
+            let examined = count(examined, "conversation", "conversations");
+            eprintln!("Removed quotes from {changed} of {examined}.");
+            if failed > 0 {
+                eprintln!(
+                    "{} not be read, and may still have quotes.",
+                    count(failed, "conversation could", "conversations could")
+                );
+            }
+            return Ok(failed);
+        }
+    }
+}
+
+/// Erases everything under the prefix, unless the user interrupts it. Then the receipt says what was erased before.
+async fn erased(store: &dyn EraseStore, under: Prefix, interrupt: &Interrupt) -> Result<Receipt, EraseError> {
     let progress = Progress::spinner();
     let mut erasure = Erasure::begin(store, under).await?;
-    while erasure.step().await? {
+    while erasure.step().await? && !interrupt.is_requested() {
         progress.say(format!("erased {}", summary(&erasure.removed().total())));
     }
     Ok(erasure.into_receipt())

@@ -5,12 +5,12 @@ use std::io::Write;
 use serde::Serialize;
 use tower_chat_history_core::{ByStore, Erase, Expiry, ExpiryRule, Prefix, Timestamp};
 
-use super::write_json;
+use super::write_receipt;
 use crate::{
     args::Expire,
     outcome::{Failure, Outcome},
     progress::Progress,
-    terminal::count,
+    terminal::{count, escaped},
 };
 
 /// The number of conversations per run.
@@ -27,7 +27,9 @@ struct Receipt {
     started_at: Timestamp,
     ended_at: Timestamp,
     examined: u64,
+    damaged: u64,
     due: u64,
+    failed: u64,
     removed: ByStore,
     dry_run: bool,
 }
@@ -48,7 +50,9 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         started_at: now,
         ended_at: now,
         examined: 0,
+        damaged: 0,
         due: 0,
+        failed: 0,
         removed: ByStore::default(),
         dry_run: args.dry_run,
     };
@@ -65,15 +69,21 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
             Err(error) => ((*error.run).clone(), Some(error)),
         };
         receipt.examined += run.examined;
+        receipt.damaged += run.damaged;
         receipt.due += run.due;
+        if let Some(failure) = run.first_failure.filter(|_| receipt.failed == 0) {
+            eprintln!("{}: {}", failure.id, escaped(&failure.error.to_string()));
+        }
+        receipt.failed += run.failed;
         receipt.removed += run.removed;
         receipt.ended_at = run.ended_at;
         from = run.next;
         progress.say(format!("{} looked at", count(receipt.examined, "conversation", "conversations")));
         if error.is_some() || from.is_none() {
             drop(progress);
-            write_json(out, &receipt)?;
-            return error.map_or(Ok(Outcome::Done), |error| Err(Failure::Expire(error)));
+            write_receipt(out, &receipt)?;
+            let is_done = receipt.damaged == 0 && receipt.failed == 0;
+            return error.map_or(Ok(Outcome::done_if(is_done)), |error| Err(Failure::Expire(error)));
         }
     }
 }

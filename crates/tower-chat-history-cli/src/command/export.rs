@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     sync::Arc,
 };
 
@@ -13,19 +13,19 @@ use crate::{
     args::Export,
     outcome::{Failure, Outcome},
     progress::Progress,
-    terminal::{count, size},
+    terminal::{count, escaped, escaped_json, size},
 };
 
 pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
     let options = ExportOptions::new().compactions(args.profiles).recall_data(args.recall_data);
     let lines = Lines::new(store, args.prefix, options);
     let report = match &args.output {
-        None => write(lines, out).await?,
+        None => write(lines, out, io::stdout().is_terminal()).await?,
         Some(path) => {
             let what = path.display().to_string();
             let file = File::create(path).map_err(|error| Failure::file(&what, error))?;
             let mut file = BufWriter::new(file);
-            let report = match write(lines, &mut file).await {
+            let report = match write(lines, &mut file, false).await {
                 Err(Failure::Output(error)) => return Err(Failure::file(&what, error)),
                 report => report?,
             };
@@ -35,7 +35,7 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
         }
     };
     for missing in &report.named {
-        eprintln!("{}: {}", missing.id, missing.reason);
+        eprintln!("{}: {}", missing.id, escaped(&missing.reason));
     }
     eprintln!("Exported {}.", summary(&report));
     if report.not_whole > 0 {
@@ -44,9 +44,11 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
     Ok(Outcome::done_if(report.not_whole == 0))
 }
 
-async fn write(mut lines: Lines, out: &mut (dyn Write + Send)) -> Result<ExportReport, Failure> {
+/// Writes the lines. For a terminal, the characters that it would obey are escaped.
+async fn write(mut lines: Lines, out: &mut (dyn Write + Send), is_terminal: bool) -> Result<ExportReport, Failure> {
     let progress = Progress::spinner();
     while let Some(line) = lines.next_line().await? {
+        let line = if is_terminal { escaped_json(&line) } else { line };
         out.write_all(line.as_bytes())?;
         out.write_all(b"\n")?;
         progress.say(summary(lines.report()));

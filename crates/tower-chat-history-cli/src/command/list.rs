@@ -30,9 +30,10 @@ struct Entry<'a> {
 }
 
 pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    let mut shown = 0;
+    let (mut shown, mut damaged) = (0, 0);
     if args.newest {
         let newest = store.newest(&args.prefix, args.limit, WALK).await?;
+        damaged = newest.damaged;
         for listed in &newest.conversations {
             write(listed, args.json, shown == 0, out)?;
             shown += 1;
@@ -42,14 +43,18 @@ pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + S
         }
     } else {
         let mut after = args.after.clone();
-        loop {
+        while shown < args.limit {
             let page = store.list(&args.prefix, after.as_ref(), PAGE.min(args.limit - shown)).await?;
+            damaged += page.damaged.len() as u64;
+            for broken in &page.damaged {
+                eprintln!("{}: {}", broken.id, terminal::escaped(&broken.error.to_string()));
+            }
             for listed in &page.conversations {
                 write(listed, args.json, shown == 0, out)?;
                 shown += 1;
             }
             after = page.next;
-            if after.is_none() || shown >= args.limit {
+            if after.is_none() {
                 break;
             }
         }
@@ -57,10 +62,12 @@ pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + S
             eprintln!("There are more. Continue with --after {after}, or set a larger --limit.");
         }
     }
-    if shown == 0 && !args.json {
+    if damaged > 0 {
+        eprintln!("{} damaged and left out.", terminal::count(damaged, "conversation is", "conversations are"));
+    } else if shown == 0 && args.limit > 0 && !args.json {
         eprintln!("There is no conversation.");
     }
-    Ok(Outcome::Done)
+    Ok(Outcome::done_if(damaged == 0))
 }
 
 fn write(listed: &Listed, is_json: bool, is_first: bool, out: &mut (dyn Write + Send)) -> Result<(), Failure> {

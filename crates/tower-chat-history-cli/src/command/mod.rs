@@ -11,30 +11,42 @@ mod verify;
 
 use std::{io::Write, sync::Arc};
 
-use tower_chat_history_core::Erase;
-
 use crate::{
     args::Command,
     outcome::{Failure, Outcome},
+    store::ManagedStore,
     terminal,
 };
 
-/// Executes a command. Its result is written to `out`, and everything else to standard error.
+/// Executes a command. Its result is written to `out`, and everything else to standard error. Receipts name the
+/// database.
 pub(crate) async fn run(
-    store: &Arc<dyn Erase>,
+    store: &Arc<dyn ManagedStore>,
     command: Command,
+    database: String,
     out: &mut (dyn Write + Send),
 ) -> Result<Outcome, Failure> {
     match command {
         Command::List(args) => list::run(&**store, &args, out).await,
         Command::Show(args) => show::run(&**store, &args, out).await,
-        Command::Export(args) => export::run(Arc::clone(store), args, out).await,
-        Command::Import(args) => import::run(Arc::clone(store), args, out).await,
-        Command::Erase(args) => erase::run(&**store, &args, out).await,
+        Command::Export(args) => export::run(Arc::<dyn ManagedStore>::clone(store), args, out).await,
+        Command::Import(args) => import::run(Arc::<dyn ManagedStore>::clone(store), args, out).await,
+        Command::Erase(args) => erase::run(&**store, &args, database, out).await,
         Command::Expire(args) => expire::run(&**store, &args, out).await,
         Command::Verify(args) => verify::run(&**store, &args, out).await,
         Command::Stats(args) => stats::run(&**store, &args, out).await,
     }
+}
+
+/// Writes a receipt as JSON. If the output cannot be written, writes it to standard error, because the store does not
+/// have these numbers any more.
+fn write_receipt(out: &mut (dyn Write + Send), receipt: &impl serde::Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(receipt)?;
+    let json = terminal::escaped_json(&json);
+    writeln!(out, "{json}").and_then(|()| out.flush()).map_err(|error| {
+        eprintln!("{json}");
+        Failure::Receipt(error)
+    })
 }
 
 /// Writes a value as JSON with line breaks.

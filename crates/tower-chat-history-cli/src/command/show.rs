@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tower_chat_history_core::{Erase, Listed, Message, Part, Recorded, Seq};
+use tower_chat_history_core::{Erase, Listed, Message, Part, Prefix, Recorded, Seq};
 
 use crate::{
     args::Show,
@@ -18,7 +18,10 @@ const SHORT: usize = 300;
 
 pub(crate) async fn run(store: &dyn Erase, args: &Show, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
     let Some(listed) = store.describe(&args.id).await? else {
-        return Err(Failure::NoConversation(args.id.to_string()));
+        let under = Prefix::from(&args.id);
+        let has_others = !store.list(&under, None, 1).await?.conversations.is_empty();
+        let id = args.id.to_string();
+        return Err(if has_others { Failure::OnlyUnder(id) } else { Failure::NoConversation(id) });
     };
     let style = Style { width: terminal::width(), is_long: args.long };
     write_head(&listed, style, out)?;
@@ -31,7 +34,10 @@ pub(crate) async fn run(store: &dyn Erase, args: &Show, out: &mut (dyn Write + S
     }
     while next < end {
         let page = store.read(&args.id, next, PAGE).await?;
-        if page.exchanges.is_empty() {
+        // If the log was replaced or pruned in the meantime, the rest is not what the head describes.
+        let is_same = page.revision.is_some_and(|now| now.incarnation() == listed.revision.incarnation());
+        if !is_same || page.exchanges.first().is_none_or(|recorded| recorded.seq >= end) {
+            writeln!(out, "\n(the rest was removed in the meantime)")?;
             break;
         }
         for recorded in page.exchanges.into_iter().take_while(|recorded| recorded.seq < end) {

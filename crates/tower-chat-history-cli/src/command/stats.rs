@@ -21,16 +21,23 @@ struct Found {
     stores: ByStore,
     first_created_at: Option<Timestamp>,
     last_updated_at: Option<Timestamp>,
+    /// The conversations whose times cannot be read.
+    damaged: u64,
+    /// The keys in the store that are no ids.
+    foreign_keys: u64,
 }
 
 pub(crate) async fn run(store: &dyn Erase, args: &Stats, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
     let progress = Progress::spinner();
     progress.say("counting".into());
-    let mut found = Found { stores: store.count(&args.prefix).await?, first_created_at: None, last_updated_at: None };
+    let stores = store.count(&args.prefix).await?;
+    let mut found = Found { stores, first_created_at: None, last_updated_at: None, damaged: 0, foreign_keys: 0 };
     let (mut after, mut walked) = (None, 0);
     loop {
         let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
-        walked += page.conversations.len() as u64;
+        walked += page.len() as u64;
+        found.damaged += page.damaged.len() as u64;
+        found.foreign_keys += page.foreign_keys;
         for listed in page.conversations {
             let earlier = found.first_created_at.is_none_or(|first| listed.created_at < first);
             found.first_created_at = if earlier { Some(listed.created_at) } else { found.first_created_at };
@@ -71,6 +78,10 @@ fn write(found: &Found, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
     }
     if let (Some(first), Some(last)) = (found.first_created_at, found.last_updated_at) {
         writeln!(out, "first created {}, last updated {}", terminal::time(first), terminal::time(last))?;
+    }
+    if found.damaged > 0 || found.foreign_keys > 0 {
+        let damaged = count(found.damaged, "damaged conversation", "damaged conversations");
+        writeln!(out, "{damaged}, {} not an id", count(found.foreign_keys, "key is", "keys are"))?;
     }
     Ok(())
 }

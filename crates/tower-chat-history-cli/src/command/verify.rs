@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tower_chat_history_core::{Erase, Listed, Load, LoadLimit, StoreError};
+use tower_chat_history_core::{ConversationId, Erase, Listed, Load, LoadLimit, StoreError};
 
 use crate::{
     args::Verify,
@@ -20,6 +20,8 @@ struct Checked {
     conversations: u64,
     exchanges: u64,
     damaged: u64,
+    /// The keys in the store that are no ids.
+    foreign_keys: u64,
 }
 
 pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
@@ -28,13 +30,19 @@ pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write +
     let mut after = None;
     loop {
         let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
-        for listed in page.conversations {
-            exchanges(store, &listed, &mut checked, out).await?;
-            compactions(store, &listed, args, &mut checked, out).await?;
+        checked.foreign_keys += page.foreign_keys;
+        after = page.next.clone();
+        for entry in page.into_entries() {
+            match entry {
+                Ok(listed) => {
+                    exchanges(store, &listed, &mut checked, out).await?;
+                    compactions(store, &listed, args, &mut checked, out).await?;
+                }
+                Err(damaged) => report(&damaged.id, &damaged.error.to_string(), &mut checked, out)?,
+            }
             checked.conversations += 1;
             progress.say(summary(&checked));
         }
-        after = page.next;
         if after.is_none() {
             break;
         }
@@ -46,7 +54,10 @@ pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write +
         damaged => format!("{} damaged.", count(damaged, "part is", "parts are")),
     };
     eprintln!("Read {}. {damaged}", summary(&checked));
-    Ok(Outcome::done_if(checked.damaged == 0))
+    if checked.foreign_keys > 0 {
+        eprintln!("{} not an id of a conversation.", count(checked.foreign_keys, "key is", "keys are"));
+    }
+    Ok(Outcome::done_if(checked.damaged == 0 && checked.foreign_keys == 0))
 }
 
 fn summary(checked: &Checked) -> String {
@@ -54,9 +65,14 @@ fn summary(checked: &Checked) -> String {
     format!("{conversations} with {}", count(checked.exchanges, "exchange", "exchanges"))
 }
 
-fn report(listed: &Listed, damage: &str, checked: &mut Checked, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+fn report(
+    id: &ConversationId,
+    damage: &str,
+    checked: &mut Checked,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
     checked.damaged += 1;
-    Ok(writeln!(out, "{}: {damage}", listed.id)?)
+    Ok(writeln!(out, "{id}: {damage}")?)
 }
 
 /// Reads the whole log. If a page has a damaged exchange, reads the exchanges one by one.
@@ -75,7 +91,7 @@ async fn exchanges(
                 continue;
             }
             Err(error @ StoreError::Corrupt { .. }) => {
-                report(listed, &error.to_string(), checked, out)?;
+                report(&listed.id, &error.to_string(), checked, out)?;
                 next = next.next();
                 limit = PAGE;
                 continue;
@@ -96,7 +112,7 @@ async fn exchanges(
             checked.exchanges += 1;
         }
         if page.exchanges.first().is_none_or(|first| first.seq >= next) {
-            report(listed, &format!("exchange {next} is missing"), checked, out)?;
+            report(&listed.id, &format!("exchange {next} is missing"), checked, out)?;
             next = page.exchanges.first().map_or(end, |first| first.seq);
         }
     }
@@ -113,7 +129,7 @@ async fn compactions(
     let smallest = LoadLimit::new(1, 1).unwrap_or_default();
     for profile in &args.profiles {
         match store.load(&listed.id, Load::new().profile(profile.clone()).limit(smallest)).await {
-            Err(error @ StoreError::CorruptCompaction { .. }) => report(listed, &error.to_string(), checked, out)?,
+            Err(error @ StoreError::CorruptCompaction { .. }) => report(&listed.id, &error.to_string(), checked, out)?,
             // The exchange was reported.
             Ok(_) | Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -7,10 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use tower_chat_history_core::{Erase, StoreError};
-use tower_chat_history_sqlite::SqliteStore;
+use tower_chat_history_core::StoreError;
+use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use super::StoreUrl;
+use super::{ManagedStore, StoreUrl};
 
 /// The settings of stores that are not in their URLs.
 #[derive(Clone, Debug, Default)]
@@ -21,14 +21,15 @@ pub(crate) struct Settings {
     /// The beginning of the keys in Redis.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) key_prefix: Option<String>,
-    /// A file that does not exist is created.
-    pub(crate) creates: bool,
+    /// Conversations are imported: a file or a schema that does not exist is created. An import can be repeated, so its
+    /// writes reach the disk when the file is closed.
+    pub(crate) imports: bool,
 }
 
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) store: Arc<dyn Erase>,
+    pub(crate) store: Arc<dyn ManagedStore>,
     /// The handle that closes the file.
     file: Option<SqliteStore>,
 }
@@ -57,10 +58,11 @@ impl StoreUrl {
 
 async fn sqlite(path: &Path, settings: &Settings) -> Result<Opened, OpenStoreError> {
     // SQLite would create the file, and a mistyped name would then be an empty store.
-    if !settings.creates && !path.exists() {
+    if !settings.imports && !path.exists() {
         return Err(OpenStoreError::NoFile(path.to_owned()));
     }
-    let store = SqliteStore::open(path).await.map_err(OpenStoreError::failed)?;
+    let synchronous = if settings.imports { Synchronous::Normal } else { Synchronous::Full };
+    let store = SqliteOptions::new().synchronous(synchronous).open(path).await.map_err(OpenStoreError::failed)?;
     Ok(Opened { store: Arc::new(store.clone()), file: Some(store) })
 }
 
@@ -68,9 +70,12 @@ async fn sqlite(path: &Path, settings: &Settings) -> Result<Opened, OpenStoreErr
 async fn postgres(url: &str, settings: &Settings) -> Result<Opened, OpenStoreError> {
     use tower_chat_history_postgres::{OpenError, PostgresOptions};
 
-    let options = || match &settings.schema {
-        Some(schema) => PostgresOptions::new().schema(schema),
-        None => PostgresOptions::new(),
+    let options = || {
+        let options = PostgresOptions::new().create_schema(settings.imports);
+        match &settings.schema {
+            Some(schema) => options.schema(schema),
+            None => options,
+        }
     };
     let store = match options().connect(url).await {
         Err(OpenError::NeedsTls) => options().connect_rustls(url).await,
@@ -88,8 +93,7 @@ async fn postgres(_: &str, _: &Settings) -> Result<Opened, OpenStoreError> {
 async fn redis(urls: &[String], is_cluster: bool, settings: &Settings) -> Result<Opened, OpenStoreError> {
     use tower_chat_history_redis::RedisOptions;
 
-    // rustls needs a provider for `rediss://`. An error means that one is already installed.
-    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    install_crypto_provider();
     let options = match &settings.key_prefix {
         Some(prefix) => RedisOptions::new().prefix(prefix),
         None => RedisOptions::new(),
@@ -99,6 +103,13 @@ async fn redis(urls: &[String], is_cluster: bool, settings: &Settings) -> Result
         urls => options.connect_cluster(urls).await,
     };
     Ok(Opened { store: Arc::new(store.map_err(OpenStoreError::failed)?), file: None })
+}
+
+/// Installs the provider that rustls needs for `rediss://`.
+#[cfg(feature = "redis")]
+pub(crate) fn install_crypto_provider() {
+    // An error means that one is already installed.
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
 }
 
 #[cfg(not(feature = "redis"))]

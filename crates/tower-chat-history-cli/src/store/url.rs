@@ -55,6 +55,29 @@ fn nodes(scheme: &str, address: &str) -> Result<StoreUrl, StoreUrlError> {
     Ok(StoreUrl::RedisCluster(nodes.iter().map(|node| format!("{scheme}://{user}{node}/")).collect()))
 }
 
+impl StoreUrl {
+    /// Returns the place of the store for a receipt: a path, or hosts with a database. User, password and settings are
+    /// left out.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::Sqlite(path) => path.display().to_string(),
+            Self::Postgres(url) | Self::Redis(url) => host(url).to_owned(),
+            Self::RedisCluster(nodes) => nodes.iter().map(|node| host(node)).collect::<Vec<_>>().join(","),
+        }
+    }
+}
+
+/// Returns what is between the user with the password and the settings of a URL. It is empty if a `@` in the settings,
+/// or a `?` in the password, makes this uncertain.
+fn host(url: &str) -> &str {
+    let address = url.split_once("//").map_or(url, |(_, address)| address);
+    let (address, settings) = address.split_once('?').unwrap_or((address, ""));
+    if settings.contains('@') {
+        return "";
+    }
+    address.rsplit_once('@').map_or(address, |(_, address)| address)
+}
+
 impl fmt::Debug for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,6 +125,16 @@ impl TypedValueParser for StoreUrlParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_has_no_password() {
+        let place = |url: &str| url.parse::<StoreUrl>().unwrap().place();
+        assert_eq!(place("sqlite:a/b.db"), "a/b.db");
+        assert_eq!(place("postgres://u:s@cret@h:1/db?password=secret"), "h:1/db");
+        assert_eq!(place("postgres:///db?password=se@cret"), "");
+        assert_eq!(place("postgres://u:se?cret@h/db"), "");
+        assert_eq!(place("redis+cluster://u:secret@a:1,b:2"), "a:1/,b:2/");
+    }
 
     #[test]
     fn urls_name_stores() {

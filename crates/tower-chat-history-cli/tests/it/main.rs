@@ -1,6 +1,7 @@
 //! The program, over SQLite files.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
+mod audit;
 mod damage;
 mod erasing;
 mod foreign;

@@ -21,6 +21,14 @@ fn errors_are_sentences_with_their_cause() {
 fn a_missing_conversation_is_an_error() {
     let ran = Place::filled().run(&["show", "acme/nobody"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), "chat-history: there is no conversation acme/nobody\n"));
+    let ran = Place::filled().run(&["show", "acme/user-1"]);
+    assert!(ran.code == Some(1) && ran.err.contains("use `chat-history list acme/user-1`"), "{ran:?}");
+}
+
+#[test]
+fn a_mistyped_url_is_not_shown() {
+    let ran = Place::filled().run(&["import", "--from", "langchain-redis", "redsi://user:secret@host"]);
+    assert!(ran.code == Some(1) && ran.err.contains("redis://") && !ran.err.contains("secret"), "{ran:?}");
 }
 
 #[test]
@@ -30,11 +38,16 @@ fn wrong_command_lines_have_code_2() {
         &["show", "a b"][..],
         &["list", "a//b"],
         &["list", "--after", "x"],
-        &["expire", "acme"],
-        &["expire", "--idle", "30d"],
-        &["expire", "acme", "--idle", "30"],
-        &["expire", "acme", "--idle", "30d", "--older-than", "30d"],
+        &["expire", "acme", "--yes"],
+        &["expire", "--idle", "30d", "--yes"],
+        &["expire", "acme", "--idle", "30", "--yes"],
+        &["expire", "acme", "--idle", "30d"],
+        &["expire", "acme", "--idle", "30d", "--yes", "--dry-run"],
+        &["expire", "acme", "--idle", "30d", "--older-than", "30d", "--yes"],
         &["import", "--rename", "a"],
+        &["import", "--separator", "/"],
+        &["import", "--from", "chat-ml", "--into", "a", "--rename", "b"],
+        &["erase", "acme", "--quotes-under", "", "--yes"],
         &["--store", "mysql://u:secret@h", "list"],
         &["forget"],
         &[],

@@ -128,6 +128,7 @@ mod tests {
             on_open_turn: OnOpenTurn::Supersede,
             spare,
             recall_reserve: None,
+            recalls_others: false,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
             budget: Some(budget),

@@ -184,6 +184,7 @@ impl Policy {
             limit,
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve,
+            recalls_others: false,
             spare: 0,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
@@ -297,7 +298,7 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None,
+                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, recalls_others: false,
             spare: 0, leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN, budget: None };
                 let kept = policy.cost.total(&plan_of(&call).fit.window);

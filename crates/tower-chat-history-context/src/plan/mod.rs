@@ -65,7 +65,8 @@ pub struct Plan {
     pub raised_by: u64,
     /// The size of the summary that is sent.
     pub summary_tokens: u64,
-    /// The part of the log from which messages can be recalled for this call. `None` if nothing is to be recalled.
+    /// The part of the log from which messages can be recalled for this call, which may be empty if messages of other
+    /// conversations can be. `None` if nothing is to be recalled.
     pub recallable: Option<Recallable>,
 }
 
@@ -94,6 +95,8 @@ pub struct PlanInput<'a> {
     pub spare: u64,
     /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
     pub recall_reserve: Option<u64>,
+    /// True if messages of other conversations may be recalled, also if the prompt contains the whole log.
+    pub recalls_others: bool,
     /// True if the recalled messages of all earlier exchanges are left out.
     pub leaves_out_recalled: bool,
     /// The conditions on which the validity of reasoning depends.
@@ -139,9 +142,11 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     unreplied::end_rounds(&mut items, exchanges, !answers, call.conditions.request);
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
+    // Without the log, nothing is known about the conversation, not even if it exists.
+    let recalls_others = call.recalls_others && !matches!(history, History::Resent(_));
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
     if let Some(budget) = &mut budget {
-        budget.parts.recalled = recall_reserve.filter(|_| begins_within).unwrap_or(0);
+        budget.parts.recalled = recall_reserve.filter(|_| begins_within || recalls_others).unwrap_or(0);
     }
     let planned = fit::Window { items, exchanges, cut: &cut, continues, summary, conditions: call.conditions };
     let mut fit = match &budget {
@@ -164,7 +169,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         fit.cut.get_or_insert(cut).recalled_from = recalled_from;
     }
     let has_more = |window: &Window| fit.recallable_before > window.revision.first();
-    let recallable = recall_reserve.filter(|_| window.is_some_and(has_more)).map(|_| {
+    let recallable = recall_reserve.filter(|_| recalls_others || window.is_some_and(has_more)).map(|_| {
         let taken = |budget: &FitBudget<'_>| fit.tokens.saturating_add(budget.parts.total() - budget.parts.recalled);
         let room =
             |budget: &FitBudget<'_>| budget.limits.max_prompt(budget.limits.reserve).saturating_sub(taken(budget));
@@ -232,6 +237,7 @@ mod tests {
             limit,
             on_open_turn,
             recall_reserve: None,
+            recalls_others: false,
             spare: 0,
             leaves_out_recalled: false,
             conditions: Conditions::UNKNOWN,
@@ -248,6 +254,21 @@ mod tests {
             FitError::Input(error) => error,
             FitError::DoesNotFit(_) => unreachable!("there is no budget"),
         })
+    }
+
+    #[test]
+    fn messages_of_others_are_recallable_if_the_history_is_known() {
+        let (log, input) = (window(vec![vec![Message::user("u0")]], false), [Message::user("u1")]);
+        let resent = [log.exchanges[0].clone()];
+        let recallable = |history, recalls_others| {
+            let call = PlanInput { history, recall_reserve: Some(9), recalls_others, ..plan_input(&log, &input) };
+            input_error(plan(&call)).unwrap().recallable
+        };
+        let nothing_before = Some(Recallable { before: Seq::FIRST, room: None });
+        for history in [History::Absent(Epoch::FIRST), History::Window(&log)] {
+            assert_eq!([false, true].map(|others| recallable(history, others)), [None, nothing_before]);
+        }
+        assert_eq!(recallable(History::Resent(&resent), true), None);
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl World {
             limit: LoadLimit::default(),
             on_open_turn: OnOpenTurn::Supersede,
             recall_reserve: None,
+            recalls_others: false,
             spare: 0,
             leaves_out_recalled: false,
             conditions: self.conditions(),

@@ -50,6 +50,7 @@ fn planned(window: &Window, input: &[&str], budget: Option<FitBudget<'_>>) -> Re
         limit: LoadLimit::default(),
         on_open_turn: OnOpenTurn::Supersede,
         recall_reserve: None,
+        recalls_others: false,
         spare: 0,
         leaves_out_recalled: false,
         conditions: Conditions::UNKNOWN,

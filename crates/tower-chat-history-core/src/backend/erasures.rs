@@ -1,39 +1,45 @@
 //! The erasures that a store remembers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    iter,
+};
 
 use crate::{conversation_id::ConversationId, epoch::Epoch, prefix::Prefix, store::StoreError};
 
-/// The estimated memory of a remembered erasure besides its two copies of the prefix, in bytes: slots in a hash table
-/// and in a tree, and the allocator's headers.
+/// The estimated memory of a remembered erasure besides its two copies of the key, in bytes: slots in a hash table and
+/// in a tree, and the allocator's headers.
 const SLOTS: usize = 216;
 
 /// The newest erasures of a store, so that it can refuse turns that began before them. A store in memory can keep this
 /// value. Other stores keep the same things in their own tables, and follow the same rules.
 ///
-/// It remembers the newest erasures up to a number of different prefixes. A turn that began before an erasure that was
-/// forgotten is refused, whatever its conversation is: the store cannot know any more.
+/// An erasure has a key. The key of a deletion is the id of the conversation. The key of an erasure of a prefix is
+/// [another text](Self::key), so the deletion of `acme` does not concern the conversations under `acme`.
+///
+/// This value remembers the newest erasures up to a number of different keys. A turn that began before an erasure that
+/// was forgotten is refused, whatever its conversation is: the store cannot know any more.
 #[derive(Clone, Debug)]
 pub struct Erasures {
     current: Epoch,
     /// The epoch of the newest erasure that was forgotten.
     forgotten: Epoch,
-    by_prefix: HashMap<String, Epoch>,
+    by_key: HashMap<String, Epoch>,
     by_epoch: BTreeMap<Epoch, String>,
     capacity: usize,
-    /// The length of all prefixes together, in bytes.
+    /// The length of all keys together, in bytes.
     text: usize,
 }
 
 impl Erasures {
-    /// The number of different prefixes that stores remember by default.
+    /// The number of different keys that stores remember by default.
     pub const CAPACITY: usize = 100_000;
 
-    /// Creates the value for a store that never erased anything, and that remembers this number of different prefixes.
+    /// Creates the value for a store that never erased anything, and that remembers this number of different keys.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let (by_prefix, by_epoch) = (HashMap::new(), BTreeMap::new());
-        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_prefix, by_epoch, capacity, text: 0 }
+        let (by_key, by_epoch) = (HashMap::new(), BTreeMap::new());
+        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_key, by_epoch, capacity, text: 0 }
     }
 
     /// Returns the current epoch, for [`Loaded::Absent`](crate::Loaded::Absent).
@@ -42,24 +48,47 @@ impl Erasures {
         self.current
     }
 
+    /// Returns the key of an erasure of everything under a prefix: the text form of the prefix with a `/` after it. No
+    /// conversation has such an id.
+    #[must_use]
+    pub fn key(under: &Prefix) -> String {
+        format!("{under}/")
+    }
+
+    /// Returns the keys of all erasures that concern a conversation: its id, and the keys of all prefixes that contain
+    /// it.
+    pub fn keys_concerning(id: &ConversationId) -> impl Iterator<Item = String> {
+        let prefixes = iter::once("").chain(Prefix::containing(id));
+        iter::once(id.as_str().to_owned()).chain(prefixes.map(|prefix| format!("{prefix}/")))
+    }
+
     /// Records an erasure of everything under this prefix.
     pub fn record(&mut self, under: &Prefix) {
+        self.record_key(Self::key(under));
+    }
+
+    /// Records the deletion of this conversation.
+    pub fn record_deletion(&mut self, id: &ConversationId) {
+        self.record_key(id.as_str().to_owned());
+    }
+
+    fn record_key(&mut self, key: String) {
         self.current = self.current.next();
-        if let Some(earlier) = self.by_prefix.insert(under.as_str().to_owned(), self.current) {
+        if let Some(earlier) = self.by_key.insert(key.clone(), self.current) {
             self.by_epoch.remove(&earlier);
         } else {
-            self.text += under.as_str().len();
+            self.text += key.len();
         }
-        self.by_epoch.insert(self.current, under.as_str().to_owned());
+        self.by_epoch.insert(self.current, key);
         while self.by_epoch.len() > self.capacity && self.forget_oldest() {}
     }
 
     /// Forgets the oldest erasure, so that turns that began before it are refused. Returns `false` if none is
     /// remembered.
     pub fn forget_oldest(&mut self) -> bool {
-        let Some((epoch, prefix)) = self.by_epoch.pop_first() else { return false };
-        self.by_prefix.remove(&prefix);
-        self.text -= prefix.len();
+        let Some((epoch, key)) = self.by_epoch.pop_first() else { return false };
+        self.by_key.remove(&key);
+        self.text -= key.len();
         self.forgotten = epoch;
         true
     }
@@ -85,9 +114,9 @@ impl Erasures {
         if since == self.current {
             return false;
         }
-        let is_newer = |prefix: &str| self.by_prefix.get(prefix).is_some_and(|epoch| *epoch > since);
+        let is_newer = |key: String| self.by_key.get(&key).is_some_and(|epoch| *epoch > since);
         // An epoch that lies in the future is of another store, or of a copy that was restored.
-        since < self.forgotten || since > self.current || is_newer("") || Prefix::containing(id).any(is_newer)
+        since < self.forgotten || since > self.current || Self::keys_concerning(id).any(is_newer)
     }
 }
 
@@ -120,6 +149,16 @@ mod tests {
         }
         erasures.record(&Prefix::all());
         assert!(erasures.was_erased(&id("acme"), before));
+    }
+
+    #[test]
+    fn a_deletion_concerns_one_conversation() {
+        let mut erasures = Erasures::default();
+        let before = erasures.current();
+        erasures.record_deletion(&id("acme"));
+        for (text, was_erased) in [("acme", true), ("acme/a", false), ("acme-2", false)] {
+            assert_eq!(erasures.was_erased(&id(text), before), was_erased, "{text}");
+        }
     }
 
     #[test]

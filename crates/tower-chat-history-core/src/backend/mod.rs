@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | An append is stored only if the log is as expected | [`Expect::check`](crate::Expect::check) |
 //! | A first turn is refused if its conversation was erased in the meantime | [`Erasures`] |
+//! | A listing has the conversations of its prefix after its cursor | [`KeyRange`] |
 //! | A load returns the newest turns within its limit | [`WindowScan`] |
 //! | A load of a known state returns nothing | [`Window::is_known`](crate::Window::is_known) |
 //! | A compaction follows the rules | [`Cut::check`](crate::Cut::check) |
@@ -18,12 +19,14 @@
 //! | A limit in bytes counts memory | [`Exchange::memory`](crate::Exchange::memory), [`Compaction::memory`](crate::Compaction::memory) |
 
 mod erasures;
+mod key_range;
 mod prune_scan;
 mod record;
 mod window_scan;
 
 pub use self::{
     erasures::Erasures,
+    key_range::KeyRange,
     prune_scan::PruneScan,
     record::{ExchangeRecords, RecordError},
     window_scan::WindowScan,

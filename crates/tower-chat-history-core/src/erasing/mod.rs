@@ -1,10 +1,14 @@
 //! Erasure of everything under a prefix, with a receipt.
 
+mod quotes;
 mod receipt;
 
 use async_trait::async_trait;
 
-pub use self::receipt::{EraseError, Receipt};
+pub use self::{
+    quotes::{EraseQuotesError, ErasedQuotes, erase_quotes},
+    receipt::{EraseError, Receipt},
+};
 use crate::{
     cursor::Cursor,
     prefix::Prefix,
@@ -31,6 +35,10 @@ pub trait EraseExt: Erase {
     ///
     /// To follow the progress, use [`Erasure`].
     ///
+    /// If recall covers other conversations, conversations that are not under the prefix may quote those that are. The
+    /// quotes stay: remove them with [`erase_quotes`]. If the prefix is at most as long as the one that recall covers,
+    /// such as that of the whole user, no quote is left.
+    ///
     /// ```
     /// use tower_chat_history_core::{Erase, EraseExt, Prefix};
     ///
@@ -46,8 +54,8 @@ pub trait EraseExt: Erase {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or written. [`EraseError::receipt`] says what was erased before. To
-    /// continue, call it again.
+    /// Returns an error if the store cannot be read or written. [`EraseError::receipt`] says what was erased, also by
+    /// the call of the store that failed. To continue, call it again.
     async fn erase_all(&self, under: &Prefix) -> Result<Receipt, EraseError>;
 }
 
@@ -94,6 +102,8 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
             Err(error) => return Err(self.failed(error)),
         };
         self.receipt.removed += page.removed;
+        self.receipt.remaining = None;
+        self.receipt.ended_at = Timestamp::now();
         self.after = page.next;
         if self.after.is_some() {
             return Ok(true);
@@ -121,7 +131,9 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
         self.receipt
     }
 
-    fn failed(&mut self, source: StoreError) -> EraseError {
+    fn failed(&mut self, error: StoreError) -> EraseError {
+        let (removed, source) = error.into_erased();
+        self.receipt.removed += removed;
         self.receipt.remaining = None;
         self.receipt.ended_at = Timestamp::now();
         EraseError { receipt: Box::new(self.receipt.clone()), source }

@@ -1,10 +1,13 @@
 //! Messages: verbatim JSON with an index that is built once.
 
+mod change;
 mod counted;
 pub(crate) mod dialect;
 mod error;
 mod field;
 mod indexed;
+mod json;
+mod make;
 mod memory;
 mod part_kinds;
 #[cfg(test)]
@@ -12,13 +15,11 @@ mod tests;
 mod text;
 
 use std::{
-    borrow::Cow,
     fmt,
     sync::{Arc, OnceLock},
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 pub(crate) use self::dialect::Place;
 pub use self::dialect::{
@@ -26,13 +27,9 @@ pub use self::dialect::{
     Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
     StatedId, Statement, ToolCall,
 };
-use self::{
-    counted::Counted,
-    dialect::{plain_index, plain_json, tool_index, tool_json},
-    indexed::{Indexed, LazyIndex},
-};
+use self::{counted::Counted, indexed::LazyIndex};
 pub use self::{error::MessageError, part_kinds::PartKinds};
-use crate::{digest::Digest, nested, role::Role};
+use crate::{digest::Digest, role::Role};
 
 /// One element of a conversation, stored as the JSON it was created from: a chat message, or an element of another
 /// [dialect](Dialect).
@@ -75,126 +72,6 @@ struct Parsed {
 }
 
 impl Message {
-    /// Creates the message with this JSON, which is stored verbatim.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not a JSON object with a string `role`.
-    pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
-        Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
-    }
-
-    /// Creates the message that a value, such as a provider's typed message, serializes to.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the value does not serialize to a JSON object with a string `role`, or if it has more
-    /// than [128 levels](nested::MAX_LEVELS) of lists and objects.
-    pub fn from_serialize(value: &impl Serialize) -> Result<Self, MessageError> {
-        Self::from_json(nested::to_string(value).map_err(MessageError::from_json)?)
-    }
-
-    /// Creates the element of a dialect with this JSON, which is stored verbatim.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not JSON, or not an element of this dialect.
-    pub fn in_dialect(dialect: &'static dyn Dialect, json: impl Into<String>) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
-    }
-
-    /// Creates the element of a dialect with this JSON, which is stored verbatim. Unlike
-    /// [`in_dialect`](Self::in_dialect), it does not check again that the text is JSON.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the value is not an element of this dialect.
-    pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: &RawValue) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, json.to_owned())
-    }
-
-    /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
-    /// dialect allows no system message within a list, the result is a user message.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the dialect cannot read its own message.
-    pub fn compose(dialect: &'static dyn Dialect, role: &Role, text: impl AsRef<str>) -> Result<Self, MessageError> {
-        Self::in_dialect(dialect, dialect.compose(role, text.as_ref()))
-    }
-
-    fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
-        Self::with_index(json, LazyIndex::Read(Indexed { dialect, index }))
-    }
-
-    /// Creates a message of an unknown dialect.
-    pub(crate) fn unread(json: Box<RawValue>) -> Self {
-        Self::with_index(json, LazyIndex::ReadLater(OnceLock::new()))
-    }
-
-    fn with_index(json: Box<RawValue>, indexed: LazyIndex) -> Self {
-        Self(Arc::new(Parsed {
-            json,
-            indexed,
-            counted: Counted::default(),
-            part_kinds: OnceLock::new(),
-            digest: OnceLock::new(),
-            unbound: OnceLock::new(),
-            unbound_from_prompt: OnceLock::new(),
-        }))
-    }
-
-    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
-        let index = dialect.index(json.get())?;
-        Ok(Self::new(json, dialect, index))
-    }
-
-    fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
-        Self::from_raw_in(&ChatCompletions, json)
-    }
-
-    /// Creates a user message with this text.
-    #[must_use]
-    pub fn user(text: impl AsRef<str>) -> Self {
-        Self::with_content(Role::User, text.as_ref())
-    }
-
-    /// Creates an assistant message with this text.
-    #[must_use]
-    pub fn assistant(text: impl AsRef<str>) -> Self {
-        Self::with_content(Role::Assistant, text.as_ref())
-    }
-
-    /// Creates a system message with this text.
-    #[must_use]
-    pub fn system(text: impl AsRef<str>) -> Self {
-        Self::with_content(Role::System, text.as_ref())
-    }
-
-    /// Creates a developer message with this text.
-    #[must_use]
-    pub fn developer(text: impl AsRef<str>) -> Self {
-        Self::with_content(Role::Developer, text.as_ref())
-    }
-
-    /// Creates the result of the tool call with this id.
-    #[must_use]
-    pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
-        let (id, text) = (call_id.as_ref(), text.as_ref());
-        Self::from_known(tool_json(id, text), tool_index(id, text))
-    }
-
-    fn with_content(role: Role, text: &str) -> Self {
-        Self::from_known(plain_json(&role, text), plain_index(role, text))
-    }
-
-    /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
-    fn from_known(json: String, index: Index) -> Self {
-        // serde_json wrote the text, so this cannot fail. If it did, the message's JSON would be `null`.
-        let json = RawValue::from_string(json).unwrap_or_default();
-        Self::new(json, &ChatCompletions, index)
-    }
-
     /// Returns the JSON, exactly as it was given.
     #[must_use]
     pub fn json(&self) -> &str {
@@ -349,59 +226,6 @@ impl Message {
         self.index().chat.has_refusal_audio_or_function_call
     }
 
-    /// Returns this message in a form that providers accept. For chat completions, this is the message without the
-    /// entries of `tool_calls` that are not [calls](Self::tool_calls), and without the field if no call is left.
-    ///
-    /// All other messages are returned unchanged. The result depends only on this message.
-    #[must_use]
-    pub fn sendable(&self) -> Cow<'_, Self> {
-        if !self.index().is_rewritten {
-            return Cow::Borrowed(self);
-        }
-        self.changed(|dialect| Some(dialect.sendable(self))).map_or(Cow::Borrowed(self), Cow::Owned)
-    }
-
-    /// Returns this message without everything that is [bound](Self::bound) to a prompt or an origin, or `None` if
-    /// nothing is left. The result is computed once.
-    #[must_use]
-    pub fn unbound(&self) -> Option<&Self> {
-        if !self.bound().can_be_removed() {
-            return Some(self);
-        }
-        self.0.unbound.get_or_init(|| self.changed(|dialect| dialect.unbound(self))).as_ref()
-    }
-
-    /// Returns this message without everything that is [bound](Self::bound) to its prompt, or `None` if nothing is left.
-    /// Parts that are bound only to their origin stay. The result is computed once.
-    #[must_use]
-    pub fn unbound_from_prompt(&self) -> Option<&Self> {
-        if !self.bound().to_prefix {
-            return Some(self);
-        }
-        let unbound = || self.changed(|dialect| dialect.unbound_from_prompt(self));
-        self.0.unbound_from_prompt.get_or_init(unbound).as_ref()
-    }
-
-    /// Returns this message with only the results of these calls, or `None` if nothing is left.
-    #[must_use]
-    pub fn answering(&self, kept: &[CallId]) -> Option<Self> {
-        self.changed(|dialect| dialect.answering(self, kept))
-    }
-
-    /// Returns this message with only these of the calls that the provider executes itself, and only these of their
-    /// results, or `None` if nothing is left. See [`Dialect::settled`].
-    #[must_use]
-    pub fn settled(&self, calls: &[CallId], results: &[CallId]) -> Option<Self> {
-        self.changed(|dialect| dialect.settled(self, calls, results))
-    }
-
-    /// Returns this message with `placeholder` in place of the text of the results for which `clears` returns `true`,
-    /// or `None` if there are none.
-    #[must_use]
-    pub fn cleared(&self, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<Self> {
-        self.changed(|dialect| dialect.cleared(self, clears, placeholder))
-    }
-
     /// Returns the digest of the properties that providers compare when they check a signature. It is computed once.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -409,13 +233,6 @@ impl Message {
             Some(dialect) => dialect.digest(self.json()),
             None => Digest::of(self.json().as_bytes()),
         })
-    }
-
-    /// Returns the message that the dialect makes of this one.
-    fn changed(&self, change: impl FnOnce(&'static dyn Dialect) -> Option<String>) -> Option<Self> {
-        let dialect = self.dialect()?;
-        // A dialect reads what it writes. If it does not, the part is left out.
-        Self::in_dialect(dialect, change(dialect)?).ok()
     }
 }
 
@@ -437,27 +254,3 @@ impl PartialEq for Message {
 }
 
 impl Eq for Message {}
-
-impl Serialize for Message {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.json.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Message {
-    /// Reads the message verbatim. This works only with `serde_json`, like `RawValue`.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::from_raw(Box::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
-
-impl TryFrom<Value> for Message {
-    type Error = MessageError;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
-        let message = Self::from_serialize(&value);
-        // The value may have any number of levels.
-        nested::dismantle(value);
-        message
-    }
-}

@@ -18,8 +18,16 @@ pub struct Append {
     /// The epoch that the [load](crate::Loaded::Absent) of the call returned. If the conversation was deleted or
     /// [erased](crate::Erase) since, the append is refused with [`Gone`](crate::StoreError::Gone), also if another call
     /// created the conversation again. If it is `None`, nothing is checked.
+    ///
+    /// A [truncation](crate::Truncate) to nothing is a deletion. An erasure counts from the call of
+    /// [`bar`](crate::Erase::bar) on. A removal by [`erase_if`](crate::Erase::erase_if), such as an
+    /// [expiry](crate::Expiry), does not count.
     pub since: Option<Epoch>,
     /// The position of the exchange if the append creates the conversation. Otherwise it has no effect.
+    ///
+    /// The first exchange of a log opens a turn. If the append creates the conversation and its exchange continues a
+    /// position, also one before this one, the append is refused with
+    /// [`ContinuesUnknown`](crate::StoreError::ContinuesUnknown).
     pub first: Seq,
     /// The exchange.
     pub exchange: Exchange,

@@ -15,7 +15,8 @@ use crate::{
 
 /// A store that can erase all conversations under a prefix, and prove that nothing is left.
 ///
-/// [`EraseExt::erase_all`](crate::EraseExt::erase_all) makes these calls in the right order and returns a receipt. Applications use that.
+/// [`EraseExt::erase_all`](crate::EraseExt::erase_all) makes these calls in the right order and returns a receipt.
+/// Applications use that.
 ///
 /// # Contract
 ///
@@ -39,21 +40,28 @@ pub trait Erase: List {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError>;
 
     /// Erases at most `limit` conversations under the prefix, in the order of a [listing](List::list) and after the
-    /// cursor if there is one. It also erases data that belongs to no conversation any more, because an earlier erasure
-    /// was interrupted.
+    /// cursor if there is one. Damaged conversations are erased as well. It also erases data that belongs to no
+    /// conversation any more, because an earlier erasure was interrupted. A limit of 0 counts as 1.
+    ///
+    /// A store that consists of several stores divides the limit among them, but each may erase one conversation. Each
+    /// erases in the order of its own listing, and the next page begins where the first of them stopped.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be written. Some of the conversations may be erased then.
+    /// - [`PartlyErased`](StoreError::PartlyErased) if some of the conversations were erased and the call failed for
+    ///   another one. It has the numbers of what was removed.
+    /// - Another error if the store cannot be written. Nothing was erased then, or the outcome is unknown: for example,
+    ///   the connection broke before the answer.
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError>;
 
     /// Erases one conversation if its log still has this revision. Returns `None`, and erases nothing, if it has
-    /// another one or if there is no such conversation. The expiry of conversations uses it: an append in the meantime
-    /// wins.
+    /// another one or if there is no such conversation. The expiry of conversations uses it: a conversation stays if
+    /// something was appended in the meantime.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be written.
+    /// - [`PartlyErased`](StoreError::PartlyErased) if the conversation was erased and a later step failed.
+    /// - Another error if the conversation is damaged, or if the store cannot be written.
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError>;
 
     /// Counts everything that is stored under the prefix, also what belongs to no conversation. The cost grows with the

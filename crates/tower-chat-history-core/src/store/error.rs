@@ -2,7 +2,7 @@
 
 use crate::{
     attachment::AttachmentError, causes::Causes, compaction::CompactionError, conversation_id::ConversationId,
-    profile::Profile, revision::Revision, seq::Seq,
+    profile::Profile, removed::ByStore, revision::Revision, seq::Seq,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -21,12 +21,14 @@ pub enum StoreError {
         /// The log's revision, if the store knows it.
         current: Option<Revision>,
     },
-    /// The incarnation has ended: since it was loaded, the conversation was deleted, [truncated](crate::Truncate), or
-    /// [pruned with its derived data](crate::Derived::Erase).
-    #[error("the conversation was deleted, truncated or pruned since it was loaded")]
+    /// The incarnation has ended: since it was loaded, the conversation was deleted, [erased](crate::Erase),
+    /// [truncated](crate::Truncate), or [pruned with its derived data](crate::Derived::Erase). If there was no
+    /// conversation, its id or a prefix of it was erased [since](crate::Append::since).
+    #[error("the conversation was deleted, erased, truncated or pruned since it was loaded")]
     Gone,
-    /// The exchange continues a position that the log never had.
-    #[error("the exchange continues position {continues}, but the next position of the log is {len}")]
+    /// The exchange continues a position that the log never had. It may also be the [first](crate::Append::first) one of
+    /// a log, which must open a turn.
+    #[error("the exchange continues position {continues}, which the log never had: its next position is {len}")]
     ContinuesUnknown {
         /// The position that the exchange continues.
         continues: Seq,
@@ -69,6 +71,14 @@ pub enum StoreError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// A page of an erasure failed after a part of it was erased.
+    #[error("{source}")]
+    PartlyErased {
+        /// The numbers of what was removed. A repetition of the call does not find it again.
+        removed: Box<ByStore>,
+        /// The cause. It is never of this kind.
+        source: Box<StoreError>,
+    },
     /// The store cannot be reached at the moment: for example, a connection is down or a lock timed out. Retrying may
     /// help.
     #[error("the store is not available: {}", Causes(&**source))]
@@ -95,10 +105,35 @@ impl StoreError {
         Self::Backend { source: source.into() }
     }
 
+    /// Adds what an [erasure](crate::Erase::erase) removed before it failed with this error. Without any number, the
+    /// error stays as it is.
+    #[must_use]
+    pub fn after_erasing(self, removed: ByStore) -> Self {
+        let (before, source) = self.into_erased();
+        let mut all = removed;
+        all += before;
+        if all.total().is_nothing() {
+            return source;
+        }
+        Self::PartlyErased { removed: Box::new(all), source: Box::new(source) }
+    }
+
+    /// Returns what was removed before this error, and the error of the part that failed.
+    #[must_use]
+    pub fn into_erased(self) -> (ByStore, Self) {
+        match self {
+            Self::PartlyErased { removed, source } => (*removed, *source),
+            error => (ByStore::default(), error),
+        }
+    }
+
     /// Returns `true` if the same call may succeed later. Repeat an append under its exchange id.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::PartlyErased { source, .. } => matches!(**source, Self::Unavailable { .. }),
+            error => matches!(error, Self::Unavailable { .. }),
+        }
     }
 
     /// Returns a short constant name of the kind of failure, for metrics and spans (`error.type`).
@@ -114,6 +149,7 @@ impl StoreError {
             Self::Full { .. } => "full",
             Self::Unavailable { .. } => "unavailable",
             Self::Backend { .. } => "backend",
+            Self::PartlyErased { .. } => "partly_erased",
         }
     }
 }
@@ -123,6 +159,7 @@ mod tests {
     use std::error::Error;
 
     use super::*;
+    use crate::removed::Removed;
 
     #[derive(Debug, thiserror::Error)]
     #[error("the connection broke")]
@@ -130,6 +167,20 @@ mod tests {
 
     fn broken() -> Broken {
         Broken(std::io::Error::other("connection reset"))
+    }
+
+    #[test]
+    fn numbers_of_an_erasure_that_failed_twice_are_added() {
+        let one = || ByStore::of("a", Removed { conversations: 1, ..Removed::default() });
+        let error = StoreError::unavailable(broken()).after_erasing(ByStore::default());
+        assert!(matches!(error, StoreError::Unavailable { .. }), "nothing was erased: {error:?}");
+        let text = error.to_string();
+        let error = error.after_erasing(one()).after_erasing(one());
+        assert_eq!((error.to_string(), error.is_retryable()), (text, true));
+        let (removed, source) = error.into_erased();
+        assert_eq!(removed.total().conversations, 2);
+        assert!(matches!(source, StoreError::Unavailable { .. }), "{source:?}");
+        assert!(!StoreError::Gone.after_erasing(one()).is_retryable());
     }
 
     #[test]

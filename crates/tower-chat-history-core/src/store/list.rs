@@ -24,28 +24,32 @@ use crate::{
 /// - **Whole parts.** A listing contains only conversations that the [prefix contains](Prefix::contains).
 /// - **Bounded.** A page costs the same among a thousand and among a million conversations, and does not depend on the
 ///   length of their logs.
+/// - **Damage stays where it is.** A page does not fail because one conversation cannot be read. It names such a
+///   conversation in [`damaged`](Listing::damaged), at its place in the order, and the cursor passes it. A key of the
+///   store that is no id, which another program wrote, is passed and [counted](Listing::foreign_keys).
 /// - **Current.** A page is read at one time or conversation by conversation. Each entry is a state that the
 ///   conversation had during the call.
-/// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and a
-///   deletion removes them.
+/// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and
+///   a deletion removes them.
 ///
 /// The trait can be used as `Arc<dyn List>`. To test it with the conformance suite, implement `Fixture::open_erase`.
 #[async_trait]
 pub trait List: HistoryStore {
-    /// Returns a page of the conversations under a prefix: at most `limit`, and after the cursor if there is one. A
-    /// store may return fewer, and a page may be empty although there are more: only a page
-    /// [without a cursor](Listing::next) is the last one.
+    /// Returns a page of the conversations under a prefix: at most `limit`, and after the cursor if there is one. The
+    /// damaged ones count, too. A store may return fewer, and a page may be empty although there are more: only a page
+    /// [without a cursor](Listing::next) is the last one. A limit of 0 counts as 1, because a page of none could not
+    /// say where the next one begins.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read.
+    /// Returns an error if the store cannot be read, but not if only some of its conversations cannot be read.
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Returns the entry of one conversation, or `None` if there is no such conversation.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read.
+    /// Returns an error if the store or this conversation cannot be read.
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError>;
 
     /// Replaces all labels of a conversation, if the stored labels still have the version `replaces`.
@@ -65,20 +69,77 @@ pub trait List: HistoryStore {
 }
 
 /// A page of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Listing {
     /// The conversations, in the order of their ids.
     pub conversations: Vec<Listed>,
+    /// The conversations of the page whose entries cannot be read, in the order of their ids. They can be deleted and
+    /// erased.
+    pub damaged: Vec<FailedConversation>,
+    /// The number of keys among those of the page that are no ids of conversations. A store over several stores may
+    /// count a key on more than one page.
+    pub foreign_keys: u64,
     /// The place at which the next page begins, or `None` if this is the last page.
     pub next: Option<Cursor>,
 }
 
 impl Listing {
-    /// Creates a page of these conversations. The next page begins at `next`.
+    /// Creates a page of these conversations, of which none is damaged. The next page begins at `next`.
     #[must_use]
     pub const fn new(conversations: Vec<Listed>, next: Option<Cursor>) -> Self {
-        Self { conversations, next }
+        Self { conversations, damaged: Vec::new(), foreign_keys: 0, next }
+    }
+
+    /// Adds a conversation after those of the page, or the reason why it cannot be read.
+    pub fn push(&mut self, id: ConversationId, entry: Result<Listed, StoreError>) {
+        match entry {
+            Ok(listed) => self.conversations.push(listed),
+            Err(error) => self.damaged.push(FailedConversation::new(id, error)),
+        }
+    }
+
+    /// Returns the number of conversations of the page, including the damaged ones.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.conversations.len() + self.damaged.len()
+    }
+
+    /// Returns `true` if the page has no conversation, not even a damaged one. There may be more pages.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the conversations and the damaged ones in the order of their ids.
+    #[must_use]
+    pub fn into_entries(self) -> Vec<Result<Listed, FailedConversation>> {
+        let damaged = self.damaged.into_iter().map(Err);
+        let mut entries: Vec<_> = self.conversations.into_iter().map(Ok).chain(damaged).collect();
+        entries.sort_by(|one, other| entry_id(one).cmp(entry_id(other)));
+        entries
+    }
+}
+
+fn entry_id(entry: &Result<Listed, FailedConversation>) -> &str {
+    entry.as_ref().map_or_else(|damaged| damaged.id.as_str(), |listed| listed.id.as_str())
+}
+
+/// A conversation for which a call failed, although the store can be used for others.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FailedConversation {
+    /// The conversation.
+    pub id: ConversationId,
+    /// The cause.
+    pub error: Arc<StoreError>,
+}
+
+impl FailedConversation {
+    /// Names the conversation and the cause.
+    #[must_use]
+    pub fn new(id: ConversationId, error: StoreError) -> Self {
+        Self { id, error: Arc::new(error) }
     }
 }
 
@@ -93,8 +154,8 @@ pub struct Listed {
     /// The [time](crate::Exchange::at) of the exchange that created the conversation. A prune or a truncation does not
     /// change it.
     pub created_at: Timestamp,
-    /// The latest [time](crate::Exchange::at) of all exchanges that were ever appended. A prune or a truncation does not
-    /// change it.
+    /// The latest [time](crate::Exchange::at) of all exchanges that were ever appended. A prune or a truncation does
+    /// not change it.
     pub updated_at: Timestamp,
     /// The size of the log in bytes of message JSON, as in a [`LoadLimit`](crate::LoadLimit).
     pub bytes: u64,
@@ -161,6 +222,21 @@ impl<S: List + ?Sized> List for Arc<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_are_in_the_order_of_their_ids() {
+        let id = |text: &str| text.parse::<ConversationId>().unwrap();
+        let mut page = Listing::default();
+        for (text, is_damaged) in [("a", false), ("a-2", true), ("a/b", true), ("b", false)] {
+            let (revision, at) = (Revision::new(Incarnation::random(), 1), Timestamp::from_unix_millis(0));
+            let listed = Listed::new(id(text), revision, at, at, 0);
+            page.push(id(text), if is_damaged { Err(StoreError::backend("damaged")) } else { Ok(listed) });
+        }
+        assert!(page.len() == 4 && !page.is_empty());
+        assert_eq!(page.damaged.iter().map(|damaged| damaged.id.as_str()).collect::<Vec<_>>(), ["a-2", "a/b"]);
+        let entries = page.into_entries();
+        assert_eq!(entries.iter().map(entry_id).collect::<Vec<_>>(), ["a", "a-2", "a/b", "b"]);
+    }
 
     #[test]
     fn the_trait_is_dyn_compatible() {

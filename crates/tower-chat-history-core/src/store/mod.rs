@@ -18,7 +18,7 @@ pub use self::{
     attach::{Attach, Attachments},
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
-    list::{LabelsOutcome, List, Listed, Listing},
+    list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
     truncate::{Truncate, Truncated},
@@ -97,7 +97,7 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// - [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log is not what the append
     ///   expects, or if it was erased.
     /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues a position that the log never
-    ///   had.
+    ///   had, or if it would be the [first](Append::first) one of the log.
     /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules. Nothing is stored then.
     /// - [`Full`](StoreError::Full) if the store has a limit and the append would exceed it.
     /// - Another error if the store cannot be written.

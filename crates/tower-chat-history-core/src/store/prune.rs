@@ -84,14 +84,14 @@ pub enum Derived {
     Keep,
     /// Derived data is removed: every compaction that has a summary or cannot be read is deleted. If it has a summary,
     /// its [`Cut::encrypted_from`](crate::Cut::encrypted_from) stays. These are deleted, too: the [recalled
-    /// messages](crate::Exchange::recalled) of remaining exchanges if they [cite](crate::Recalled::first_cited) a
-    /// removed one, the [provenance](crate::Exchange::provenance) of all remaining exchanges, and
+    /// messages](crate::Exchange::recalled) of remaining exchanges if they [cite](crate::Recalled::least_cited) a
+    /// removed one or another conversation, the [provenance](crate::Exchange::provenance) of all remaining exchanges, and
     /// [attachments](crate::Attach) whose range begins before the remaining log. The remaining exchanges continue in a
     /// new incarnation, and the remaining compactions get new versions, so calls in flight are refused with
     /// [`Gone`](StoreError::Gone), as after a deletion.
     ///
-    /// Derived data that earlier prunes left is removed as well. If the log was never pruned and no exchange is removed
-    /// now, nothing is changed.
+    /// Derived data that earlier prunes left is removed as well. If the log was never pruned, no exchange is removed
+    /// now, and no recalled message cites another conversation, nothing is changed.
     Erase,
 }
 

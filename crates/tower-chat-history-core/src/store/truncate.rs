@@ -25,9 +25,12 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 ///   [`Compaction::truncated_to`](crate::Compaction::truncated_to), or removed if there is none, so that no summary
 ///   describes removed exchanges. A compaction that cannot be read is removed too, because it might describe them.
 /// - **Any position.** A position within a turn is allowed and leaves the turn open: its tool calls have no results
-///   yet. [`Seq::FIRST`] removes the whole log, and with it the conversation, which is then
-///   [absent](crate::Loaded::Absent) as if deleted. In a pruned log, any position up to its first one has the same
-///   effect. If there is no exchange at the position, nothing is removed and the revision stays the same.
+///   yet. If there is no exchange at the position, nothing is removed and the revision stays the same.
+/// - **A truncation to nothing is a deletion.** [`Seq::FIRST`] removes the whole log, and with it the conversation,
+///   which is then [absent](crate::Loaded::Absent). In a pruned log, any position up to its first one has the same
+///   effect. As after a [deletion](HistoryStore::delete), first turns whose load came before are refused with
+///   [`Gone`](StoreError::Gone). If the truncation is refused, they are not, unless another call changes the log at the
+///   same time.
 /// - **Gap-free.** The next exchange gets the first position that was removed.
 /// - **Repeatable.** An error other than a refusal leaves the outcome open. Repeating the call with the same
 ///   revision never removes anything twice: if the log was truncated, the repeat is refused with

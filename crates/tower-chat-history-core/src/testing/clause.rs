@@ -34,6 +34,7 @@ clauses! {
     GAP_FREE = "HistoryStore, Gap-free",
         "The first exchange has position 0, or the one that its append names, and each further one has the next position.";
     FIRST = "Append::first", "The position of the exchange if the append creates the conversation. Otherwise it has no effect.";
+    FIRST_OPENS = "Append::first", "The first exchange of a log opens a turn.";
     SINCE = "Append::since",
         "If the conversation was deleted or erased since, the append is refused with Gone, also if another call created \
          the conversation again.";
@@ -156,6 +157,8 @@ clauses! {
         "Removes the exchanges from position from on, if the log is exactly at expect.";
     TRUNCATE_ONCE = "Truncate, Conditional and in one step",
         "The log is truncated only if it is at exactly the revision that the caller saw.";
+    TRUNCATE_TO_NOTHING = "Truncate, A truncation to nothing is a deletion",
+        "As after a deletion, first turns whose load came before are refused with Gone.";
     TRUNCATE_COMPACTIONS = "Truncate, Compactions",
         "Each profile's compaction is replaced by the result of Compaction::truncated_to, or removed if there is none, \
          so that no summary describes removed exchanges.";
@@ -172,6 +175,7 @@ clauses! {
         "Exchanges that were appended since then are not in it, so pages neither overlap nor have gaps.";
     LIST = "List::list",
         "Returns a page of the conversations under a prefix: at most limit, and after the cursor if there is one.";
+    LIST_ZERO = "List::list", "A limit of 0 counts as 1";
     LIST_ORDER = "List, Order",
         "Conversations are listed in the order of their ids' text forms, compared byte by byte.";
     LIST_ONCE = "List, Order",
@@ -199,6 +203,7 @@ clauses! {
     ERASE_PAGE = "Erase::erase",
         "Erases at most limit conversations under the prefix, in the order of a listing and after the cursor if there \
          is one.";
+    ERASE_ZERO = "Erase::erase", "A limit of 0 counts as 1.";
     ERASE_WHOLE = "Erase, Page by page", "A conversation is erased whole or not at all, as by delete.";
     ERASE_AGAIN = "Erase, Repeatable",
         "If an erasure is interrupted, repeat it from the beginning. It then erases what is left.";
@@ -243,7 +248,8 @@ mod tests {
             include_str!("../store/load.rs"),
             include_str!("../store/prune.rs"),
             include_str!("../store/truncate.rs"),
-            include_str!("../compaction.rs"),
+            include_str!("../compaction/mod.rs"),
+            include_str!("../compaction/cut.rs"),
             include_str!("../conversation/mod.rs"),
             include_str!("../conversation/back.rs"),
             include_str!("../conversation/fork.rs"),

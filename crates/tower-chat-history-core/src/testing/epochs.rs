@@ -20,8 +20,8 @@ const FIRST_TURN: [Expect; 2] = [Expect::Absent, Expect::AnyOrCreate];
 fn neighbors() -> Vec<ConversationId> {
     let base = unused_id([]);
     let base: Vec<_> = base.parts().collect();
-    let ends: [&[&str]; 8] =
-        [&["a", "b"], &["a"], &["a", "b-2"], &["a", "B"], &["a/b"], &["a", "b0"], &["a-b"], &["b"]];
+    let ends: [&[&str]; 9] =
+        [&["a", "b"], &["a"], &["a", "b", "c"], &["a", "b-2"], &["a", "B"], &["a/b"], &["a", "b0"], &["a-b"], &["b"]];
     let below = |end: &&[&str]| {
         let parts = base.iter().map(AsRef::as_ref).chain(end.iter().copied());
         ConversationId::new(parts).expect("the parts are legal")
@@ -103,8 +103,8 @@ pub async fn a_creation_is_not_a_deletion(fixture: &dyn Fixture) {
     assert_eq!(log.await.len(), 2);
 }
 
-/// A deletion does not refuse the first turns of conversations with similar ids, and of those whose id is a beginning
-/// of the deleted one.
+/// A deletion does not refuse the first turns of conversations with similar ids, also not of those whose id is a
+/// beginning of the deleted one or begins with it.
 pub async fn first_turns_of_others_are_stored(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     must_land(async || {

@@ -61,23 +61,30 @@ pub async fn a_prefix_is_erased_and_nothing_else(fixture: &dyn Fixture) {
     }
 }
 
-/// A page erases the first conversations of a listing, and the next page continues at its cursor.
+/// A page erases the first conversations of a listing, and the next page continues at its cursor. A store that consists
+/// of several stores may also have erased some after the cursor.
 pub async fn pages_are_erased_in_order(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::ERASE_PAGE;
     let owned = Owned::new(fixture).await;
     let (under, chats) = (owned.under(&[]), owned.colliding().await);
-    let (mut left, mut after) = (chats.as_slice(), None);
+    let mut left: Vec<ConversationId> = chats.into_iter().map(|chat| chat.id).collect();
+    let mut after = None;
     loop {
         let page = owned.store.erase(&under, after.as_ref(), 4).await.must("a prefix can be erased", &CLAUSE);
-        let erased = page.removed.total().conversations as usize;
-        assert!(erased <= 4.min(left.len()), "{erased} conversations, of {} and a limit of 4", left.len());
-        left = &left[erased..];
+        let (erased, stores) = (page.removed.total().conversations as usize, page.removed.iter().count());
+        assert!(erased <= 4.max(stores), "{erased} conversations, of {} and a limit of 4", left.len());
         let listed: Vec<_> = owned.list(&under, 100).await.into_iter().map(|entry| entry.id).collect();
-        assert_eq!(listed.iter().collect::<Vec<_>>(), left.iter().map(|chat| &chat.id).collect::<Vec<_>>());
-        after = further(after.as_ref(), page.next);
-        if after.is_none() {
-            break;
+        assert_eq!(left.len() - listed.len(), erased, "the number of erased conversations");
+        if stores == 1 {
+            assert_eq!(listed, left[erased..]);
         }
+        left = listed;
+        after = further(after.as_ref(), page.next);
+        let Some(after) = &after else { break };
+        assert!(
+            left.iter().all(|id| id.as_str() > after.last().as_str()),
+            "{left:?} after a page that ends at {after:?}"
+        );
     }
     assert_eq!(left.len(), 0);
 }
@@ -97,14 +104,22 @@ pub async fn a_cursor_spares_what_is_before_it(fixture: &dyn Fixture) {
     assert_eq!(left.iter().collect::<Vec<_>>(), expected);
 }
 
-/// A page with a limit of 0 erases nothing.
-pub async fn a_limit_of_zero_erases_nothing(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::ERASE_PAGE;
+/// A limit of 0 counts as 1, so that a caller who follows the cursors erases everything.
+pub async fn a_limit_of_zero_erases_one(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::ERASE_ZERO;
     let owned = Owned::new(fixture).await;
-    let (chats, under) = (owned.colliding().await, owned.under(&[]));
-    let page = owned.store.erase(&under, None, 0).await.must("0 is a legal limit", &CLAUSE);
-    assert_eq!(page.removed.total(), Removed::default());
-    assert_eq!(owned.list(&under, 100).await.len(), chats.len());
+    let (under, chats) = (owned.under(&[]), owned.colliding().await);
+    let (mut erased, mut after) = (0, None);
+    loop {
+        let page = owned.store.erase(&under, after.as_ref(), 0).await.must("0 is a legal limit", &CLAUSE);
+        erased += page.removed.total().conversations;
+        after = further(after.as_ref(), page.next);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(erased, chats.len() as u64);
+    assert_eq!(owned.list(&under, 100).await, []);
 }
 
 /// An erasure that stopped after some pages is repeated from the beginning. So is one that found nothing.

@@ -86,7 +86,7 @@ pub async fn a_pruned_revision_is_another_one(fixture: &dyn Fixture) {
     chat.assert_absent().await;
 }
 
-/// It is no erasure that first turns are checked against. Calls that name the incarnation are refused.
+/// First turns that began before it are stored. Calls that name the incarnation are refused.
 pub async fn first_turns_are_not_refused(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
     must_land(async || {

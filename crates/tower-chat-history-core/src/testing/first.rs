@@ -108,10 +108,6 @@ pub async fn expectations_hold_at_a_position(fixture: &dyn Fixture) {
 pub async fn a_log_at_a_position_is_continued(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::CONTINUES;
     let chat = Chat::new(fixture).await;
-    let unknown = append_at(&chat, 9, Expect::Absent, result_for(Seq::new(9))).await;
-    let right = matches!(unknown, Err(StoreError::ContinuesUnknown { continues, len: 9 }) if continues == Seq::new(9));
-    assert!(right, "{unknown:?}, for a first exchange that continues itself");
-    chat.assert_absent().await;
     let mut log = vec![begin(&chat, 9, call_of("what is it?")).await];
     for continued in [9, 10, 3] {
         log.push(chat.add(result_for(Seq::new(continued))).await);
@@ -122,6 +118,21 @@ pub async fn a_log_at_a_position_is_continued(fixture: &dyn Fixture) {
         assert!(right, "{unknown:?}, for a continuation of {beyond}");
     }
     assert_log(&chat, &log).await;
+}
+
+/// The first exchange of a log continues no position, also none before the one at which the log would begin.
+pub async fn a_log_begins_with_a_turn(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::FIRST_OPENS;
+    let chat = Chat::new(fixture).await;
+    for (first, continued) in [(9, 9), (9, 8), (9, 0), (9, 10), (0, 0), (1, 0)] {
+        for expect in [Expect::Absent, Expect::AnyOrCreate] {
+            let refused = append_at(&chat, first, expect, result_for(Seq::new(continued))).await;
+            let right = matches!(refused, Err(StoreError::ContinuesUnknown { continues, len })
+                if continues == Seq::new(continued) && len == first);
+            assert!(right, "{refused:?}, for a log that begins at {first} and continues {continued}");
+            chat.assert_absent().await;
+        }
+    }
 }
 
 /// A limited load returns the newest turns.

@@ -86,16 +86,23 @@ pub async fn all_conversations_are_listed(fixture: &dyn Fixture) {
     assert!(first.conversations.len() <= 1 && first.next.is_some(), "{first:?}, of many conversations");
 }
 
-/// A page with a limit of 0 is empty.
-pub async fn a_limit_of_zero_lists_nothing(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LIST;
+/// A limit of 0 counts as 1, so that a caller who follows the cursors finds everything.
+pub async fn a_limit_of_zero_lists_one(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::LIST_ZERO;
     let owned = Owned::new(fixture).await;
-    owned.colliding().await;
-    let cursor = Cursor::after(owned.id(&["acme"]));
-    for after in [None, Some(&cursor)] {
-        let page = owned.store.list(&owned.under(&["acme"]), after, 0).await.must("0 is a legal limit", &CLAUSE);
-        assert_eq!(page.conversations, []);
+    let (under, chats) = (owned.under(&["acme"]), owned.colliding().await);
+    let expected: Vec<_> = chats.iter().map(|chat| &chat.id).filter(|id| under.contains(id)).collect();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = owned.store.list(&under, after.as_ref(), 0).await.must("0 is a legal limit", &CLAUSE);
+        assert!(page.len() <= 1, "{} entries, of a limit of 0", page.len());
+        found.extend(page.conversations);
+        after = further(after.as_ref(), page.next);
+        if after.is_none() {
+            break;
+        }
     }
+    assert_eq!(ids(&found), expected);
 }
 
 /// Large listings are complete.

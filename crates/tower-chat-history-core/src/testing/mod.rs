@@ -168,6 +168,7 @@ pub mod system;
 pub mod truncate;
 pub mod truncate_compaction;
 pub mod truncate_race;
+pub mod truncate_to_nothing;
 
 pub use self::{
     behavior::{Behavior, behaviors},

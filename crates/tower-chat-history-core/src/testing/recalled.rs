@@ -3,6 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     conversation::HistoryStoreExt,
+    conversation_id::ConversationId,
     exchange::{Exchange, Recorded},
     recalled::{Citation, Recalled},
     seq::Seq,
@@ -21,6 +22,15 @@ fn recalling<const N: usize>(text: &str, cited: [u64; N]) -> Exchange {
     exchange
 }
 
+/// Returns an exchange whose recalled messages cite a position of another conversation, and one of the same log.
+fn recalling_other(text: &str) -> Exchange {
+    let mut exchange = recalling(text, [0]);
+    if let (Some(recalled), Ok(other)) = (&mut exchange.recalled, ConversationId::new(["other/1", text])) {
+        recalled.citations.insert(0, Citation::new(Seq::new(7), 2..3).of(other));
+    }
+    exchange
+}
+
 /// Recalled messages are returned byte for byte by load, by read, by the lookup of an exchange id, and through other
 /// handles. So are their citations and their size.
 pub async fn recalled_messages_come_back(fixture: &dyn Fixture) {
@@ -33,6 +43,7 @@ pub async fn recalled_messages_come_back(fixture: &dyn Fixture) {
     }
     log.push(chat.add(exchange.clone()).await);
     log.push(chat.add(recalling("cites nothing", [])).await);
+    log.push(chat.add(recalling_other("cites another")).await);
     log.push(chat.add(turn_of("recalls nothing")).await);
     for chat in [&chat, &chat.reopened(fixture).await] {
         assert_eq!(chat.log().await, log);
@@ -134,6 +145,45 @@ pub async fn an_erasure_removes_recalled_messages_that_cite_removed_exchanges(fi
     assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(log[1].clone()));
 }
 
+/// A prune that erases derived data removes recalled messages that cite another conversation, also if the log was never
+/// pruned and no exchange is removed. Then it begins a new incarnation, and what cites the remaining log stays.
+pub async fn an_erasure_removes_recalled_messages_that_cite_other_conversations(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::PRUNE_DERIVED;
+    let prunable = Prunable::new(fixture).await;
+    let chat = &prunable.chat;
+    let mut log = chat.add_turns(2).await;
+    log.push(chat.add(recalling("cites its own log", [0, 1])).await);
+    let before = chat.revision().await;
+    prunable.forget(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!((chat.revision().await, chat.log().await), (before, log.clone()), "nothing is to be erased");
+
+    for text in ["cites another", "cites another, too"] {
+        log.push(chat.add(recalling_other(text)).await);
+    }
+    log.push(chat.add(turn_of("recalls nothing")).await);
+    prunable.keep(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!(chat.log().await, log);
+    prunable.forget(PruneTo::From(Seq::FIRST)).await;
+    for recorded in &mut log[3..5] {
+        let mut without = (*recorded.exchange).clone();
+        without.recalled = None;
+        *recorded = Recorded::new(recorded.seq, without);
+    }
+    for chat in [chat, &chat.reopened(fixture).await] {
+        assert_eq!(chat.log().await, log);
+        assert_eq!(chat.window(Load::new()).await.exchanges, log);
+    }
+    let after = chat.revision().await;
+    assert_ne!(after.incarnation(), before.incarnation());
+    prunable.forget(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!(chat.revision().await, after, "nothing is left to be erased");
+
+    log.push(chat.add(recalling_other("again")).await);
+    prunable.forget(PruneTo::From(Seq::new(1))).await;
+    let kept: Vec<bool> = chat.log().await.iter().map(|recorded| recorded.exchange.recalled.is_some()).collect();
+    assert_eq!(kept, [false; 6], "position 0 is cited, or another conversation");
+}
+
 /// A prune that keeps derived data keeps all recalled messages of the remaining exchanges. A later one that erases
 /// derived data removes those that cite exchanges of the first prune.
 pub async fn a_prune_keeps_recalled_messages_until_derived_data_is_erased(fixture: &dyn Fixture) {
@@ -149,13 +199,21 @@ pub async fn a_prune_keeps_recalled_messages_until_derived_data_is_erased(fixtur
 }
 
 /// A fork has the recalled messages, with the positions of the copied log. Those that cite a pruned exchange are left
-/// out.
+/// out, and citations of other conversations stay.
 pub async fn recalled_messages_are_forked(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
     chat.add_turns(3).await;
-    let log = [chat.add(recalling("cites", [2])).await, chat.add(recalling("cites a pruned one", [1, 2])).await];
+    let mut foreign = recalling_other("cites another");
+    if let Some(recalled) = &mut foreign.recalled {
+        recalled.citations.truncate(1);
+    }
+    let log = [
+        chat.add(recalling("cites", [2])).await,
+        chat.add(recalling("cites a pruned one", [1, 2])).await,
+        chat.add(foreign).await,
+    ];
     prunable.keep(PruneTo::From(Seq::new(2))).await;
     let copy = chat.other();
     chat.store.conversation(&chat.id).fork(Seq::new(9), &copy.id).await.must("the copy does not exist yet", &CLAUSE);
@@ -164,5 +222,5 @@ pub async fn recalled_messages_are_forked(fixture: &dyn Fixture) {
     if let Some(recalled) = &mut expected {
         recalled.citations[0].seq = Seq::FIRST;
     }
-    assert_eq!(copied, [None, expected, None]);
+    assert_eq!(copied, [None, expected, None, None], "what cites pruned exchanges or others is not copied");
 }

@@ -41,6 +41,13 @@ pub enum OpenError {
         /// The database's encoding.
         encoding: String,
     },
+    /// The store's tables do not exist, and the options do not allow to
+    /// [create](crate::PostgresOptions::create_schema) them.
+    #[error("the schema {schema} has no tables of this library")]
+    NoSchema {
+        /// The name of the schema.
+        schema: String,
+    },
     /// A newer version of this library created the tables, and this version cannot use them.
     #[error("schema {schema} has version {found}, but this library supports versions up to {known}")]
     NewerSchema {

@@ -1,13 +1,12 @@
 //! Counting what is stored.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{AttachmentName, Compaction, Cursor, Prefix, Removed, StoreError};
+use tower_chat_history_core::{AttachmentName, Compaction, Cursor, Removed, StoreError, backend::KeyRange};
 
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    keys::Keys,
-    rows::{Damaged, compaction_version, count, stored},
+    rows::{compaction_version, count, stored},
 };
 
 /// The most conversations in a page.
@@ -26,44 +25,36 @@ impl Found {
         Ok(Self { id: row.try_get(0)?, key: row.try_get(8)?, has_labels: row.try_get(9)? })
     }
 
-    /// Returns the cursor after this conversation.
-    pub(crate) fn cursor(&self) -> Result<Cursor, StoreError> {
-        self.key.parse().map(Cursor::after).map_err(|_| StoreError::backend(Damaged::Key))
+    /// Returns the cursor after this conversation. There is none after a key that another program wrote.
+    pub(crate) fn cursor(&self) -> Option<Cursor> {
+        self.key.parse().ok().map(Cursor::after)
     }
 }
 
-/// Counts what is stored for a page of conversations. Returns the place at which the next page begins.
-pub(crate) async fn page(
-    call: &Call,
-    under: &Prefix,
-    after: Option<&Cursor>,
-) -> Result<(Removed, Option<Cursor>), Failure> {
+/// Counts what is stored for a page of conversations. Returns the keys of the next page, or `None` if this was the last
+/// one.
+pub(crate) async fn page(call: &Call, keys: &KeyRange) -> Result<(Removed, Option<KeyRange>), Failure> {
     let mut retry = call.retry();
     loop {
-        match once(call, under, after).await {
+        match once(call, keys).await {
             Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
             done => return done,
         }
     }
 }
 
-async fn once(call: &Call, under: &Prefix, after: Option<&Cursor>) -> Result<(Removed, Option<Cursor>), Failure> {
+async fn once(call: &Call, keys: &KeyRange) -> Result<(Removed, Option<KeyRange>), Failure> {
     let mut transaction = call.begin().await?;
-    let counted = within(call, &mut transaction, under, after).await?;
+    let counted = within(call, &mut transaction, keys).await?;
     // Nothing was changed, so the call may be repeated whatever the end of the transaction reports.
     transaction.commit().await?;
     Ok(counted)
 }
 
-async fn within(
-    call: &Call,
-    transaction: &mut Lease,
-    under: &Prefix,
-    after: Option<&Cursor>,
-) -> Result<(Removed, Option<Cursor>), Failure> {
-    let (keys, sql) = (Keys::new(under, after), &call.sql.count);
+async fn within(call: &Call, transaction: &mut Lease, keys: &KeyRange) -> Result<(Removed, Option<KeyRange>), Failure> {
+    let sql = &call.sql.count;
     let mut rows = match &keys.exact {
-        Some(exact) => transaction.query(&sql.one, &[exact]).await?,
+        Some(exact) => transaction.query(&sql.one, &[&exact.as_str()]).await?,
         None => Vec::new(),
     };
     let between = transaction.query(&sql.page, &[&keys.after, &keys.before, &MAX_PAGE]).await?;
@@ -71,7 +62,11 @@ async fn within(
     rows.extend(between);
     let found = rows.iter().map(Found::from_row).collect::<Result<Vec<_>, _>>()?;
     let counted = conversations(call, transaction, &found).await?;
-    let next = found.last().filter(|_| !is_last).map(Found::cursor).transpose()?;
+    let next = found.last().filter(|_| !is_last).map(|last| {
+        let mut next = keys.clone();
+        next.continue_after(&last.key);
+        next
+    });
     Ok((counted, next))
 }
 

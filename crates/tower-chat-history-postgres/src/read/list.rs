@@ -2,13 +2,12 @@
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, StoreError, Timestamp,
+    ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, StoreError, Timestamp, backend::KeyRange,
 };
 
 use crate::{
     database::Call,
     error::Failure,
-    keys::Keys,
     rows::{self, Damaged, count, stored},
 };
 
@@ -21,29 +20,44 @@ pub(crate) async fn list(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Listing, Failure> {
-    let limit = limit.min(MAX_PAGE);
-    if limit == 0 {
-        return Ok(Listing::new(Vec::new(), after.cloned()));
-    }
-    let Keys { exact, after, before } = Keys::new(under, after);
+    let (mut keys, limit) = (KeyRange::new(under, after), limit.clamp(1, MAX_PAGE));
+    let (mut page, mut last) = (Listing::default(), None);
     // One more than the page has, which shows if there is another page.
-    let rows = call.query(&call.sql.list, &[&exact, &after, &before, &stored(limit as u64 + 1)]).await?;
-    let mut conversations: Vec<_> = rows.iter().map(listed).collect::<Result<_, _>>()?;
-    let more = conversations.len() > limit;
-    conversations.truncate(limit);
-    let next = conversations.last().filter(|_| more).map(|last| Cursor::after(last.id.clone()));
-    Ok(Listing::new(conversations, next))
+    let mut wanted = limit + 1;
+    loop {
+        let exact = keys.exact.as_ref().map(ConversationId::as_str);
+        let rows = call.query(&call.sql.list, &[&exact, &keys.after, &keys.before, &stored(wanted as u64)]).await?;
+        for row in &rows {
+            if page.len() >= limit {
+                page.next = last.map(Cursor::after);
+                return Ok(page);
+            }
+            let key: &str = row.try_get(0)?;
+            keys.continue_after(key);
+            // Another program wrote a key that is not the id of a conversation.
+            let Ok(id) = key.parse::<ConversationId>() else {
+                page.foreign_keys += 1;
+                continue;
+            };
+            page.push(id.clone(), listed(id.clone(), row).map_err(StoreError::from));
+            last = Some(id);
+        }
+        if rows.len() < wanted {
+            return Ok(page);
+        }
+        // Such keys took the places of conversations.
+        wanted = MAX_PAGE + 1;
+    }
 }
 
 pub(crate) async fn describe(call: &Call, id: &ConversationId) -> Result<Option<Listed>, Failure> {
     let rows = call.query(&call.sql.list, &[&Some(id.as_str()), &"", &"", &0_i64]).await?;
-    rows.first().map(listed).transpose()
+    rows.first().map(|row| listed(id.clone(), row)).transpose()
 }
 
-/// Reads a conversation's entry. Counters that contradict each other are no error here, so that one damaged
-/// conversation does not hide the others.
-fn listed(row: &Row) -> Result<Listed, Failure> {
-    let id = row.try_get::<_, &str>(0)?.parse().map_err(|_| StoreError::backend(Damaged::Key))?;
+/// Reads a conversation's entry. Each error concerns this row only. Counters that contradict each other are no error,
+/// because the log may still be of use.
+fn listed(id: ConversationId, row: &Row) -> Result<Listed, Failure> {
     let revision = rows::revision(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
     let time = |column| row.try_get(column).map(|millis| Timestamp::from_unix_millis(count(millis)));
     let before = row.try_get::<_, Option<i64>>(7)?.unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, Recorded, Seq, StoreError, backend::ExchangeRecords};
+use tower_chat_history_core::{ConversationId, Recalled, Recorded, Seq, StoreError, backend::ExchangeRecords};
 
-use super::{Damaged, Head, corrupt, count, first_cited, stored};
+use super::{Damaged, Head, corrupt, count, stored};
 use crate::error::PostgresError;
 
 /// Records of this total size or more, in bytes, are parsed on a blocking thread, because that takes milliseconds.
@@ -68,7 +68,7 @@ fn decode(
         }
         // An erasure compares the column.
         let cited: Option<i64> = row.try_get(column::RECALLED_FIRST).map_err(unreadable)?;
-        if cited != exchange.recalled.as_ref().and_then(first_cited) {
+        if cited != exchange.recalled.as_ref().and_then(Recalled::least_cited) {
             return Err(corrupt(Damaged::OtherRecalled.into()));
         }
         let sums = [

@@ -4,8 +4,8 @@ mod exchanges;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    AttachmentError, Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recalled, Recorded,
-    Revision, Seq, StoreError,
+    AttachmentError, Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recorded, Revision, Seq,
+    StoreError,
 };
 use uuid::Uuid;
 
@@ -170,11 +170,6 @@ pub(crate) fn positions_of(cut: &Cut) -> [i64; 7] {
         .map(|seq| stored(seq.get()))
 }
 
-/// Returns the first position that recalled messages cite, as it is stored next to them.
-pub(crate) fn first_cited(recalled: &Recalled) -> Option<i64> {
-    recalled.first_cited().map(|seq| stored(seq.get()))
-}
-
 /// Converts the failure of a statement that adds and subtracts counters: if they overflow, the counters are damaged.
 pub(crate) fn or_damaged_counters(id: &ConversationId, failure: Failure) -> Failure {
     match failure {
@@ -209,8 +204,6 @@ pub(crate) enum Damaged {
     CompactionVersion,
     #[error("the recalled messages cite other positions than their row")]
     OtherRecalled,
-    #[error("a conversation's key is not the text form of an id")]
-    Key,
     #[error("the labels of a conversation cannot be read")]
     Labels,
     #[error("the row with the epoch of the newest erasure is missing")]

@@ -42,30 +42,32 @@ enum Found {
     Version(i32),
 }
 
-/// Runs the migration steps that the database lacks, all or none, and reads the settings of the session.
+/// Runs the migration steps that the database lacks, all or none, and reads the settings of the session. Without
+/// tables, it fails unless it may create them.
 ///
 /// Any number of replicas may call this at the same time: one of them migrates, and the others wait. If no step is
 /// missing, this locks nothing, and the role needs only the right to read the table of versions. It has the same time
 /// limit as a call.
-pub(crate) async fn migrate(database: &mut Database) -> Result<(), OpenError> {
+pub(crate) async fn migrate(database: &mut Database, create: bool) -> Result<(), OpenError> {
     // A time limit needs a runtime.
     Handle::try_current().map_err(|_| PostgresError::NoRuntime)?;
-    timeout(CALL_TIMEOUT, migrate_with_retries(database)).await.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
+    let migrated = timeout(CALL_TIMEOUT, migrate_with_retries(database, create)).await;
+    migrated.unwrap_or_else(|_| Err(PostgresError::NoAnswer.into()))
 }
 
 /// Migrates, and repeats after transient failures. If it is unknown whether a migration was committed, it is safe to
 /// repeat it.
-async fn migrate_with_retries(database: &mut Database) -> Result<(), OpenError> {
+async fn migrate_with_retries(database: &mut Database, create: bool) -> Result<(), OpenError> {
     let mut retry = database.retry();
     loop {
-        match try_migrate(database).await {
+        match try_migrate(database, create).await {
             Err(OpenError::Postgres { source, .. }) => retry.again(source, &database.pool).await?,
             done => return done,
         }
     }
 }
 
-async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
+async fn try_migrate(database: &mut Database, create: bool) -> Result<(), OpenError> {
     let mut transaction = begin(database).await?;
     let found = inspect(database, &mut transaction).await;
     transaction.rollback().await;
@@ -73,6 +75,9 @@ async fn try_migrate(database: &mut Database) -> Result<(), OpenError> {
     database.defaults = defaults;
     if matches!(found, Found::Version(version) if version >= NEWEST) {
         return Ok(());
+    }
+    if !create && matches!(found, Found::Nothing { .. }) {
+        return Err(OpenError::NoSchema { schema: database.schema.clone() });
     }
     let mut transaction = begin(database).await?;
     match within(database, &mut transaction).await {

@@ -43,7 +43,7 @@ pub(crate) struct Changes {
     pub(crate) truncate_attachments: Change,
     /// Removes the attachments whose range begins before a position.
     pub(crate) erase_attachments: Change,
-    /// Removes the recalled messages that cite an exchange before a position.
+    /// Removes the recalled messages that cite an exchange before a position, or another conversation.
     pub(crate) erase_recalled: Change,
     /// Removes the provenances of the exchanges from a position on.
     pub(crate) erase_provenances: Change,

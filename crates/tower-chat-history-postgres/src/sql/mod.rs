@@ -80,6 +80,8 @@ pub(crate) struct Sql {
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
     pub(crate) compactions: Statement,
+    /// Finds a recalled message that cites another conversation.
+    pub(crate) foreign: Statement,
     pub(crate) change: Changes,
 }
 
@@ -141,6 +143,10 @@ impl Sql {
             ),
             compactions: statement(
                 "select k.profile, k.version, k.body from @.compaction k where k.conversation = $1",
+                "l",
+            ),
+            foreign: statement(
+                "select 1 from @.exchange e where e.conversation = $1 and e.recalled_first < 0 limit 1",
                 "l",
             ),
             change: Changes::new(schema),

@@ -12,7 +12,7 @@ use super::compact::{self, CutParameters};
 use crate::{
     database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
     error::{Failure, PostgresError},
-    rows::{count, damaged_counters, first_cited, revision, stored, uuid},
+    rows::{count, damaged_counters, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -105,7 +105,7 @@ impl Batchable for AppendRequest {
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
             Box::new(self.body.as_str()),
-            Box::new(exchange.recalled.as_ref().and_then(first_cited)),
+            Box::new(exchange.recalled.as_ref().and_then(Recalled::least_cited)),
             Box::new(self.recalled.as_deref()),
             Box::new(self.provenance.as_deref()),
             Box::new(cut.map(|cut| cut.profile.as_str())),

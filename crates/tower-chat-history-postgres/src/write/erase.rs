@@ -1,17 +1,21 @@
 //! Erasing the conversations under a prefix.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{ConversationId, Cursor, Prefix, Removed, Revision};
+use tower_chat_history_core::{
+    ByStore, ConversationId, Cursor, Prefix, Removed, Revision, StoreError, backend::KeyRange,
+};
 use uuid::Uuid;
 
 use super::delete::remove;
 use crate::{
     database::{Call, Lease},
     error::{Failure, PostgresError},
-    keys::Keys,
     read::{Found, count_conversations},
     rows::{self, count, stored},
 };
+
+/// The name of the store's system, which is also its name in receipts.
+pub(crate) const SYSTEM: &str = "postgresql";
 
 /// The most conversations in a transaction.
 const MAX_CONVERSATIONS: usize = 100;
@@ -19,16 +23,17 @@ const MAX_CONVERSATIONS: usize = 100;
 /// The most exchanges in a transaction, unless its only conversation has more.
 const MAX_EXCHANGES: u64 = 10_000;
 
-/// Records an erasure. Returns the incarnation of the conversation whose id is the prefix, if there is one.
+/// Records a deletion, given by the conversation's id, or an erasure, given by the key of its prefix. For a deletion,
+/// returns the incarnation of the conversation if it exists.
 ///
-/// If it is unknown whether the first attempt was committed, the erasure may be recorded twice, with the same effect.
-pub(crate) async fn bar(call: &Call, under: &str) -> Result<Option<Uuid>, Failure> {
-    let rows = call.query(&call.sql.bar, &[&under]).await?;
+/// If it is unknown whether the first attempt was committed, this may be recorded twice, with the same effect.
+pub(crate) async fn bar(call: &Call, erased: &str) -> Result<Option<Uuid>, Failure> {
+    let rows = call.query(&call.sql.bar, &[&erased]).await?;
     Ok(rows.first().ok_or(PostgresError::Protocol)?.try_get(0)?)
 }
 
 /// Erases a page of conversations in one transaction. Returns what was removed, and the place at which the next page
-/// begins.
+/// begins. If another program wrote keys that are no ids, and the page has no others, it continues with the next one.
 ///
 /// If it is unknown whether the commit took effect, the call fails and is not repeated. A repetition would find nothing
 /// and report that nothing was removed.
@@ -38,23 +43,37 @@ pub(crate) async fn erase(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<(Removed, Option<Cursor>), Failure> {
-    let mut retry = call.retry();
+    let (mut removed, mut retry) = (Removed::default(), call.retry());
     loop {
-        match erase_once(call, under, after, limit).await {
-            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
-            done => return done,
-        }
+        let failure = match erase_once(call, under, after, limit).await {
+            Ok(page) => {
+                removed += page.removed;
+                if page.is_last || page.next.is_some() {
+                    return Ok((removed, page.next));
+                }
+                continue;
+            }
+            Err(Failure::Postgres(error)) => match retry.again(error, &call.pool).await {
+                Ok(()) => continue,
+                Err(error) => error.into(),
+            },
+            Err(failure) => failure,
+        };
+        return Err(StoreError::from(failure).after_erasing(ByStore::of(SYSTEM, removed)).into());
     }
 }
 
-async fn erase_once(
-    call: &Call,
-    under: &Prefix,
-    after: Option<&Cursor>,
-    limit: usize,
-) -> Result<(Removed, Option<Cursor>), Failure> {
+/// An erased page.
+struct Erased {
+    removed: Removed,
+    /// The place after its last conversation, if there is one and there are more.
+    next: Option<Cursor>,
+    is_last: bool,
+}
+
+async fn erase_once(call: &Call, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Erased, Failure> {
     let mut transaction = call.begin().await?;
-    let erased = page(call, &mut transaction, under, after, limit.min(MAX_CONVERSATIONS)).await;
+    let erased = page(call, &mut transaction, under, after, limit.clamp(1, MAX_CONVERSATIONS)).await;
     transaction.end(erased).await
 }
 
@@ -64,31 +83,22 @@ async fn page(
     under: &Prefix,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<(Removed, Option<Cursor>), Failure> {
-    let keys = Keys::new(under, after);
-    if limit == 0 {
-        return Ok((Removed::default(), after.cloned()));
-    }
-    let sql = &call.sql;
+) -> Result<Erased, Failure> {
+    let (keys, sql, limit) = (KeyRange::new(under, after), &call.sql, stored(limit as u64));
     // The conversation whose id is the prefix is a page of its own.
-    let (rows, is_last) = match (&keys.exact, under.as_id()) {
-        (Some(exact), Some(id)) => {
-            let rows = transaction.query(&sql.lock, &[exact]).await?;
-            return Ok((erase_rows(call, transaction, &rows).await?, Some(Cursor::after(id.clone()))));
-        }
-        _ => {
-            let limit = stored(limit as u64);
-            let rows = transaction.query(&sql.lock_page, &[&keys.after, &keys.before, &limit]).await?;
-            let is_last = stored(rows.len() as u64) < limit;
-            (rows, is_last)
-        }
-    };
+    if let Some(exact) = keys.exact {
+        let rows = transaction.query(&sql.lock, &[&exact.as_str()]).await?;
+        let removed = erase_rows(call, transaction, &rows).await?;
+        return Ok(Erased { removed, next: Some(Cursor::after(exact)), is_last: false });
+    }
+    let rows = transaction.query(&sql.lock_page, &[&keys.after, &keys.before, &limit]).await?;
     let fit = fitting(&rows)?;
-    let next = match rows[..fit].last() {
-        Some(last) if fit < rows.len() || !is_last => Some(Found::from_row(last)?.cursor()?),
-        _ => None,
-    };
-    Ok((erase_rows(call, transaction, &rows[..fit]).await?, next))
+    let is_last = fit == rows.len() && stored(rows.len() as u64) < limit;
+    let mut next = None;
+    for row in rows[..fit].iter().rev().filter(|_| !is_last) {
+        next = next.or(Found::from_row(row)?.cursor());
+    }
+    Ok(Erased { removed: erase_rows(call, transaction, &rows[..fit]).await?, next, is_last })
 }
 
 /// Returns the number of conversations at the beginning whose exchanges fit into a transaction: at least one.

@@ -17,7 +17,7 @@ pub(crate) use self::{
     attach::attach,
     compact::compact,
     delete::delete,
-    erase::{bar, erase, erase_if},
+    erase::{SYSTEM, bar, erase, erase_if},
     labels::set_labels,
     prune::prune,
     scrub::scrub,

@@ -56,7 +56,10 @@ async fn within(
     let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
-    if derived == Derived::Keep || first == 0 {
+    if derived == Derived::Keep {
+        return Ok(Pruned::new(log.revision, removed));
+    }
+    if first == 0 && transaction.query(&call.sql.foreign, &[&log.id]).await?.is_empty() {
         return Ok(Pruned::new(log.revision, removed));
     }
     let change = &call.sql.change;

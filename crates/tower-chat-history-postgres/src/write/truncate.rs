@@ -2,32 +2,52 @@
 
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{compactions, delete::remove};
+use super::{compactions, delete::remove, erase::bar};
 use crate::{
     database::{Call, Lease},
     error::Failure,
     rows::{Log, damaged_counters, or_damaged_counters, stored, uuid},
 };
 
+/// Removes the end of a log. A truncation that removes the whole log is a deletion, and is recorded before, in its own
+/// transaction, as [deletions](super::delete) are: the record is never locked while a long log is removed.
 pub(crate) async fn truncate(
     call: &Call,
     id: &ConversationId,
     expect: Revision,
     from: Seq,
 ) -> Result<Truncated, Failure> {
-    let mut retry = call.retry();
+    let (mut retry, mut is_recorded) = (call.retry(), false);
     loop {
-        match once(call, id, expect, from).await {
+        match once(call, id, expect, from, is_recorded).await {
+            Ok(Step::Truncated(truncated)) => return Ok(truncated),
+            Ok(Step::RecordFirst) => {
+                bar(call, id.as_str()).await?;
+                is_recorded = true;
+            }
             Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
-            done => return done,
+            Err(failure) => return Err(failure),
         }
     }
 }
 
-async fn once(call: &Call, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, Failure> {
+/// The outcome of an attempt.
+enum Step {
+    Truncated(Truncated),
+    /// Nothing was changed: the truncation removes the whole log, so the deletion must be recorded first.
+    RecordFirst,
+}
+
+async fn once(
+    call: &Call,
+    id: &ConversationId,
+    expect: Revision,
+    from: Seq,
+    is_recorded: bool,
+) -> Result<Step, Failure> {
     let mut transaction = call.begin().await?;
-    let truncated = within(call, &mut transaction, id, expect, from).await;
-    transaction.end(truncated).await
+    let step = within(call, &mut transaction, id, expect, from, is_recorded).await;
+    transaction.end(step).await
 }
 
 async fn within(
@@ -36,17 +56,21 @@ async fn within(
     id: &ConversationId,
     expect: Revision,
     from: Seq,
-) -> Result<Truncated, Failure> {
+    is_recorded: bool,
+) -> Result<Step, Failure> {
     let log = lock(call, transaction, id).await?.ok_or(StoreError::Gone)?;
     Expect::Exactly(expect).check(Some(log.revision))?;
     let len = from.get();
     if len >= log.len {
-        return Ok(Truncated::new(Some(log.revision), 0));
+        return Ok(Step::Truncated(Truncated::new(Some(log.revision), 0)));
     }
     let sql = &call.sql;
     if len <= log.first() {
+        if !is_recorded {
+            return Ok(Step::RecordFirst);
+        }
         remove(call, transaction, &[log.id]).await?;
-        return Ok(Truncated::new(None, log.len - log.first()));
+        return Ok(Step::Truncated(Truncated::new(None, log.len - log.first())));
     }
     // The new sums are those up to the last exchange that remains.
     let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await;
@@ -66,7 +90,7 @@ async fn within(
     transaction.change(&sql.change.truncate_attachments, &[&log.id, &stored(len)]).await?;
     compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
     let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
-    Ok(Truncated::new(Some(revision), log.len - len))
+    Ok(Step::Truncated(Truncated::new(Some(revision), log.len - len)))
 }
 
 /// Locks the conversation's row, if there is one. No other call changes the conversation until the transaction ends.

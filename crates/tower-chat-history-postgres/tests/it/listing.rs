@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Cursor, Derived, Expect, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listing, Load, Loaded,
-    Prefix, Prune, PruneTo, Seq, StoreError, Timestamp,
+    Append, Cursor, Derived, Erase, EraseExt, Expect, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List,
+    Listing, Load, Loaded, Prefix, Prune, PruneTo, Seq, StoreError, Timestamp,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -23,7 +23,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         the_bytes_of_a_pruned_log_are_those_that_are_left,
         labels_whose_acknowledgment_is_lost_are_stored_once,
         a_damaged_conversation_does_not_hide_the_others,
-        labels_that_cannot_be_read_are_an_error_without_their_text,
+        a_listing_names_conversations_whose_labels_cannot_be_read,
+        keys_that_are_no_ids_are_counted_and_passed_and_erased,
     ]
 }
 
@@ -77,9 +78,10 @@ async fn a_plan_for_a_few_conversations_is_right_for_many() {
     for page in PAGES {
         client.batch_execute(page).await.unwrap();
     }
-    let erased = "select chat_history.bar_1('test/gone'); select chat_history.erased_1('test/gone/a', 0)";
+    let erased = "select chat_history.bar_1('test/gone/'); select chat_history.erased_1('test/gone/a', 0)";
     client.batch_execute(erased).await.unwrap();
-    let more = "insert into chat_history.erasure select 'many/' || n, n from generate_series(10, 100000) n";
+    let more = "insert into chat_history.erasure \
+                select sha256(convert_to('many/' || n, 'UTF8')), n from generate_series(10, 100000) n";
     connect(&url).await.batch_execute(&format!("{MANY}; {more}")).await.unwrap();
     for (page, read) in PAGES.into_iter().zip([52, 51, 1]) {
         assert_eq!(rows_of(&client, "'conversation'", page).await, read, "{page}");
@@ -161,22 +163,58 @@ async fn a_damaged_conversation_does_not_hide_the_others() {
     }
 }
 
-async fn labels_that_cannot_be_read_are_an_error_without_their_text() {
+async fn a_listing_names_conversations_whose_labels_cannot_be_read() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
     let id = conversation("a");
     let incarnation = say(&store, &id, "one").await.revision.incarnation();
     client.batch_execute("update chat_history.conversation set labels = '{\"secret\": []}'").await.unwrap();
+    say(&store, &conversation("b"), "one").await;
+    let page = listed(&store, "test").await;
+    let whole: Vec<_> = page.conversations.iter().map(|listed| listed.id.as_str()).collect();
+    assert_eq!((whole, page.foreign_keys), (vec!["test/b"], 0));
+    let [damaged] = &page.damaged[..] else { panic!("{:?}", page.damaged) };
+    assert_eq!(damaged.id, id);
     let errors = [
-        store.list(&prefix("test"), None, 9).await.map(drop).unwrap_err(),
         store.describe(&id).await.map(drop).unwrap_err(),
         store.set_labels(&id, incarnation, LabelsVersion::new(7), Labels::default()).await.map(drop).unwrap_err(),
     ];
-    for error in errors {
+    for error in errors.iter().chain([&*damaged.error]) {
         assert!(matches!(error, StoreError::Backend { .. }), "{error:?}");
-        assert!(!shown(&error).contains("secret"), "{error:?}");
+        assert!(!shown(error).contains("secret"), "{error:?}");
     }
-    client.batch_execute("update chat_history.conversation set labels = null, key = 'no%key'").await.unwrap();
-    let error = store.list(&Prefix::all(), None, 9).await.unwrap_err();
-    assert!(matches!(error, StoreError::Backend { .. }) && !shown(&error).contains("no%key"), "{error:?}");
+    let first = store.list(&prefix("test"), None, 1).await.unwrap();
+    assert_eq!((first.conversations.len(), first.damaged.len()), (0, 1), "the cursor passes a damaged conversation");
+    assert_eq!(first.next, Some(Cursor::after(id)));
+}
+
+/// Another program can write any text as a key.
+async fn keys_that_are_no_ids_are_counted_and_passed_and_erased() {
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    for name in ["a", "d"] {
+        say(&store, &conversation(name), "one").await;
+    }
+    // More than a page of an erasure or of a count has.
+    let more = "insert into chat_history.conversation (key, incarnation, version, first, len, opening, messages, bytes, \
+                created_at, updated_at, updated_before) \
+                select 'test/b%key' || n, incarnation, version, first, len, opening, messages, bytes, 0, 0, 0 \
+                from chat_history.conversation, generate_series(1, 150) n where key = 'test/a'";
+    client.batch_execute(more).await.unwrap();
+    for limit in [1, 2, 1_000] {
+        let (mut found, mut foreign, mut after) = (Vec::new(), 0, None);
+        loop {
+            let page = store.list(&Prefix::all(), after.as_ref(), limit).await.unwrap();
+            foreign += page.foreign_keys;
+            found.extend(page.conversations.into_iter().map(|listed| listed.id.to_string()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((found, foreign), (vec!["test/a".into(), "test/d".into()], 150), "{limit} a page");
+    }
+    assert_eq!(store.count(&prefix("test")).await.unwrap().total().conversations, 152);
+    assert_eq!(store.erase_all(&prefix("test")).await.unwrap().removed.total().conversations, 152);
+    assert!(store.count(&Prefix::all()).await.unwrap().total().is_nothing());
 }

@@ -22,6 +22,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         replicas_of_two_schema_versions_share_a_database,
         the_error_of_a_missing_database_names_it,
         another_applications_schema_is_refused,
+        nothing_is_created_if_the_options_forbid_it,
         a_failed_commit_reports_its_cause,
         schemas_share_a_database,
         a_role_without_the_right_to_create_is_sufficient,
@@ -82,6 +83,17 @@ async fn another_applications_schema_is_refused() {
         let tables = "select 1 from pg_catalog.pg_tables where schemaname = 'chat_history'";
         assert_eq!(client.query(tables, &[]).await.unwrap().len(), 1, "nothing was added");
     }
+}
+
+async fn nothing_is_created_if_the_options_forbid_it() {
+    let url = database().await;
+    let options = || PostgresOptions::new().schema("chat").create_schema(false);
+    let refused = options().connect(&url).await.unwrap_err();
+    assert!(matches!(&refused, OpenError::NoSchema { schema } if schema == "chat"), "{refused:?}");
+    let schemas = "select 1 from pg_catalog.pg_namespace where nspname = 'chat'";
+    assert!(connect(&url).await.query(schemas, &[]).await.unwrap().is_empty());
+    PostgresOptions::new().schema("chat").connect(&url).await.unwrap();
+    options().connect(&url).await.unwrap();
 }
 
 async fn a_failed_commit_reports_its_cause() {

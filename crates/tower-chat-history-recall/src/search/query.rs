@@ -92,7 +92,7 @@ impl Query {
         &self.words
     }
 
-    pub(super) const fn asks(&self) -> bool {
+    pub(crate) const fn asks(&self) -> bool {
         self.asks
     }
 }

@@ -6,6 +6,7 @@ use tower_chat_history_core::{Recorded, Seq};
 
 use super::{
     Query,
+    counted::{Counted, evidence},
     parts::{Looked, Parts},
     scorer::{Scored, Scores, score, smooth},
 };
@@ -133,7 +134,9 @@ impl Search {
     ) -> Result<Ranking, DecodeError> {
         let parts = parts.into_iter().filter(|part| self.reads(part));
         let looked = parts.map(|part| Ok((part, part.find(query.terms())?)));
-        Ok(self.score(looked.collect::<Result<Vec<Looked<'a>>, _>>()?, query)?.ranking())
+        let (hits, counted) = self.score(looked.collect::<Result<Vec<Looked<'a>>, _>>()?, query)?.hits();
+        let (evidence, documents) = evidence(&[&counted], query, |term| self.gate.counts(term));
+        Ok(Ranking { hits, gate: self.gate.outcome(&evidence, documents, query.asks()), documents })
     }
 
     /// Returns `true` if a part has documents in the range.
@@ -148,9 +151,8 @@ impl Search {
         query: &Query,
     ) -> Result<Scoring<'a>, DecodeError> {
         let parts = Parts::new(looked, &self.within);
-        let scores = score(&parts, query, |term| self.gate.counts(term))?;
-        let gate = self.gate.outcome(&scores.evidence, parts.documents, query.asks());
-        Ok(Scoring { parts, scores, gate, smoothed: self.smoothed, limit: self.limit })
+        let scores = score(&parts, query)?;
+        Ok(Scoring { parts, scores, smoothed: self.smoothed, limit: self.limit })
     }
 }
 
@@ -159,17 +161,16 @@ impl Search {
 pub(crate) struct Scoring<'a> {
     parts: Parts<'a>,
     scores: Scores,
-    gate: Outcome,
     smoothed: bool,
     limit: usize,
 }
 
 impl Scoring<'_> {
-    /// Returns the ranking.
-    pub(crate) fn ranking(self) -> Ranking {
-        let Self { parts, scores, gate, smoothed, limit } = self;
-        let scored = if smoothed { smooth(&scores.documents, parts.documents) } else { scores.documents };
-        Ranking { hits: best(scored, limit, &parts), gate, documents: parts.documents }
+    /// Returns the best messages, best first, and what was counted.
+    pub(crate) fn hits(self) -> (Vec<Hit>, Counted) {
+        let Self { parts, scores: Scores { documents, counted }, smoothed, limit } = self;
+        let scored = if smoothed { smooth(&documents, parts.documents) } else { documents };
+        (best(scored, limit, &parts), counted)
     }
 }
 

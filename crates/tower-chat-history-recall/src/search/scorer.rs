@@ -3,19 +3,18 @@
 //! All sums are made in a fixed order, the terms of a document in ascending order, in `f64`. So equal logs have equal
 //! scores, to the last bit, whatever parts their index has.
 
-use std::collections::HashSet;
-
 use super::{
+    counted::Counted,
     parts::{Occurrence, Parts},
     query::Query,
 };
-use crate::{analyzer::Term, gate::Evidence, varint::DecodeError};
+use crate::varint::DecodeError;
 
 /// Saturation of repeated terms.
-const K1: f64 = 1.2;
+pub(super) const K1: f64 = 1.2;
 /// Normalization by length.
 const B: f64 = 0.75;
-/// The most terms of a query that are scored: the rarest.
+/// The most terms of a query that are scored: the rarest. A set of them has 32 bits.
 const MAX_TERMS: usize = 32;
 /// The most postings that are read for a query, those of the rarest terms first.
 const MAX_POSTINGS: u32 = 65_536;
@@ -34,51 +33,38 @@ pub(super) struct Scored {
     pub(super) score: f64,
 }
 
-/// The documents that have a term of the query, in order, by BM25, and the evidence for the gate.
+/// The documents that have a term of the query, in order, by BM25, and what was counted.
 #[derive(Debug, Default)]
 pub(super) struct Scores {
     pub(super) documents: Vec<Scored>,
-    pub(super) evidence: Evidence,
+    pub(super) counted: Counted,
 }
 
-/// Scores the documents. `counts` says if a term counts as evidence.
-pub(super) fn score(parts: &Parts<'_>, query: &Query, counts: impl Fn(Term) -> bool) -> Result<Scores, DecodeError> {
+/// Scores the documents.
+pub(super) fn score(parts: &Parts<'_>, query: &Query) -> Result<Scores, DecodeError> {
     let documents = f64::from(parts.documents);
     let mean = if parts.documents == 0 { 0.0 } else { parts.tokens as f64 / documents };
-    // If one form of a word is no evidence, the word is none.
-    let forms = query.terms().iter().zip(query.words());
-    let idle: HashSet<usize> = forms.filter(|(term, _)| !counts(**term)).map(|(_, word)| *word).collect();
-    let weights: Vec<Weight> =
-        choose(query, parts)?.iter().map(|chosen| Weight::of(*chosen, query, documents, &idle)).collect();
+    let frequencies = (0..query.terms().len()).map(|place| parts.frequency(place)).collect::<Result<Vec<u32>, _>>()?;
+    let chosen = choose(&frequencies);
 
     let mut hits: Vec<TermScore> = Vec::new();
-    for (weight, term) in weights.iter().zip(0_u8..) {
-        parts.each(weight.place, |occurrence| {
-            hits.push(TermScore {
-                document: occurrence.document,
-                term,
-                score: weight.idf * saturated(&occurrence, mean),
-            });
+    for (chosen, term) in chosen.iter().zip(0_u8..) {
+        let idf = idf(documents, f64::from(chosen.frequency));
+        parts.each(chosen.place, |occurrence| {
+            hits.push(TermScore { document: occurrence.document, term, score: idf * saturated(&occurrence, mean) });
         })?;
     }
     // The sort is stable, so the scores of a document stay in the order of terms.
     hits.sort_by_key(|hit| hit.document);
     let mut scores = Scores::default();
-    let mut evident: Vec<(usize, f64)> = Vec::new();
     for same in hits.chunk_by(|a, b| a.document == b.document) {
-        evident.clear();
-        for weight in same.iter().filter_map(|hit| weights.get(usize::from(hit.term))) {
-            let Some(bits) = weight.bits else { continue };
-            // Forms of one word are evidence once.
-            match evident.iter_mut().find(|(word, _)| *word == weight.word) {
-                Some((_, known)) => *known = bits.max(*known),
-                None => evident.push((weight.word, bits)),
-            }
-        }
         let score = same.iter().fold(0.0, |sum, hit| sum + hit.score);
         scores.documents.push(Scored { document: same[0].document, score });
-        scores.evidence.add(evident.iter().fold(0.0, |sum, (_, bits)| sum + bits), evident.len());
+        scores.counted.combinations.insert(same.iter().fold(0, |bits, hit| bits | 1 << hit.term));
     }
+    scores.counted.documents = parts.documents;
+    scores.counted.chosen = chosen.iter().map(|chosen| chosen.place).collect();
+    scores.counted.frequencies = frequencies;
     Ok(scores)
 }
 
@@ -91,11 +77,9 @@ struct TermScore {
 }
 
 /// Returns the rarest of the terms, in ascending order of the terms.
-fn choose(query: &Query, parts: &Parts<'_>) -> Result<Vec<Chosen>, DecodeError> {
-    let mut all = Vec::with_capacity(query.terms().len());
-    for place in 0..query.terms().len() {
-        all.push(Chosen { place, frequency: parts.frequency(place)? });
-    }
+fn choose(frequencies: &[u32]) -> Vec<Chosen> {
+    let each = frequencies.iter().enumerate();
+    let mut all: Vec<Chosen> = each.map(|(place, frequency)| Chosen { place, frequency: *frequency }).collect();
     all.retain(|chosen| chosen.frequency > 0);
     all.sort_unstable_by_key(|chosen| (chosen.frequency, chosen.place));
     all.truncate(MAX_TERMS);
@@ -110,29 +94,12 @@ fn choose(query: &Query, parts: &Parts<'_>) -> Result<Vec<Chosen>, DecodeError> 
     let fitting = fits.count();
     all.truncate(fitting);
     all.sort_unstable_by_key(|chosen| chosen.place);
-    Ok(all)
+    all
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Weight {
-    place: usize,
-    word: usize,
-    idf: f64,
-    /// The information of a term that counts as evidence.
-    bits: Option<f64>,
-}
-
-impl Weight {
-    fn of(chosen: Chosen, query: &Query, documents: f64, idle: &HashSet<usize>) -> Self {
-        let Chosen { place, frequency } = chosen;
-        let (word, frequency) = (query.words()[place], f64::from(frequency));
-        Self {
-            place,
-            word,
-            idf: ((documents - frequency + 0.5) / (frequency + 0.5)).ln_1p(),
-            bits: (!idle.contains(&word)).then(|| (documents / frequency).log2()),
-        }
-    }
+/// Returns the weight of a term that this many of the documents have.
+pub(super) fn idf(documents: f64, frequency: f64) -> f64 {
+    ((documents - frequency + 0.5) / (frequency + 0.5)).ln_1p()
 }
 
 fn saturated(occurrence: &Occurrence, mean: f64) -> f64 {

@@ -12,9 +12,10 @@ use crate::gate::Outcome;
 pub struct Ask<'a> {
     /// The conversation.
     pub conversation: &'a ConversationId,
-    /// The log's revision, as it was loaded.
-    pub revision: Revision,
-    /// The start of the window that is sent. Only the log before it is searched.
+    /// The log's revision, as it was loaded, or `None` if there is no such conversation yet.
+    pub revision: Option<Revision>,
+    /// The start of the window that is sent. Only the log before it is searched. Other conversations are searched
+    /// whole.
     pub before: Seq,
     /// The input of the call. Its user messages are searched for.
     pub input: &'a [Message],
@@ -42,12 +43,12 @@ impl fmt::Debug for Ask<'_> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Searched {
-    /// There is nothing to search for or in: the input has no words, no exchange is before the window, or the
-    /// allowance is 0. Nothing was read.
+    /// There is nothing to search for or in: the input has no words, no exchange is before the window and no other
+    /// conversation is searched, or the allowance is 0. Nothing was read.
     Nothing,
     /// The incarnation of the revision has ended, or there is no such conversation.
     Gone,
-    /// The log was searched.
+    /// The log was searched, or those of other conversations.
     Found(Found),
 }
 
@@ -61,18 +62,40 @@ pub struct Found {
     pub cost: u64,
     /// The number of exchanges of which messages are shown.
     pub exchanges: u64,
-    /// The best score by words, or 0 if no message has a word of the input.
+    /// The best score by words in one log, or 0 if no message has a word of the input.
     pub best: f64,
     /// The decision of the gate.
     pub gate: Outcome,
+    /// The number of conversations that were searched. The conversation itself counts if it has exchanges before the
+    /// window.
+    pub conversations: u32,
     /// The number of passages that were searched.
     pub documents: u32,
-    /// The number of exchanges that were not searched, because they are not indexed and there are too many.
+    /// The number of exchanges of the conversation itself that were not searched, because they are not indexed and
+    /// there are too many.
     pub unsearched: u64,
     /// The number of parts of the index that are damaged. Their exchanges were read from the log.
     pub damaged: u32,
     /// The part that vectors had.
     pub meaning: Meaning,
+    /// The part that other conversations had.
+    pub others: Others,
+}
+
+/// The part that other conversations had in a search, if it [covers](crate::SearchScope) some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Others {
+    /// The number of conversations that were searched.
+    pub searched: u32,
+    /// The number of conversations that could not be searched, or of which no messages could be read: the store failed,
+    /// or the conversation is damaged. It is at least 1 if the conversations could not be listed.
+    pub failed: u32,
+    /// The number of their exchanges that were not searched, because they are not indexed and there are too many.
+    pub unsearched: u64,
+    /// `true` if there were more conversations than are [listed](crate::SearchScope::walk), so that newer ones may have
+    /// been left out.
+    pub is_incomplete: bool,
 }
 
 /// The part that vectors had in a search.
@@ -91,4 +114,18 @@ pub enum Meaning {
     },
     /// The input has no vector that can be used. The result is by words.
     Failed(EmbedError),
+}
+
+impl Meaning {
+    /// Returns the part that vectors had in two logs.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Compared { vectors: one }, Self::Compared { vectors: other }) => {
+                Self::Compared { vectors: one.saturating_add(other) }
+            }
+            (compared @ Self::Compared { .. }, _) | (_, compared @ Self::Compared { .. }) => compared,
+            (Self::Unused, other) => other,
+            (one, _) => one,
+        }
+    }
 }

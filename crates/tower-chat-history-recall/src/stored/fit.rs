@@ -4,12 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use tower_chat_history_core::{Citation, Message, Recalled, Recorded};
 
-use super::{ask::Ask, error::Stop, pause::Pace};
+use super::{ask::Ask, error::Stop, joined::Joined, pause::Pace};
 use crate::{
     passage::only_text_of,
     search::Ranking,
     select::{Place, Selector, citations},
-    shown::{render, render_exchange, render_frame, render_message},
+    shown::{
+        render_exchange, render_exchange_of_other, render_frame, render_frame_with_others, render_joined,
+        render_message,
+    },
 };
 
 /// The most bytes of a token. A message with more than 64 bytes per token of the allowance cannot fit, so its tokens
@@ -22,12 +25,13 @@ const MAX_BYTES_PER_COST: u64 = 64;
 /// number of units that fit is found by halving, so the message is counted at most 9 times, with pauses in between.
 pub(super) async fn fit(
     ask: &Ask<'_>,
+    joined: &Joined,
     selector: Selector<'_>,
     ranking: &Ranking,
     exchanges: &[Recorded],
     pace: &mut Pace,
 ) -> Result<Option<(Recalled, u64)>, Stop> {
-    let Some(mut costs) = Costs::new(ask, exchanges) else { return Ok(None) };
+    let Some(mut costs) = Costs::new(ask, joined, exchanges) else { return Ok(None) };
     let Some(allowance) = ask.allowance.checked_sub(costs.frame) else { return Ok(None) };
     let selector = selector.exchange_cost(costs.exchange).with_allowance(allowance);
     let mut units: Vec<Vec<Place>> = Vec::new();
@@ -38,7 +42,8 @@ pub(super) async fn fit(
     let first = |count: usize| {
         let places: BTreeSet<Place> = units.iter().take(count).flatten().copied().collect();
         let cited: Vec<Citation> = citations(places);
-        let recalled = render(exchanges, &cited)?;
+        let mut recalled = render_joined(exchanges, &cited, |seq| joined.origin(seq))?;
+        recalled.citations = recalled.citations.into_iter().map(|citation| joined.separated(citation)).collect();
         let cost = (ask.cost)(&recalled.message);
         (cost <= ask.allowance).then_some((recalled, cost))
     };
@@ -70,13 +75,17 @@ struct Costs<'a> {
 
 impl<'a> Costs<'a> {
     /// Measures what is around messages. Returns `None` if there are no exchanges.
-    fn new(ask: &'a Ask<'a>, exchanges: &[Recorded]) -> Option<Self> {
-        let frame = render_frame();
+    fn new(ask: &'a Ask<'a>, joined: &Joined, exchanges: &[Recorded]) -> Option<Self> {
+        let last = exchanges.last()?;
+        let (frame, exchange) = if joined.has_others() {
+            (render_frame_with_others(), render_exchange_of_other(last, joined.origin(last.seq).seq))
+        } else {
+            (render_frame(), render_exchange(last))
+        };
         let count = |text: &str| (ask.cost)(&Message::user(text));
         let of_frame = count(&frame);
         let added = |text: &str| count(&format!("{frame}{text}")).saturating_sub(of_frame);
-        let (exchange, around) =
-            (added(&render_exchange(exchanges.last()?)), added(&render_message(&Message::user("-"))));
+        let (exchange, around) = (added(&exchange), added(&render_message(&Message::user("-"))));
         Some(Self { ask, frame: of_frame, exchange, around, known: HashMap::new() })
     }
 

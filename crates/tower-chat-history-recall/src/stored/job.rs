@@ -12,8 +12,8 @@ use super::{
     names::TermNames,
     pages::PageLen,
     pause::Pace,
+    ranked::whole_blocks,
     scan::{analyze, written},
-    search::whole_blocks,
 };
 use crate::index::{IndexPart, Indexing, RecordName};
 

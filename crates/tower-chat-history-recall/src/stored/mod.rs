@@ -6,16 +6,21 @@ mod embedder;
 mod error;
 mod fit;
 mod job;
+mod joined;
+mod limits;
 mod merge;
 mod names;
+mod others;
 mod pages;
 pub(crate) mod pause;
 mod progress;
+mod ranked;
 mod read;
 mod records;
 mod refused;
 mod remove;
 mod scan;
+mod scope;
 mod search;
 mod suspects;
 mod vectors;
@@ -28,19 +33,22 @@ use tower_chat_history_core::{Attach, AttachmentNameError, Dialect};
 #[cfg(test)]
 pub(crate) use self::pause::SLICE;
 pub use self::{
-    ask::{Ask, Found, Meaning, Searched},
+    ask::{Ask, Found, Meaning, Others, Searched},
     embedder::{EmbedError, Embedder},
     error::IndexError,
     job::Indexed,
+    scope::SearchScope,
 };
 pub(crate) use self::{
     error::Stop,
-    search::{Ranked, Scope},
+    limits::Limits,
+    ranked::{LogPart, Ranked},
 };
 use self::{
     names::TermNames,
     progress::Progress,
     refused::Refused,
+    scope::Listing,
     suspects::Suspects,
     vectors::{ByMeaning, VectorNames},
 };
@@ -77,7 +85,7 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// while index.index(&id, revision, window_start).await?.more {}
 /// let ask = Ask {
 ///     conversation: &id,
-///     revision,
+///     revision: Some(revision),
 ///     before: window_start,
 ///     input: &[Message::user("What is my dog called?")],
 ///     already: &[],
@@ -114,6 +122,9 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   the exchanges are long, and none is read after 16 MiB. [`Found::unsearched`] is the number of the others. Only
 ///   whole blocks are indexed, so with fewer than 64 exchanges before the window, long ones are analyzed at each
 ///   search.
+/// - With a [scope](Self::under), the other conversations share limits: at most 32 MiB of their indexes, 20,000 vectors,
+///   and of what is not indexed, 512 exchanges, 4 MiB that are read, and 1 MiB that is analyzed. Small conversations
+///   get what they need, and the others get equal parts of the rest. At most four are read at the same time.
 /// - The terms of an exchange have 64,000 bytes of room in the record of its block: about 7,000 different words. The
 ///   passages after these are found by their neighbors only. [`Indexed::cut`] is the number of such exchanges. So the
 ///   record of a block always fits into an attachment.
@@ -125,16 +136,19 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// - A part of the index that cannot be read counts as absent: its exchanges are not indexed, and the next step of the
 ///   index replaces it. Damage is found by the search that reads the damaged record. A damaged record that still is
 ///   a valid one is not found.
-/// - Both futures pause after about a millisecond of computation, so they can run on a runtime's threads: between
-///   messages and passages, within a block that is written, within a table that is searched or merged, after each block
-///   of vectors, and for each message that may be shown. A few steps cannot be divided and can take some milliseconds:
-///   to decode a message of 1 MiB, a block of 4 MiB or its vectors, and to score 65,536 postings. The check of a part
-///   that a search found damaged has no pauses. The futures need no particular runtime.
+/// - Both futures pause after about a millisecond of computation (after up to four in other conversations), so they can
+///   run on a runtime's threads: between messages and passages, within a block that is written, within a table that is
+///   searched or merged, after each block of vectors, and for each message that may be shown. A few steps cannot be
+///   divided and can take some milliseconds: to decode a message of 1 MiB, a block of 4 MiB or its vectors, and to
+///   score 65,536 postings. The check of a part that a search found damaged has no pauses. The futures need no
+///   particular runtime.
 ///
-/// `Debug` shows the analyzer's id, the limit of exchanges and the model's name.
+/// `Debug` shows the analyzer's id, the limit of exchanges, the scope and the model's name.
 #[derive(Clone)]
 pub struct StoredIndex {
     store: Arc<dyn Attach>,
+    /// The scope of a search that covers other conversations, and the same store.
+    listing: Option<Listing>,
     /// The dialect of exchanges that are not in chat completions.
     dialect: Option<&'static dyn Dialect>,
     analyzer: Analyzer,
@@ -163,6 +177,7 @@ impl StoredIndex {
     pub fn new(store: Arc<dyn Attach>, analyzer: Analyzer) -> Self {
         Self {
             store,
+            listing: None,
             dialect: None,
             gate: Gate::new(&analyzer),
             names: TermNames::new(analyzer.id()).map(Arc::new),
@@ -267,6 +282,11 @@ impl StoredIndex {
         &self.analyzer
     }
 
+    /// Returns the most exchanges that a search reads because they are not indexed.
+    pub(crate) const fn limit_of_scans(&self) -> usize {
+        self.scan_limit
+    }
+
     /// Returns the names of the records of terms.
     fn names(&self) -> Result<&TermNames, AttachmentNameError> {
         self.names.as_deref().map_err(Clone::clone)
@@ -284,6 +304,7 @@ impl fmt::Debug for StoredIndex {
         f.debug_struct("StoredIndex")
             .field("analyzer", &self.analyzer.id())
             .field("scan_limit", &self.scan_limit)
+            .field("scope", &self.listing.as_ref().map(|listing| listing.scope))
             .field("model", &self.by_meaning.as_ref().map(|by_meaning| by_meaning.embedder.model()))
             .finish_non_exhaustive()
     }

@@ -40,6 +40,11 @@ impl Pace {
         Self { begun: Instant::now(), limit, work: 0 }
     }
 
+    /// Returns the pace of a computation that is a part of this one, and has the same time.
+    pub(crate) const fn of_part(&self) -> Self {
+        Self { work: 0, ..*self }
+    }
+
     /// Counts work that was done, and pauses if a slice is done.
     pub(crate) async fn worked(&mut self, work: usize) -> Result<(), Stop> {
         self.work = self.work.saturating_add(work);

@@ -32,18 +32,18 @@ impl StoredIndex {
         buckets: &[u8],
         pace: &mut Pace,
     ) -> Result<(Revision, Parts), Stop> {
-        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, None, pace).await?;
+        let (revision, parts, _) = self.parts_and(id, incarnation, buckets, (None, MAX_INDEX_BYTES), pace).await?;
         Ok((revision, parts))
     }
 
-    /// Reads the parts of the index, with these buckets of segments, and the vectors for a query. All are of the moment
-    /// of the revision.
+    /// Reads the parts of the index, with these buckets of segments, up to this number of bytes, and the vectors for a
+    /// query. All are of the moment of the revision.
     pub(super) async fn parts_and(
         &self,
         id: &ConversationId,
         incarnation: Option<Incarnation>,
         buckets: &[u8],
-        meaning: Option<&MeaningQuery>,
+        (meaning, max_bytes): (Option<&MeaningQuery<'_>>, usize),
         pace: &mut Pace,
     ) -> Result<(Revision, Parts, Vec<Attachment>), Stop> {
         let of_terms = self.names()?;
@@ -52,7 +52,7 @@ impl StoredIndex {
         names.push(of_terms.blocks.clone());
         let count = names.len();
         names.extend(meaning.iter().flat_map(|meaning| &meaning.names).cloned());
-        let limit = MAX_INDEX_BYTES.saturating_add(meaning.map_or(0, |meaning| meaning.bytes)).min(MAX_READ_BYTES);
+        let limit = max_bytes.saturating_add(meaning.map_or(0, |meaning| meaning.bytes)).min(MAX_READ_BYTES);
         let read = self.store.attachments(id, &names, limit).await?;
         let revision = within(read.revision, incarnation)?;
         // Vectors are the last, so if some were read, nothing else was cut off.

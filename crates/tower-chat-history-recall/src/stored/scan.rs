@@ -7,16 +7,12 @@ use tower_chat_history_core::{ConversationId, Incarnation, Recorded, Seq};
 use super::{
     StoredIndex,
     error::Stop,
+    limits::Limits,
     pages::PageLen,
     pause::{Pace, SLICE},
 };
 use crate::index::{IndexPart, Indexing, Writing};
 
-/// The bytes of messages from which a search reads no more that are not indexed.
-const MAX_READ: usize = 16 << 20;
-/// The most bytes of messages that a search analyzes because they are not indexed: about a tenth of a second for
-/// English, and up to a quarter for text that is hard to normalize.
-const MAX_ANALYZED: usize = 4 << 20;
 /// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
 const MAX_OF_EXCHANGE: usize = 256 << 10;
 
@@ -66,10 +62,11 @@ impl StoredIndex {
         id: &ConversationId,
         incarnation: Incarnation,
         missing: &[Range<Seq>],
+        limits: Limits,
         pace: &mut Pace,
     ) -> Result<Scanned, Stop> {
         let mut scanned = Scanned::default();
-        let (mut left, mut to_read, mut to_analyze) = (self.scan_limit as u64, MAX_READ, MAX_ANALYZED);
+        let (mut left, mut to_read, mut to_analyze) = (limits.exchanges as u64, limits.read, limits.analyzed);
         let mut len = PageLen::first();
         for range in missing.iter().rev() {
             let mut end = range.end.get();

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The most vectors that are compared: the newest ones.
-const MAX_VECTORS: usize = 20_000;
+pub(super) const MAX_VECTORS: usize = 20_000;
 /// The most segments whose vectors are read. They have 20,480 exchanges.
 const MAX_SEGMENTS: u64 = 5;
 /// The most bytes of an input that are embedded, from each of its ends.
@@ -48,11 +48,13 @@ pub(super) struct ByMeaning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VectorNames(String);
 
-/// The input of a call as a vector.
+/// The input of a call as a vector, to compare it with the vectors of a log.
 #[derive(Debug)]
-pub(crate) struct MeaningQuery {
-    vector: Vector,
+pub(super) struct MeaningQuery<'a> {
+    vector: &'a Vector,
     pub(super) names: Vec<AttachmentName>,
+    /// The most vectors that are compared, and their bytes.
+    max: usize,
     pub(super) bytes: usize,
 }
 
@@ -117,22 +119,22 @@ impl ByMeaning {
         self.works.swap(false, Ordering::Relaxed)
     }
 
-    /// Embeds the input of a call, to compare it with the vectors that have these names.
-    pub(super) async fn query(
-        &self,
-        input: &[Message],
-        names: Vec<AttachmentName>,
-    ) -> Result<MeaningQuery, EmbedError> {
+    /// Embeds the input of a call.
+    pub(super) async fn query(&self, input: &[Message]) -> Result<Vector, EmbedError> {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let text = users.map(text_of).collect::<Vec<String>>().join("\n");
         let (head, tail) = ends(&text, MAX_QUERY_BYTES);
         let vectors = self.embed(vec![[head, tail].concat()], None).await?;
-        let vector = vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)?;
-        Ok(MeaningQuery { names, bytes: MAX_VECTORS * (vector.dimension() + AROUND_VECTOR), vector })
+        vectors.into_iter().next().flatten().ok_or(EmbedError::NoDirection)
     }
 }
 
-impl MeaningQuery {
+impl<'a> MeaningQuery<'a> {
+    /// Creates the query for the vectors that have these names, at most `max` of them.
+    pub(super) fn new(vector: &'a Vector, names: Vec<AttachmentName>, max: usize) -> Self {
+        Self { vector, names, max, bytes: max.saturating_mul(vector.dimension() + AROUND_VECTOR) }
+    }
+
     /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
     pub(super) async fn nearest(
         &self,
@@ -148,10 +150,10 @@ impl MeaningQuery {
             match VectorBlock::decode(&attachment.body) {
                 Ok(block) if block.is_empty() => {}
                 Ok(block) if block.dimension() != self.vector.dimension() => other = Some(block.dimension()),
-                Ok(block) if compared + block.len() > MAX_VECTORS => break,
+                Ok(block) if compared + block.len() > self.max => break,
                 Ok(block) => {
                     compared += block.len();
-                    nearest.add(&block, &self.vector, within);
+                    nearest.add(&block, self.vector, within);
                 }
                 Err(_) => damaged.push(attachment.range.start),
             }

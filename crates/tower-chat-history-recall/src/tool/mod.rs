@@ -18,12 +18,11 @@ use self::{
     page::{Page, Pager},
 };
 use crate::{
-    gate::Gate,
     passage::Passage,
     search::{Query, Search},
     select::citations,
     shown::render,
-    stored::{IndexError, Ranked, Scope, Stop, StoredIndex, pause::Pace},
+    stored::{IndexError, Limits, LogPart, Ranked, Stop, StoredIndex, pause::Pace},
 };
 
 /// The number of results whose exchanges are read at once.
@@ -35,7 +34,8 @@ const MAX_TIMED: usize = 1024;
 ///
 /// The gate of recall is made for questions, and stays shut for other input. A model that has this tool can search
 /// whenever it needs something. The tool finds messages by words, as recall does, but without the gate, in the whole
-/// log of the conversation, and page by page.
+/// log of the conversation, and page by page. It searches one conversation, also if the index has a
+/// [scope](StoredIndex::under).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -194,13 +194,14 @@ impl SearchTool {
 
     async fn answer(&self, id: &ConversationId, arguments: &Arguments, query: &Query) -> Result<String, Stop> {
         let limit = if arguments.has_times() { MAX_TIMED } else { Search::LIMIT };
-        let scope = Scope { conversation: id, incarnation: None, before: None, limit };
+        let limits = Limits::of_one(self.index.limit_of_scans());
+        let part = LogPart { conversation: id, incarnation: None, before: None, is_due: false, limit, limits };
         let mut pace = Pace::new(Some(self.time_limit));
-        let ranked = self.index.ranked(scope, query, &Gate::always_open(), None, &mut pace).await?;
+        let ranked = self.index.ranked(part, query, None, &mut pace).await?;
         let mut pager = Pager::new(arguments, self.page_bytes);
         let mut read: BTreeMap<Seq, Recorded> = BTreeMap::new();
         let mut more = false;
-        'pages: for hits in ranked.ranking.hits.chunks(READ) {
+        'pages: for hits in ranked.hits.chunks(READ) {
             let around = |seq: Seq| [Seq::new(seq.get().saturating_sub(1)), seq, seq.next()];
             let needed: BTreeSet<Seq> = hits.iter().flat_map(|hit| around(hit.seq)).collect();
             let needed: Vec<Seq> = needed.into_iter().filter(|seq| ranked.within.contains(seq)).collect();
@@ -254,7 +255,7 @@ fn text(
         });
     }
     let is_end = !page.is_empty() && page.number >= arguments.page;
-    if !more && !is_end && ranked.ranking.hits.len() >= limit {
+    if !more && !is_end && ranked.hits.len() >= limit {
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));
     }
     if ranked.unsearched > 0 {
@@ -265,7 +266,7 @@ fn text(
 
 /// Returns the line after the last result. It says that there are no more only if all messages were searched.
 fn end(ranked: &Ranked, limit: usize) -> String {
-    if ranked.ranking.hits.len() >= limit {
+    if ranked.hits.len() >= limit {
         return format!("There are no more results among the best {limit} messages. Other words may find others.");
     }
     match ranked.longest {

@@ -1,14 +1,15 @@
 //! A store in memory that can be interrupted, and that can hide the index.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq, StoreError,
+    ConversationId, Cursor, Expect, HistoryStore, HistoryStoreExt, Incarnation, Labels, LabelsOutcome, LabelsVersion,
+    List, Listed, Listing, Load, Loaded, Page, Prefix, Seq, StoreError,
 };
 
 /// A store whose calls can be counted and interrupted.
@@ -29,6 +30,12 @@ struct State {
     read: AtomicUsize,
     /// The most bytes of attachments that a call returns.
     most: AtomicUsize,
+    /// The conversation whose attachments and exchanges cannot be read.
+    failing: Mutex<Option<ConversationId>>,
+    /// The conversation that is erased as soon as it was listed, and begun again.
+    vanishing: Mutex<Option<ConversationId>>,
+    /// The conversations that are listed under each prefix, although they are not under it.
+    strangers: Mutex<Vec<Listed>>,
 }
 
 impl Halting {
@@ -44,6 +51,9 @@ impl Halting {
             writes: AtomicUsize::new(0),
             read: AtomicUsize::new(0),
             most: AtomicUsize::new(usize::MAX),
+            failing: Mutex::default(),
+            vanishing: Mutex::default(),
+            strangers: Mutex::default(),
         };
         Self { store, state: Arc::new(state) }
     }
@@ -63,6 +73,27 @@ impl Halting {
     /// Lets a call return only so many bytes of attachments.
     pub(crate) fn return_at_most(&self, bytes: usize) {
         self.state.most.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Lets all reads of a conversation fail.
+    pub(crate) fn fail_for(&self, id: &ConversationId) {
+        *self.state.failing.lock().unwrap() = Some(id.clone());
+    }
+
+    /// Erases a conversation as soon as it was listed, and begins it again with the same messages.
+    pub(crate) fn erase_after_listing(&self, id: &ConversationId) {
+        *self.state.vanishing.lock().unwrap() = Some(id.clone());
+    }
+
+    /// Lists a conversation under each prefix.
+    pub(crate) async fn list_everywhere(&self, id: &ConversationId) {
+        let listed = self.store.describe(id).await.unwrap().unwrap();
+        self.state.strangers.lock().unwrap().push(listed);
+    }
+
+    fn call_for(&self, id: &ConversationId) -> Result<(), StoreError> {
+        let fails = self.state.failing.lock().unwrap().as_ref() == Some(id);
+        if fails { Err(StoreError::unavailable("it fails")) } else { self.call() }
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -113,7 +144,7 @@ impl HistoryStore for Halting {
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.call()?;
+        self.call_for(id)?;
         // Pages are smaller than asked for.
         let page = self.store.read(id, from, limit.min(40)).await?;
         self.state.read.fetch_add(page.exchanges.len(), Ordering::Relaxed);
@@ -146,7 +177,7 @@ impl Attach for Halting {
         names: &[AttachmentName],
         limit: usize,
     ) -> Result<Attachments, StoreError> {
-        self.call()?;
+        self.call_for(id)?;
         let names = if self.state.blind.load(Ordering::Relaxed) { &[] } else { names };
         let limit = limit.min(self.state.most.load(Ordering::Relaxed));
         self.store.attachments(id, names, limit).await
@@ -155,5 +186,39 @@ impl Attach for Halting {
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
         self.call()?;
         self.store.pick(id, positions).await
+    }
+}
+
+#[async_trait::async_trait]
+impl List for Halting {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.call()?;
+        let mut page = self.store.list(under, after, limit).await?;
+        page.conversations.extend(self.state.strangers.lock().unwrap().iter().cloned());
+        let vanishing = self.state.vanishing.lock().unwrap().take();
+        if let Some(vanishing) = vanishing {
+            let exchanges = self.store.conversation(&vanishing).exchanges().await?;
+            self.store.delete(&vanishing).await?;
+            for recorded in exchanges {
+                self.store.append(&vanishing, Append::new(Expect::AnyOrCreate, (*recorded.exchange).clone())).await?;
+            }
+        }
+        Ok(page)
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        self.call()?;
+        self.store.describe(id).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        self.call()?;
+        self.store.set_labels(id, incarnation, replaces, labels).await
     }
 }

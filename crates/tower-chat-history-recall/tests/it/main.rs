@@ -6,6 +6,8 @@ mod gate;
 mod halting;
 mod logs;
 mod meaning;
+mod others;
+mod others_cost;
 mod pauses;
 mod search;
 mod select;

@@ -84,7 +84,7 @@ async fn a_search_ends_at_its_time_limit() {
     let input = [Message::user("Which HOSTILE1?")];
     let ask = Ask {
         conversation: &chat.id,
-        revision: chat.revision().await.unwrap(),
+        revision: chat.revision().await,
         before: Seq::new(3),
         input: &input,
         already: &[],

@@ -57,7 +57,7 @@ impl Chat {
         let Some(revision) = self.revision().await else { return Searched::Gone };
         let ask = Ask {
             conversation: &self.id,
-            revision,
+            revision: Some(revision),
             before,
             input: &[Message::user(query)],
             already: &[],
@@ -278,7 +278,7 @@ async fn another_incarnation_is_neither_searched_nor_indexed() {
         let input = [Message::user("Which dog?")];
         let ask = Ask {
             conversation: &chat.id,
-            revision,
+            revision: Some(revision),
             before: Seq::new(2),
             input: &input,
             already: &[],
@@ -385,7 +385,7 @@ async fn results_fit_the_allowance_and_are_not_repeated() {
         assert_eq!(found.exchanges, cited as u64);
         let again = Ask {
             conversation: &chat.id,
-            revision: chat.revision().await.unwrap(),
+            revision: chat.revision().await,
             before,
             input: &[Message::user("dog?")],
             already: &recalled.citations,

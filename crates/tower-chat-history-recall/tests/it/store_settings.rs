@@ -52,8 +52,10 @@ async fn debug_shows_settings_and_no_conversations() {
     let index = new(&chat).scan_limit(7).by_meaning(Subjects::new("subjects"));
     chat.index_all(&index, Seq::new(90)).await;
     let analyzer = Analyzer::default();
-    let expected =
-        format!("StoredIndex {{ analyzer: {:?}, scan_limit: 7, model: Some(\"subjects\"), .. }}", analyzer.id());
+    let expected = format!(
+        "StoredIndex {{ analyzer: {:?}, scan_limit: 7, scope: None, model: Some(\"subjects\"), .. }}",
+        analyzer.id()
+    );
     assert_eq!(format!("{index:?}"), expected);
 }
 

@@ -1,5 +1,6 @@
 //! Erasing the conversations under a prefix.
 
+use futures_util::future::try_join;
 use tower_chat_history_core::{ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError};
 
 use super::{SYSTEM, numbers};
@@ -20,9 +21,16 @@ pub(crate) async fn erase(
 ) -> Result<ErasedPage, StoreError> {
     let page = registry::names(shared, under, after, limit, NamesFor::Erase).await?;
     let calls = page.names.iter().map(|name| erase_one(shared, &name.id, page.stamp(&name.id))).collect();
-    let (mut removed, mut names) = (Removed::default(), Vec::with_capacity(page.names.len()));
+    let (mut removed, mut names, mut failed) = (Removed::default(), Vec::with_capacity(page.names.len()), None);
     for (name, erased) in page.names.iter().zip(concurrent::all(calls).await) {
-        let (erased, before) = erased?;
+        // All calls have run. The numbers of those that succeeded are not found again.
+        let (erased, before) = match erased {
+            Ok(erased) => erased,
+            Err(error) => {
+                failed.get_or_insert(error);
+                continue;
+            }
+        };
         let found = match erased {
             Erased::Conversation(numbers) => {
                 removed += numbers;
@@ -35,8 +43,17 @@ pub(crate) async fn erase(
         removed.names += u64::from(!found);
         names.push(Forgotten { id: &name.id, before });
     }
-    registry::forget(shared, &names).await?;
-    Ok(ErasedPage::new(ByStore::of(SYSTEM, removed), page.next))
+    removed.names += page.foreign.len() as u64;
+    let forgotten = try_join(registry::forget(shared, &names), registry::forget_foreign(shared, &page.foreign)).await;
+    if forgotten.is_err() {
+        // A repetition finds the names again, and counts them.
+        removed.names = 0;
+    }
+    let removed = ByStore::of(SYSTEM, removed);
+    match failed.or(forgotten.err()) {
+        Some(error) => Err(error.after_erasing(removed)),
+        None => Ok(ErasedPage::new(removed, page.next)),
+    }
 }
 
 /// The result of erasing one conversation.

@@ -1,8 +1,8 @@
 //! Erasing a conversation that has not changed.
 
-use tower_chat_history_core::{ConversationId, Removed, Revision, StoreError};
+use tower_chat_history_core::{ByStore, ConversationId, Removed, Revision, StoreError};
 
-use super::numbers;
+use super::{SYSTEM, numbers};
 use crate::{
     call::Shared,
     error::UnexpectedReply,
@@ -23,8 +23,10 @@ pub(crate) async fn erase_if(
     match reply.word.as_str() {
         "erased" => {
             let removed = numbers::read(&reply.text()?)?;
-            registry::forget(shared, &[Forgotten { id, before }]).await?;
-            Ok(Some(removed))
+            match registry::forget(shared, &[Forgotten { id, before }]).await {
+                Ok(()) => Ok(Some(removed)),
+                Err(error) => Err(error.after_erasing(ByStore::of(SYSTEM, removed))),
+            }
         }
         "other" => Ok(None),
         _ => Err(UnexpectedReply::error()),

@@ -22,6 +22,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 const AOF: &str = "the append-only file: run BGREWRITEAOF on each server that has one";
 const SNAPSHOTS: &str = "snapshots (RDB): run BGSAVE on each server that has one, or delete its file";
 const COPIES: &str = "backups, and the files of replicas";
+const IDS: &str = "the ids of conversations that were erased in the last hour, in keys: scrub again after an hour";
 const SLOW_LOG: &str = "the slow log of each server, in memory: run SLOWLOG RESET";
 
 /// Writes the append-only file again if it is on, and a snapshot if the servers make some. Steps that
@@ -42,6 +43,9 @@ pub(crate) async fn scrub(shared: &Shared) -> Result<Scrubbed, StoreError> {
             }
         }
         None => left.extend([AOF, SNAPSHOTS]),
+    }
+    if !done.is_empty() {
+        left.push(IDS);
     }
     left.extend([COPIES, SLOW_LOG]);
     Ok(Scrubbed::new(done, left))

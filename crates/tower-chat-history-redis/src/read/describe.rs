@@ -15,8 +15,10 @@ pub(crate) async fn describe(shared: &Shared, id: &ConversationId) -> Result<Opt
         "absent" => Ok(None),
         "described" => {
             let revision = reply.revision(id)?;
-            let [created, updated] = [reply.number()?, reply.number()?].map(Timestamp::from_unix_millis);
-            let listed = Listed::new(id.clone(), revision, created, updated, reply.number()?);
+            // A number that is negative contradicts the others.
+            let mut number = || reply.number().map_err(|_| Damaged::error(id, revision.first().get()));
+            let [created, updated] = [number()?, number()?].map(Timestamp::from_unix_millis);
+            let listed = Listed::new(id.clone(), revision, created, updated, number()?);
             match reply.optional_bytes()? {
                 Some(stored) => {
                     let (labels, version) = labels(&stored, id, revision.first())?;
@@ -43,7 +45,7 @@ pub(crate) fn labels(stored: &[u8], id: &ConversationId, first: Seq) -> Result<(
     let mut parts = std::str::from_utf8(stored).map_err(|_| damaged())?.splitn(3, ' ');
     let version = parts.next().and_then(|version| version.parse().ok()).ok_or_else(damaged)?;
     let record = parts.nth(1).ok_or_else(damaged)?;
-    let labels = Labels::decode(record);
-    let corrupt = |source| StoreError::Corrupt { conversation: id.clone(), seq: first, source };
-    Ok((labels.map_err(|error| corrupt(error.into()))?, LabelsVersion::new(version)))
+    // The error of a decoder can quote the record.
+    let labels = Labels::decode(record).map_err(|_| damaged())?;
+    Ok((labels, LabelsVersion::new(version)))
 }

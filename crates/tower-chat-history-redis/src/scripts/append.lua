@@ -58,7 +58,8 @@ if not fits then
   end
   return {'refused'}
 end
-if continues ~= '' and tonumber(continues) >= at then
+-- The first exchange of a log continues nothing, also no position before it.
+if continues ~= '' and (not self or tonumber(continues) >= at) then
   return {'unknown', at}
 end
 if at - (self and self.b or at) >= MOST_ELEMENTS or at >= MOST_POSITIONS then

@@ -54,6 +54,7 @@ pub(crate) static TRUNCATE: LazyLock<Script> = script!(
     "recalled.lua",
     "log.lua",
     "rights.lua",
+    "gone.lua",
     "write.lua",
     "rewrite.lua",
     "attached.lua",

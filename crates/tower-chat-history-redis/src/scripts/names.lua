@@ -1,8 +1,7 @@
--- Reads names in order. Arguments: the text after which they begin, the text before which they end or '', their largest
+-- Reads names in order. Arguments: the text after which they begin, the text before which they end, their largest
 -- number, 1 to return a stamp that is greater than those of all earlier registrations, and a name to read as well or
 -- ''.
-local after, before, most, stamps = '(' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
-before = before == '' and '+' or '(' .. before
+local after, before, most, stamps = '(' .. ARGV[1], '(' .. ARGV[2], ARGV[3], ARGV[4] == '1'
 local found = redis.call('ZRANGE', names, after, before, 'BYLEX', 'LIMIT', 0, most)
 if ARGV[5] ~= '' and redis.call('ZMSCORE', names, ARGV[5])[1] then
   table.insert(found, 1, ARGV[5])

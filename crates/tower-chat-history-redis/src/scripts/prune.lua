@@ -1,6 +1,22 @@
 -- Removes the beginning of a log. Arguments: incarnation, the part to keep (kind, number), 'erase' to erase derived
 -- data, the new incarnation (also the name of this call), the number of compaction changes that was seen, and the
 -- compactions that remain.
+
+-- Returns true if recalled messages cite another conversation, in a log that was never pruned.
+local function cites_others(self)
+  local from = 0
+  while self.r > 0 and from < self.n do
+    for at, entry in ipairs(redis.call('LRANGE', index, from, math.min(from + 511, self.n - 1))) do
+      local value = has_recalled(entry) and redis.call('HGET', recalled, from + at - 1)
+      if value and string.sub(value, 1, 3) == '-1 ' then
+        return true
+      end
+    end
+    from = from + 512
+  end
+  return false
+end
+
 local incarnation, keep, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local derived, fresh, changes = ARGV[4], ARGV[5], ARGV[6]
 local self = find('')
@@ -35,7 +51,7 @@ elseif number >= self.f then
 end
 first = first or self.f
 local removed = first - self.f
-local rewrites = derived == 'erase' and first > 0
+local rewrites = derived == 'erase' and (first > 0 or cites_others(self))
 if rewrites and self.k ~= tonumber(changes) then
   return {'again'}
 end
@@ -58,7 +74,8 @@ if rewrites then
     self.o = 0
   end
   if self.r > 0 then
-    -- From now on no call returns recalled messages that cite a removed exchange. They are removed in small steps.
+    -- From now on no call returns recalled messages that cite a removed exchange or another conversation. They are
+    -- removed in small steps.
     self.e, self.w, self.u = first, first, self.n
   end
 end

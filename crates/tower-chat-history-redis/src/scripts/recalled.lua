@@ -1,4 +1,5 @@
--- Recalled messages. A value is the first cited position (nothing if no position is cited), a space, and the record.
+-- Recalled messages. A value is the first cited position (-1 if another conversation is cited, nothing if nothing is
+-- cited), a space, and the record.
 
 -- Returns true if an index entry says that its exchange has recalled messages.
 local function has_recalled(entry)
@@ -12,7 +13,7 @@ local function erased(self, seq, value)
   if seq >= self.u then
     return false
   end
-  local cited = string.match(value, '^(%d*) ')
+  local cited = string.match(value, '^(%-?%d*) ')
   return not cited or cited ~= '' and tonumber(cited) < self.e
 end
 

@@ -23,9 +23,9 @@ local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KE
 -- time of all exchanges, both in milliseconds.
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
--- and u, an erasure in progress (recalled messages that cite a position before e are erased from the positions before
--- u, and have been removed from those before w); a, the number of attachments; g, the number of their changes; and o,
--- the number of fields of the hash of provenances.
+-- and u, an erasure in progress (recalled messages that cite a position before e or another conversation are erased
+-- from the positions before u, and have been removed from those before w); a, the number of attachments; g, the number
+-- of their changes; and o, the number of fields of the hash of provenances.
 --
 -- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
 -- the state.

@@ -1,6 +1,9 @@
 -- Removes the end of a log. Arguments: the expectation (incarnation, version), the first position to remove, the new
--- incarnation, the number of compaction changes that was seen, and the compactions that remain.
-local incarnation, version, len, fresh, changes = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+-- incarnation, the number of compaction changes that was seen, the stamp of the recorded deletion or '', and the
+-- compactions that remain.
+--
+-- Removing the whole log is a deletion. It is recorded before, because the registry may be on another node.
+local incarnation, version, len, fresh, changes, stamp = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 local self = find('')
 if not self then
   return {'absent'}
@@ -17,8 +20,14 @@ if len >= self.n then
   return {'whole', self.i, self.n, self.f}
 end
 if len <= self.f then
+  if stamp == '' then
+    return {'record'}
+  end
+  demand_fence()
   demand('UNLINK', unpack(KEYS, 1, 8))
+  -- A full server refuses a script whose first write needs memory.
   redis.call('UNLINK', unpack(KEYS, 1, 8))
+  raise_fence(tonumber(stamp))
   return {'emptied', self.n - self.f}
 end
 if self.k ~= tonumber(changes) then
@@ -30,7 +39,7 @@ local gone = attachments_where(self, function(_, stop) return stop > after end)
 demand('HDEL', meta, '')
 demand_sweep()
 demand_detach()
-begin_incarnation(self, fresh, 6)
+begin_incarnation(self, fresh, 7)
 detach(self, gone)
 self.x = self.x + self.n - len
 if self.u > 0 then

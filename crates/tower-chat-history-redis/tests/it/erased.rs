@@ -9,8 +9,8 @@ use redis::{
 };
 use test_servers::{cluster::Cluster, redis::Server, trials};
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cursor, Cut, Erase, HistoryStore, Labels, LabelsVersion, List, Prefix,
-    Profile, Removed, Seq, StoreError, Summary,
+    Compact, CompactionVersion, ConversationId, Cursor, Cut, Erase, EraseExt, HistoryStore, Labels, LabelsVersion,
+    List, Prefix, Profile, Removed, Seq, StoreError, Summary,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
@@ -23,7 +23,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_server_without_files_needs_no_step,
         what_the_user_may_not_do_is_left_to_the_operator,
         an_interrupted_erasure_is_completed_by_a_repetition,
-        damaged_conversations_are_counted_and_erased,
+        damaged_conversations_are_named_and_counted_and_erased,
+        a_receipt_has_what_was_erased_beside_a_conversation_that_failed,
     ]
 }
 
@@ -127,12 +128,13 @@ async fn a_server_without_files_needs_no_step() {
 
 async fn what_the_user_may_not_do_is_left_to_the_operator() {
     let mut test = TestServer::on(Server::durable()).await;
-    for (rights, left) in [("+@all", 2), ("-config", 3), ("-bgrewriteaof", 4), ("-info", 4)] {
+    let expected = [("+@all", 3, true), ("-config", 4, true), ("-bgrewriteaof", 4, false), ("-info", 4, false)];
+    for (rights, left, is_done) in expected {
         test.run::<()>(&["ACL", "SETUSER", "app", "on", ">pass", "~*", rights]);
         let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
         let scrubbed = RedisStore::connect(url).await.unwrap().scrub().await.unwrap();
         assert_eq!(scrubbed.left.len(), left, "{rights}: {scrubbed:?}");
-        assert_eq!(scrubbed.done.is_empty(), left == 4, "{rights}");
+        assert_eq!(!scrubbed.done.is_empty(), is_done, "{rights}");
     }
 }
 
@@ -211,7 +213,7 @@ async fn quiet(store: &RedisStore) {
     }
 }
 
-async fn damaged_conversations_are_counted_and_erased() {
+async fn damaged_conversations_are_named_and_counted_and_erased() {
     let mut test = TestServer::new().await;
     let under: Prefix = "acme".parse().unwrap();
     plant(&test.store, &under, 5).await;
@@ -223,9 +225,42 @@ async fn damaged_conversations_are_counted_and_erased() {
             test.run::<()>(&["SET", &key(&id, part), "x"]);
         }
     }
+    // A lack of attachments is no damage.
+    let expected = [false, false, true, true, true];
+    for limit in 1..7 {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = test.store.list(&under, after.as_ref(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            let damage = page.damaged.iter().all(|damaged| matches!(*damaged.error, StoreError::Corrupt { .. }));
+            assert!(damage, "{page:?}");
+            after = page.next.clone();
+            found.extend(page.into_entries().iter().map(Result::is_ok));
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "{limit} a page");
+    }
     let counted = test.store.count(&under).await.unwrap().total();
     assert_eq!((counted.conversations, counted.exchanges, counted.exchange_ids), (5, 8, 10));
     assert_eq!((counted.summaries, counted.labels, counted.attachments["terms"]), (4, 4, 5));
     assert_eq!(erase_all(&test.store, &under).await.unwrap(), counted);
     assert_eq!(test.conversation_keys(), 0);
+}
+
+async fn a_receipt_has_what_was_erased_beside_a_conversation_that_failed() {
+    let mut test = TestServer::new().await;
+    let under: Prefix = "acme".parse().unwrap();
+    plant(&test.store, &under, 5).await;
+    let fence = key(&"acme/2".parse().unwrap(), ":gone");
+    test.run::<()>(&["LPUSH", &fence, "of another kind"]);
+    let error = test.store.erase_all(&under).await.unwrap_err();
+    assert!(matches!(error.source, StoreError::Corrupt { .. }), "{error:?}");
+    assert_eq!((error.receipt.removed.total().conversations, test.names()), (4, vec!["acme/2".to_owned()]));
+    let again = test.store.erase_all(&under).await.unwrap_err();
+    assert!(again.receipt.removed.total().is_nothing(), "{again:?}");
+    test.run::<()>(&["DEL", &fence]);
+    let last = test.store.erase_all(&under).await.unwrap();
+    assert_eq!((last.removed.total().conversations, last.is_complete()), (1, true));
 }

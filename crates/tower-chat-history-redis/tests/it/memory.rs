@@ -46,8 +46,11 @@ async fn room_can_be_made_on_a_full_server() {
     for n in 0..10 {
         say(&test.store, &id, &n.to_string()).await;
     }
+    let other = conversation("b");
+    say(&test.store, &other, "one").await;
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     let store = test.store.clone();
+    assert_eq!(store.conversation(&other).truncate(Seq::FIRST).await.unwrap().removed, 1);
     assert_eq!(store.conversation(&id).keep_last_turns(8).await.unwrap(), 2);
     assert_eq!(store.conversation(&id).prune(PruneTo::LastTurns(6), Derived::Erase).await.unwrap().unwrap().removed, 2);
     assert_eq!(store.conversation(&id).truncate(Seq::new(6)).await.unwrap().removed, 4);

@@ -32,9 +32,10 @@ CREATE TABLE conversation (
 -- than a quarter of a page to separate pages, and most rows are longer. In the measurement, that table was 1.5 times as
 -- large, and the slowest to write.
 --
--- `recalled` has the recalled messages of the exchange, and `recalled_first` is the first position that they cite. Both
--- are NULL in most rows, which takes one byte for each. They are not part of the body, so that a prune can remove them.
--- `provenance` is the provenance of the exchange, or NULL. It is not part of the body for the same reason.
+-- `recalled` has the recalled messages of the exchange, and `recalled_first` is the first position that they cite, or
+-- -1 if they cite another conversation. Both are NULL in most rows, which takes one byte for each. They are not part of
+-- the body, so that a prune can remove them. `provenance` is the provenance of the exchange, or NULL. It is not part of
+-- the body for the same reason.
 --
 -- The body is the last column, so that the other columns are read without it.
 CREATE TABLE exchange (
@@ -82,10 +83,10 @@ CREATE TABLE attachment (
 -- Finds the attachments that a truncation or a prune removes, without reading their rows.
 CREATE INDEX attachment_range ON attachment (conversation, end, start);
 
--- The newest erasure of each prefix of ids. The epochs count the erasures, so the largest one is the current epoch. The
--- erasures of the last 100,000 epochs are kept, which are as many rows or fewer. `prefix` is a digest, so that the ids
--- of erased conversations are not kept.
+-- The newest deletion of each id, and the newest erasure of each prefix of ids. The epochs count them, so the largest
+-- one is the current epoch. Those of the last 100,000 epochs are kept, which are as many rows or fewer. `erased` is a
+-- digest of the id or of the prefix, so that the ids of erased conversations are not kept.
 CREATE TABLE erasure (
     epoch INTEGER PRIMARY KEY,
-    prefix TEXT NOT NULL UNIQUE
+    erased TEXT NOT NULL UNIQUE
 ) STRICT;

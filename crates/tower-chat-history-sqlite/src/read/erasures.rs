@@ -1,12 +1,12 @@
 //! The erasures that the file remembers.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use tower_chat_history_core::{ConversationId, Digest, Epoch, Prefix, StoreError, backend::Erasures};
+use tower_chat_history_core::{ConversationId, Digest, Epoch, StoreError, backend::Erasures};
 
 use crate::error::Failure;
 
 /// The number of epochs whose erasures are remembered. Each erasure begins an epoch, so it also bounds the number of
-/// remembered prefixes.
+/// remembered keys.
 pub(crate) const REMEMBERED: u64 = Erasures::CAPACITY as u64;
 
 /// Returns the current epoch.
@@ -31,20 +31,20 @@ pub(crate) fn check(connection: &Connection, id: &ConversationId, since: Epoch) 
         return Err(StoreError::Gone.into());
     }
     let since = stored(since);
-    let sql = "SELECT 1 FROM erasure WHERE prefix = ?1 AND epoch > ?2";
+    let sql = "SELECT 1 FROM erasure WHERE erased = ?1 AND epoch > ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    for prefix in [""].into_iter().chain(Prefix::containing(id)) {
-        if statement.query_row(params![key(prefix), since], |_| Ok(())).optional()?.is_some() {
+    for key in Erasures::keys_concerning(id) {
+        if statement.query_row(params![digest(&key), since], |_| Ok(())).optional()?.is_some() {
             return Err(StoreError::Gone.into());
         }
     }
     Ok(())
 }
 
-/// Returns the text that stands for a prefix in the table: a digest, because the table must not keep the ids of erased
+/// Returns the text that stands for the key of an erasure in the table. The table must not keep the ids of erased
 /// conversations.
-pub(crate) fn key(prefix: &str) -> String {
-    Digest::of(prefix.as_bytes()).to_string()
+pub(crate) fn digest(key: &str) -> String {
+    Digest::of(key.as_bytes()).to_string()
 }
 
 /// Converts an epoch for SQLite. None comes near the maximum.

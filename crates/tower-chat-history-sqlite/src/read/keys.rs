@@ -1,7 +1,7 @@
-//! The conversations under a prefix.
+//! Walks over the conversations under a prefix.
 
 use rusqlite::{Connection, OptionalExtension};
-use tower_chat_history_core::{Cursor, Prefix, Removed};
+use tower_chat_history_core::{Cursor, Prefix, Removed, backend::KeyRange};
 
 use super::tally::Tally;
 use crate::error::Failure;
@@ -11,47 +11,24 @@ use crate::error::Failure;
 const MAX_ROWS: u64 = 1_000;
 const MAX_BYTES: u64 = 4 << 20;
 
-/// A text after all keys, because the text form of an id is ASCII.
-const AFTER_ALL_KEYS: &str = "\u{10ffff}";
-
-/// The keys of the conversations under a prefix, after a cursor: at most one key, and then a range. Together, they are
-/// the keys in the order of a listing.
-#[derive(Debug)]
-pub(super) struct Keys {
-    /// The key with exactly the parts of the prefix, unless the cursor is at or after it.
-    pub(super) exact: Option<String>,
-    /// The ends of the range, both excluded.
-    pub(super) after: String,
-    pub(super) before: String,
-}
-
-impl Keys {
-    pub(super) fn new(under: &Prefix, cursor: Option<&Cursor>) -> Self {
-        let cursor = cursor.map_or("", |cursor| cursor.last().as_str());
-        let exact = under.as_id().filter(|id| id.as_str() > cursor).map(|id| id.as_str().to_owned());
-        let (first, before) = under.longer_ids();
-        let after = if cursor > first.as_str() { cursor.to_owned() } else { first };
-        Self { exact, after, before: before.unwrap_or_else(|| AFTER_ALL_KEYS.to_owned()) }
-    }
-
-    /// Returns the number and the key of the next conversation, and removes it from these keys.
-    fn next(&mut self, connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
-        if let Some(exact) = self.exact.take() {
-            let sql = "SELECT id, key FROM conversation WHERE key = ?1";
-            let found = connection.prepare_cached(sql)?.query_row([exact], |row| Ok((row.get(0)?, row.get(1)?)));
-            if let Some(found) = found.optional()? {
-                return Ok(Some(found));
-            }
-        }
-        let sql = "SELECT id, key FROM conversation WHERE key > ?1 AND key < ?2 ORDER BY key LIMIT 1";
+/// Returns the number and the key of the next conversation, and removes it from the keys.
+fn next(keys: &mut KeyRange, connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+    if let Some(exact) = keys.exact.take() {
+        let sql = "SELECT id, key FROM conversation WHERE key = ?1";
         let mut statement = connection.prepare_cached(sql)?;
-        let found = statement.query_row([&self.after, &self.before], |row| Ok((row.get(0)?, row.get(1)?)));
-        let found: Option<(i64, String)> = found.optional()?;
-        if let Some((_, key)) = &found {
-            self.after.clone_from(key);
+        let found = statement.query_row([exact.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+        if let Some(found) = found.optional()? {
+            return Ok(Some(found));
         }
-        Ok(found)
     }
+    let sql = "SELECT id, key FROM conversation WHERE key > ?1 AND key < ?2 ORDER BY key LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row([&keys.after, &keys.before], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found: Option<(i64, String)> = found.optional()?;
+    if let Some((_, key)) = &found {
+        keys.continue_after(key);
+    }
+    Ok(found)
 }
 
 /// A bounded number of conversations under a prefix.
@@ -59,7 +36,7 @@ impl Keys {
 pub(crate) struct Step {
     pub(crate) under: Prefix,
     pub(crate) after: Option<Cursor>,
-    /// The largest number of conversations.
+    /// The largest number of conversations. 0 counts as 1.
     pub(crate) limit: usize,
 }
 
@@ -74,14 +51,11 @@ impl Step {
         connection: &Connection,
         each: impl Fn(i64) -> Result<Tally, Failure>,
     ) -> Result<(Removed, Option<Cursor>), Failure> {
-        if self.limit == 0 {
-            return Ok((Removed::default(), self.after.clone()));
-        }
-        let mut keys = Keys::new(&self.under, self.after.as_ref());
+        let mut keys = KeyRange::new(&self.under, self.after.as_ref());
         let (mut sum, mut last) = (Removed::default(), None);
         let (mut conversations, mut rows, mut bytes) = (0, 0_u64, 0_u64);
-        while let Some((number, key)) = keys.next(connection)? {
-            let is_full = conversations >= self.limit || rows >= MAX_ROWS || bytes >= MAX_BYTES;
+        while let Some((number, key)) = next(&mut keys, connection)? {
+            let is_full = conversations >= self.limit.max(1) || rows >= MAX_ROWS || bytes >= MAX_BYTES;
             if is_full && let Some(last) = last {
                 return Ok((sum, Some(Cursor::after(last))));
             }
@@ -94,32 +68,5 @@ impl Step {
             last = key.parse().ok().or(last);
         }
         Ok((sum, None))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use tower_chat_history_core::ConversationId;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn keys_are_those_of_the_prefix_after_the_cursor(
-            prefix in prop::collection::vec("[a/.~0é-]{1,2}", 0..3),
-            parts in prop::collection::vec("[a/.~0é-]{1,2}", 1..4),
-            cursor in prop::option::of(prop::collection::vec("[a/.~0é-]{1,2}", 1..4)),
-        ) {
-            let (under, id) = (Prefix::new(&prefix).unwrap(), ConversationId::new(&parts).unwrap());
-            let cursor = cursor.map(|parts| Cursor::after(ConversationId::new(&parts).unwrap()));
-            let keys = Keys::new(&under, cursor.as_ref());
-            let (key, exact) = (id.as_str(), keys.exact.as_deref());
-            let is_in_range = key > keys.after.as_str() && key < keys.before.as_str();
-            let is_after = cursor.is_none_or(|cursor| id > *cursor.last());
-            prop_assert_eq!(exact == Some(key) || is_in_range, under.contains(&id) && is_after);
-            prop_assert!(exact != Some(key) || !is_in_range, "no key is found twice");
-            prop_assert!(exact.is_none_or(|exact| exact < keys.after.as_str()), "the exact key is the first one");
-        }
     }
 }

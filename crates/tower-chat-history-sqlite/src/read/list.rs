@@ -1,9 +1,11 @@
 //! Listing conversations.
 
 use rusqlite::{Connection, Row};
-use tower_chat_history_core::{ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, Timestamp};
+use tower_chat_history_core::{
+    ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, StoreError, Timestamp, backend::KeyRange,
+};
 
-use super::{damage::Damage, keys::Keys, log::Log};
+use super::{damage::Damage, log::Log};
 use crate::{error::Failure, job::Request, stats::Counters};
 
 /// The largest number of conversations of a page.
@@ -24,29 +26,31 @@ impl Request for ListConversations {
     type Answer = Listing;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Listing, Failure> {
-        if self.limit == 0 {
-            return Ok(Listing::new(Vec::new(), self.after.clone()));
-        }
-        let keys = Keys::new(&self.under, self.after.as_ref());
-        let mut page = Vec::new();
-        if let Some(exact) = &keys.exact
-            && let Ok(id) = exact.parse()
+        let (keys, limit) = (KeyRange::new(&self.under, self.after.as_ref()), self.limit.clamp(1, MAX_PAGE));
+        let (mut page, mut last) = (Listing::default(), None);
+        if let Some(exact) = keys.exact
+            && let Some(entry) = of_row(entry(connection, &exact, counters))?.transpose()
         {
-            page.extend(entry(connection, &id, counters)?);
+            page.push(exact.clone(), entry);
+            last = Some(exact);
         }
         let mut statement = connection.prepare_cached(&select("key > ?1 AND key < ?2 ORDER BY key"))?;
         let mut rows = statement.query([&keys.after, &keys.before])?;
         while let Some(row) = rows.next()? {
             counters.visited(1);
-            if page.len() >= self.limit.min(MAX_PAGE) {
-                let last = page.last().map(|listed: &Listed| Cursor::after(listed.id.clone()));
-                return Ok(Listing::new(page, last));
+            if page.len() >= limit {
+                page.next = last.map(Cursor::after);
+                return Ok(page);
             }
             // A key that is not the id of a conversation was written by another program.
-            let Ok(id) = row.get_ref(5)?.as_str().unwrap_or_default().parse() else { continue };
-            page.push(listed(id, row)?);
+            let Ok(id) = row.get_ref(5)?.as_str().unwrap_or_default().parse::<ConversationId>() else {
+                page.foreign_keys += 1;
+                continue;
+            };
+            page.push(id.clone(), of_row(listed(id.clone(), row))?);
+            last = Some(id);
         }
-        Ok(Listing::new(page, None))
+        Ok(page)
     }
 }
 
@@ -69,6 +73,22 @@ fn entry(connection: &Connection, id: &ConversationId, counters: &Counters) -> R
     let Some(row) = rows.next()? else { return Ok(None) };
     counters.visited(1);
     listed(id.clone(), row).map(Some)
+}
+
+/// Separates the damage of one row, which a page names, from a failure of the database, which ends the page.
+fn of_row<T>(read: Result<T, Failure>) -> Result<Result<T, StoreError>, Failure> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(Failure::Store(error @ StoreError::Corrupt { .. })) => Ok(Err(error)),
+        Err(Failure::Sqlite(error)) if is_conversion(&error) => Ok(Err(StoreError::backend(error))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns `true` if a column has a value of another type than it should. This reads nothing from the file.
+const fn is_conversion(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..))
 }
 
 fn select(condition: &str) -> String {

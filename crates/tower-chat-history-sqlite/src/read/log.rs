@@ -189,15 +189,12 @@ impl Log {
         if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
             return Err(Damage::OtherExchange.at(id, seq));
         }
-        let position = |column| -> Result<Option<Seq>, Failure> {
-            let stored = row.get::<_, Option<i64>>(column)?.map(|stored| number(id, seq, stored));
-            Ok(stored.transpose()?.map(Seq::new))
-        };
-        let (continues, recalled_first) = (position(2)?, position(6)?);
+        let continues = row.get::<_, Option<i64>>(2)?.map(|stored| number(id, seq, stored)).transpose()?.map(Seq::new);
+        let recalled_first: Option<i64> = row.get(6)?;
         let (messages, bytes): (usize, usize) = (number(id, seq, row.get(3)?)?, number(id, seq, row.get(4)?)?);
-        let first_cited = exchange.recalled.as_ref().and_then(Recalled::first_cited);
+        let least_cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
         if (continues, messages, bytes) != (exchange.continues, exchange.messages.len(), exchange.bytes())
-            || recalled_first != first_cited
+            || recalled_first != least_cited
         {
             return Err(Damage::Columns.at(id, seq));
         }

@@ -26,7 +26,7 @@ pub(crate) struct AppendExchange {
     continues: Option<Seq>,
     messages: usize,
     bytes: usize,
-    recalled_first: Option<Seq>,
+    recalled_first: Option<i64>,
     recalled: Option<String>,
     provenance: Option<String>,
     body: String,
@@ -37,7 +37,7 @@ impl AppendExchange {
     pub(crate) fn new(id: ConversationId, append: Append) -> Result<Self, StoreError> {
         let body = append.exchange.encode().map_err(StoreError::backend)?;
         let recalled = append.exchange.recalled.as_ref();
-        let recalled_first = recalled.and_then(Recalled::first_cited);
+        let recalled_first = recalled.and_then(Recalled::least_cited);
         let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
         let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
@@ -78,7 +78,8 @@ impl Request for AppendExchange {
         }
         self.expect.check(log.map(|log| log.revision))?;
         let len = log.map_or(self.first, |log| log.len);
-        if let Some(continues) = self.continues.filter(|continues| continues.get() >= len) {
+        // The first exchange of a log continues nothing, also no position before it.
+        if let Some(continues) = self.continues.filter(|continues| log.is_none() || continues.get() >= len) {
             return Err(StoreError::ContinuesUnknown { continues, len }.into());
         }
         if len >= MAX_EXCHANGES {
@@ -117,7 +118,7 @@ impl AppendExchange {
         let sql = "INSERT INTO exchange \
                    (place, id, continues, messages, bytes, recalled_first, recalled, provenance, body) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let [continues, recalled_first] = [self.continues, self.recalled_first].map(|seq| Some(stored(seq?.get())));
+        let (continues, recalled_first) = (self.continues.map(|seq| stored(seq.get())), self.recalled_first);
         let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
         let (id, recalled, provenance) = (self.exchange.as_str(), &self.recalled, &self.provenance);
         let row = params![place, id, continues, messages, bytes, recalled_first, recalled, provenance, self.body];

@@ -1,7 +1,7 @@
 //! Removing a conversation.
 
 use rusqlite::Connection;
-use tower_chat_history_core::{ConversationId, Prefix, Removed, Revision, StoreError};
+use tower_chat_history_core::{ConversationId, Removed, Revision, StoreError};
 
 use super::{derived, erasures};
 use crate::{
@@ -23,7 +23,7 @@ impl Request for DeleteConversation {
     type Answer = ();
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<(), Failure> {
-        erasures::record(connection, &Prefix::from(&self.id))?;
+        erasures::record_deletion(connection, &self.id)?;
         // A conversation can be deleted even if its row is damaged.
         let Some(number) = Log::find_number(connection, &self.id)? else { return Ok(()) };
         conversation(connection, number).map(drop)

@@ -30,14 +30,19 @@ pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<
                WHERE conversation = ?1 AND recalled_first < ?2";
     connection.prepare_cached(sql)?.execute(before)?;
     // A trigger may have prevented the update.
-    let sql = "SELECT 1 FROM exchange WHERE conversation = ?1 AND recalled_first < ?2 LIMIT 1";
-    let recalled = connection.prepare_cached(sql)?.query_row(before, |_| Ok(())).optional()?;
+    let recalled = has_foreign(connection, number, first)?;
     let places = [place(number, 0), place(number, MAX_EXCHANGES)];
     let sql = "UPDATE exchange SET provenance = NULL WHERE place BETWEEN ?1 AND ?2 AND provenance IS NOT NULL";
     connection.prepare_cached(sql)?.execute(places)?;
     let sql = "SELECT 1 FROM exchange WHERE place BETWEEN ?1 AND ?2 AND provenance IS NOT NULL LIMIT 1";
     let provenance = connection.prepare_cached(sql)?.query_row(places, |_| Ok(())).optional()?;
-    if recalled.or(provenance).is_some() { Err(StoreError::backend(NotWritten).into()) } else { Ok(()) }
+    if recalled || provenance.is_some() { Err(StoreError::backend(NotWritten).into()) } else { Ok(()) }
+}
+
+/// Returns `true` if recalled messages of a log that begins at `first` cite something else than the log.
+pub(super) fn has_foreign(connection: &Connection, number: i64, first: u64) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM exchange WHERE conversation = ?1 AND recalled_first < ?2 LIMIT 1";
+    connection.prepare_cached(sql)?.exists([number, position(first)])
 }
 
 /// Converts a position of a log for SQLite. It has 32 bits.

@@ -1,12 +1,12 @@
 //! Recording an erasure.
 
 use rusqlite::{Connection, params};
-use tower_chat_history_core::Prefix;
+use tower_chat_history_core::{ConversationId, Prefix, backend::Erasures};
 
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
-    read::erasures::{REMEMBERED, current, key, stored},
+    read::erasures::{REMEMBERED, current, digest, stored},
     stats::Counters,
 };
 
@@ -19,16 +19,21 @@ impl Request for RecordErasure {
     type Answer = ();
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<(), Failure> {
-        record(connection, &self.under)
+        record(connection, &Erasures::key(&self.under))
     }
 }
 
-/// Begins an epoch with an erasure of this prefix, and forgets the oldest one.
-pub(super) fn record(connection: &Connection, under: &Prefix) -> Result<(), Failure> {
+/// Records the deletion of a conversation.
+pub(super) fn record_deletion(connection: &Connection, id: &ConversationId) -> Result<(), Failure> {
+    record(connection, id.as_str())
+}
+
+/// Begins an epoch with the erasure that has this key, and forgets the oldest one.
+fn record(connection: &Connection, key: &str) -> Result<(), Failure> {
     let epoch = stored(current(connection)?.next());
-    let sql = "INSERT INTO erasure (epoch, prefix) VALUES (?1, ?2) \
-               ON CONFLICT (prefix) DO UPDATE SET epoch = excluded.epoch";
-    NotWritten::check(connection.prepare_cached(sql)?.execute(params![epoch, key(under.as_str())])?)?;
+    let sql = "INSERT INTO erasure (epoch, erased) VALUES (?1, ?2) \
+               ON CONFLICT (erased) DO UPDATE SET epoch = excluded.epoch";
+    NotWritten::check(connection.prepare_cached(sql)?.execute(params![epoch, digest(key)])?)?;
     connection.prepare_cached("DELETE FROM erasure WHERE epoch <= ?1 - ?2")?.execute([epoch, REMEMBERED as i64])?;
     Ok(())
 }
@@ -58,14 +63,19 @@ mod tests {
     proptest! {
         #[test]
         fn the_table_remembers_what_core_remembers(
-            erased in prop::collection::vec(prop::collection::vec("[ab]", 0..4), 0..12),
+            erased in prop::collection::vec((prop::collection::vec("[ab]", 0..4), any::<bool>()), 0..12),
             parts in prop::collection::vec("[ab]", 1..4),
         ) {
             let (connection, mut expected) = (empty(), Erasures::default());
-            for prefix in erased {
+            for (prefix, deletes) in erased {
                 let prefix = Prefix::new(prefix).unwrap();
-                record(&connection, &prefix).unwrap();
-                expected.record(&prefix);
+                if let Some(id) = prefix.as_id().filter(|_| deletes) {
+                    record_deletion(&connection, id).unwrap();
+                    expected.record_deletion(id);
+                } else {
+                    record(&connection, &Erasures::key(&prefix)).unwrap();
+                    expected.record(&prefix);
+                }
             }
             prop_assert_eq!(current(&connection).unwrap(), expected.current());
             let id = ConversationId::new(parts).unwrap();
@@ -78,15 +88,15 @@ mod tests {
     #[test]
     fn the_oldest_erasures_are_forgotten_and_turns_from_before_them_are_refused() {
         let connection = empty();
-        for prefix in ["a", "b"] {
-            record(&connection, &prefix.parse().unwrap()).unwrap();
+        for key in ["a", "b/"] {
+            record(&connection, key).unwrap();
         }
-        // As after many erasures of other prefixes.
+        // As after many other erasures.
         connection.execute("INSERT INTO erasure VALUES (?1, 'x')", [REMEMBERED as i64]).unwrap();
         let other = "other".parse().unwrap();
         assert!(!was_erased(&connection, &other, Epoch::new(0)), "all are remembered");
-        for (prefix, forgotten) in [("c", 1), ("c", 2), ("d", 3)] {
-            record(&connection, &prefix.parse().unwrap()).unwrap();
+        for (key, forgotten) in [("c", 1), ("c", 2), ("d/", 3)] {
+            record(&connection, key).unwrap();
             let sql = "SELECT min(epoch) > ?1 FROM erasure";
             assert!(connection.query_row(sql, [forgotten as i64], |row| row.get::<_, bool>(0)).unwrap());
             assert!(was_erased(&connection, &other, Epoch::new(forgotten - 1)), "it may have been erased");
@@ -99,8 +109,8 @@ mod tests {
     #[test]
     fn the_table_has_no_ids() {
         let connection = empty();
-        record(&connection, &"acme/secret".parse().unwrap()).unwrap();
-        let key: String = connection.query_row("SELECT prefix FROM erasure", [], |row| row.get(0)).unwrap();
+        record(&connection, "acme/secret").unwrap();
+        let key: String = connection.query_row("SELECT erased FROM erasure", [], |row| row.get(0)).unwrap();
         assert!(!key.contains("acme") && key.len() == 32, "{key}");
     }
 }

@@ -11,6 +11,8 @@ mod erase;
 mod erasures;
 mod labels;
 mod prune;
+#[cfg(test)]
+mod removal_tests;
 mod truncate;
 mod upkeep;
 

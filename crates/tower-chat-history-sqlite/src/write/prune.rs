@@ -30,7 +30,7 @@ impl Request for PruneLog {
         let first = self.scan(connection, &log)?.start().map_or(log.first(), Seq::get);
         let removed = first - log.first();
         let log = if removed > 0 { begin_at(connection, &log, first)? } else { log };
-        if self.derived == Derived::Keep || first == 0 {
+        if self.derived == Derived::Keep || first == 0 && !derived::has_foreign(connection, log.id, first)? {
             return Ok(Pruned::new(log.revision, removed));
         }
         // A compaction that cannot be read might contain removed text, so it is removed.

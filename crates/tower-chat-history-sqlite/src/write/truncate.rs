@@ -1,7 +1,7 @@
 //! Removing the end of a log.
 
 use rusqlite::{Connection, params};
-use tower_chat_history_core::{ConversationId, Expect, Incarnation, Prefix, Revision, Seq, StoreError, Truncated};
+use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
 use super::{compactions, delete, derived, erasures};
 use crate::{
@@ -29,7 +29,7 @@ impl Request for TruncateLog {
         }
         if len <= log.first() {
             // As after a deletion, a call that is running cannot begin the conversation again.
-            erasures::record(connection, &Prefix::from(&self.id))?;
+            erasures::record_deletion(connection, &self.id)?;
             delete::conversation(connection, log.id)?;
             return Ok(Truncated::new(None, log.len - log.first()));
         }

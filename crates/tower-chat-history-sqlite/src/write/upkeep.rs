@@ -47,8 +47,10 @@ fn vacuum(connection: &Connection, wait: &LockWait, queued: Instant) -> Result<(
     // deleted text.
     connection.pragma_update(None, "temp_store", "file")?;
     let done = connection.execute_batch("VACUUM");
-    connection.pragma_update(None, "temp_store", "memory")?;
-    Ok(done?)
+    let restored = connection.pragma_update(None, "temp_store", "memory");
+    // If both failed, the cause is the first one.
+    done?;
+    Ok(restored?)
 }
 
 /// Lets the connection wait for a lock for as long as a call may that was queued at this time.

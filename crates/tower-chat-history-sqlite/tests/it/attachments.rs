@@ -1,12 +1,9 @@
 //! Attachments: removal, erasure, cost.
 
-use std::time::{Duration, Instant};
-
 use tower_chat_history_core::{
     Attach, Attachment, AttachmentError, Derived, Expect, HistoryStore, HistoryStoreExt, PruneTo, Seq, StoreError,
     Truncate,
 };
-use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
 use crate::support::{
     TestDatabase, append, attach, attachment, attachments, conversation, enqueue, exchange, name, rows_contain, say,
@@ -68,48 +65,6 @@ async fn erased_attachments_are_gone_from_the_rows_and_the_files() {
     store.checkpoint().await.unwrap();
     assert!(!database.contains("a-planted-secret"));
     assert_eq!(attachments(&store, &id, "terms").await, [kept]);
-}
-
-/// Creates three conversations with this many attachments each, removes most of the attachments in three ways, and
-/// returns the time that the removals took.
-async fn removal(database: &TestDatabase, store: &SqliteStore, count: u64) -> Duration {
-    let ids = ["truncated", "erased", "deleted"].map(conversation);
-    for id in &ids {
-        for _ in 0..count / 500 {
-            let calls: Vec<_> = (0..500).map(|_| enqueue(store.append(id, append("x")))).collect();
-            for call in calls {
-                call.await.unwrap();
-            }
-        }
-        let put: Vec<_> = (0..count).map(|at| attachment("a", at..at + 1, &[7; 50])).collect();
-        attach(store, id, &put).await;
-    }
-    let began = Instant::now();
-    store.conversation(&ids[0]).truncate(Seq::new(1)).await.unwrap();
-    store.conversation(&ids[1]).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
-    store.delete(&ids[2]).await.unwrap();
-    let took = began.elapsed();
-    assert_eq!(attachments(store, &ids[0], "a").await, [attachment("a", 0..1, &[7; 50])]);
-    assert_eq!(attachments(store, &ids[1], "a").await, [attachment("a", count - 1..count, &[7; 50])]);
-    for id in &ids[..2] {
-        store.delete(id).await.unwrap();
-    }
-    assert_eq!(rows(database), 0);
-    took
-}
-
-#[tokio::test]
-async fn the_cost_of_a_removal_is_linear() {
-    const FEW: u64 = 1_000;
-    let database = TestDatabase::new();
-    let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&database.path).await.unwrap();
-    let (mut few, mut many) = (Duration::MAX, Duration::MAX);
-    for _ in 0..3 {
-        few = few.min(removal(&database, &store, FEW).await);
-        many = many.min(removal(&database, &store, 8 * FEW).await);
-    }
-    // Eight times as many would take 64 times as long if the cost were quadratic.
-    assert!(many < few * 30, "{few:?} {many:?}");
 }
 
 #[tokio::test]

@@ -1,14 +1,18 @@
 //! Damage that listings find, and rows that are no conversations.
 
 use tower_chat_history_core::{
-    Erase, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listed, Prefix, StoreError,
+    Erase, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listing, Prefix, StoreError,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
 use crate::support::{conversation, damaged, say, texts, window};
 
-async fn list(store: &SqliteStore, under: &str) -> Result<Vec<Listed>, StoreError> {
-    store.list(&under.parse().unwrap(), None, 100).await.map(|page| page.conversations)
+async fn list(store: &SqliteStore, under: &str) -> Listing {
+    store.list(&under.parse().unwrap(), None, 100).await.unwrap()
+}
+
+fn ids(page: &Listing) -> Vec<&str> {
+    page.conversations.iter().map(|listed| listed.id.as_str()).collect()
 }
 
 fn assert_names(error: &StoreError, name: &str) {
@@ -31,17 +35,49 @@ async fn a_listing_names_a_damaged_conversation_which_can_be_deleted() {
         "labels = ''",
     ] {
         let (_database, store, id) = damaged(&format!("UPDATE conversation SET {damage} WHERE id = 1")).await;
-        let listed = list(&store, "").await.unwrap_err();
-        let described = store.describe(&id).await.unwrap_err();
-        for error in [listed, described] {
-            assert_names(&error, "damaged");
-        }
+        let page = list(&store, "").await;
+        assert_eq!((ids(&page), page.foreign_keys, &page.next), (vec!["test/whole"], 0, &None), "{damage}");
+        let [listed] = &page.damaged[..] else { panic!("{damage}: {:?}", page.damaged) };
+        assert_eq!(listed.id, id);
+        assert_names(&listed.error, "damaged");
+        let alone = store.list(&Prefix::from(&id), None, 1).await.unwrap();
+        assert_eq!((alone.conversations.len(), alone.damaged.len()), (0, 1), "the id itself, {damage}");
+        assert_names(&store.describe(&id).await.unwrap_err(), "damaged");
         assert_eq!(store.describe(&conversation("whole")).await.unwrap().unwrap().revision.len(), 3);
         let counted = store.count(&Prefix::all()).await.unwrap().total();
         assert_eq!((counted.conversations, counted.exchanges), (2, 6), "{damage}");
         store.delete(&id).await.unwrap();
-        let left = list(&store, "").await.unwrap();
-        assert_eq!(left.iter().map(|listed| listed.id.as_str()).collect::<Vec<_>>(), ["test/whole"], "{damage}");
+        let left = list(&store, "").await;
+        assert_eq!((ids(&left), left.damaged.len()), (vec!["test/whole"], 0), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_listing_continues_after_damaged_conversations() {
+    let (database, store, _) = damaged("").await;
+    for number in 0..6 {
+        say(&store, &conversation(&format!("more-{number}")), "one").await;
+    }
+    database.connect().execute_batch("UPDATE conversation SET bytes = -1 WHERE id % 2 = 1").unwrap();
+    for limit in 1..10 {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.list(&Prefix::all(), after.as_ref(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            after = page.next.clone();
+            found.extend(page.into_entries().into_iter().map(|entry| match entry {
+                Ok(listed) => (listed.id.to_string(), true),
+                Err(damaged) => (damaged.id.to_string(), false),
+            }));
+            if after.is_none() {
+                break;
+            }
+        }
+        // The conversations were created in this order, and every other one is damaged.
+        let expected = [("damaged", false), ("more-0", false), ("more-1", true), ("more-2", false), ("more-3", true)];
+        let expected = expected.into_iter().chain([("more-4", false), ("more-5", true), ("whole", true)]);
+        let expected: Vec<_> = expected.map(|(name, is_whole)| (format!("test/{name}"), is_whole)).collect();
+        assert_eq!(found, expected, "{limit} a page");
     }
 }
 
@@ -68,14 +104,14 @@ async fn damaged_labels_can_be_replaced() {
 }
 
 #[tokio::test]
-async fn rows_whose_keys_are_no_ids_are_not_listed_but_counted_and_erased() {
+async fn rows_whose_keys_are_no_ids_are_counted_and_erased() {
     for (key, under) in [("acme/é", "acme"), ("a b", ""), ("acme//", "acme"), ("\u{1}", ""), ("é", "")] {
         let (database, store, _) = damaged("").await;
         let sql = "UPDATE conversation SET key = ?1 WHERE id = 1";
         database.connect().execute(sql, [key]).unwrap();
         let expected: &[&str] = if under.is_empty() { &["test/whole"] } else { &[] };
-        let listed = list(&store, under).await.unwrap();
-        assert_eq!(listed.iter().map(|listed| listed.id.as_str()).collect::<Vec<_>>(), expected, "{key:?}");
+        let page = list(&store, under).await;
+        assert_eq!((ids(&page), page.damaged.len(), page.foreign_keys), (expected.to_vec(), 0, 1), "{key:?}");
         let under: Prefix = under.parse().unwrap();
         let counted = store.count(&under).await.unwrap().total();
         assert_eq!(counted.conversations, 1 + expected.len() as u64, "{key:?}");

@@ -24,7 +24,7 @@ const PAGE: usize = 100;
 ///
 /// The lines have the [format](mod@crate::format) of this crate, without line breaks at their ends. The memory that it needs
 /// does not depend on the number of conversations and on the lengths of their logs: it holds one page of a listing and
-/// one page of a log.
+/// one page of a log. An export with attachments also holds those of one conversation: at most 64 MiB for each name.
 ///
 /// # Consistency
 ///
@@ -81,8 +81,9 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read. Begin a new export then. An exchange that cannot be read is not an
-    /// error: the part of its conversation ends before it, and the report says so.
+    /// Returns an error if the store cannot be read. Begin a new export then. Damage is not an error: if an exchange
+    /// cannot be read, the part of its conversation ends before it. If the entry of a conversation cannot be read, the
+    /// export has nothing of it. The report names both.
     pub async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
         loop {
             if let Some(line) = self.ready.pop_front() {
@@ -111,6 +112,10 @@ impl Export {
             }
             Next::Page(after) => {
                 let page = self.sources.store.list(&self.under, after.as_ref(), PAGE).await?;
+                for damaged in &page.damaged {
+                    self.report.damaged(damaged);
+                }
+                self.report.foreign_keys += page.foreign_keys;
                 self.listed.extend(page.conversations);
                 page.next.map_or(Next::Done, |after| Next::Page(Some(after)))
             }

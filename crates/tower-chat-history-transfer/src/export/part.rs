@@ -142,6 +142,8 @@ impl Part {
         for (profile, compaction) in std::mem::take(&mut self.compactions) {
             // A compaction of a later state of the log is left out.
             if compaction.cut.check(None, next, |_| true).is_err() {
+                let profile = profile.as_str();
+                report.missing(&self.listed.id, format!("the compaction of profile {profile:?} is of a later state"));
                 continue;
             }
             let (line, digest) = write::compaction(&profile, &compaction).map_err(StoreError::backend)?;
@@ -164,7 +166,8 @@ impl Part {
             let found = store.attachments(&self.listed.id, std::slice::from_ref(name), ATTACHMENT_BYTES).await?;
             let revision = self.listed.revision;
             if found.revision.is_none_or(|now| now.incarnation() != revision.incarnation()) {
-                // The log was changed after it was read, so its attachments are those of another log.
+                // Its attachments are those of another log.
+                report.missing(&self.listed.id, "the log was changed before its attachments were read".to_owned());
                 return Ok(());
             }
             if found.more {

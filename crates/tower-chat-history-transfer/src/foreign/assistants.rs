@@ -15,8 +15,9 @@ use crate::problem::{ForeignError, Problem};
 /// Reads lists of the messages of threads, as the API returned them: objects with a list `data` or `messages`, or lists
 /// of messages, one in each line or in a file.
 ///
-/// Pages of one thread must follow each other. The order of the messages may be newest first or oldest first. The name
-/// of a conversation is the id of its thread. Texts and the URLs of images are kept. Annotations, and files of which a
+/// Pages of one thread must follow each other. The order of the messages may be newest first or oldest first. If all
+/// of them have the same second, newest first is assumed, because this is the order of the API. The name of a
+/// conversation is the id of its thread. Texts and the URLs of images are kept. Annotations, and files of which a
 /// message has only the id, are left out.
 #[derive(Debug)]
 pub struct AssistantsThreads<R: BufRead>(Peekable<Pages<R>>);
@@ -42,7 +43,8 @@ impl<R: BufRead> Iterator for AssistantsThreads<R> {
             conversation.left_out += page.left_out;
         }
         let time = |message: Option<&ForeignMessage>| message.and_then(|message| message.at);
-        if time(conversation.messages.first()) > time(conversation.messages.last()) {
+        let (first, last) = (time(conversation.messages.first()), time(conversation.messages.last()));
+        if first.is_some() && first >= last {
             conversation.messages.reverse();
         }
         Some(Ok(conversation))

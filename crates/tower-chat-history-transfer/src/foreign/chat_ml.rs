@@ -1,6 +1,6 @@
 //! ChatML: lines with lists of chat messages, and the text form.
 
-use std::{io::BufRead, mem};
+use std::{collections::VecDeque, io::BufRead, mem};
 
 use serde_json::Value;
 
@@ -63,113 +63,148 @@ pub(super) fn name(value: &Value, number: u64) -> String {
 const START: &str = "<|im_start|>";
 const END: &str = "<|im_end|>";
 
-/// Reads the text form of ChatML: `<|im_start|>role`, a line break, the text, and `<|im_end|>`.
+/// The roles of chat messages.
+const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
+
+/// Reads the text form of ChatML: `<|im_start|>role`, a line break or a space, the text, and `<|im_end|>`.
 ///
-/// A system message after other messages begins the next conversation. The name of a conversation is its number.
+/// A role may have a name: `<|im_start|>user name=Ann`. Between messages there may be only white space. A system
+/// message after other messages begins the next conversation. The name of a conversation is its number. The reader ends
+/// at the first text that has another form, because nothing after it can be understood.
 #[derive(Debug)]
 pub struct ChatMlText<R> {
     lines: Records<R>,
     conversation: ForeignConversation,
-    /// The role and the text of the message whose end was not read yet.
-    open: Option<(String, String)>,
+    /// The message whose end was not read yet.
+    open: Option<Open>,
+    /// The conversations that were read whole.
+    ready: VecDeque<ForeignConversation>,
     conversations: u64,
     has_ended: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    role: &'static str,
+    name: String,
+    text: String,
 }
 
 impl<R: BufRead> ChatMlText<R> {
     /// Creates a reader.
     pub fn new(input: R) -> Self {
-        let conversation = ForeignConversation::new(String::new(), 1);
-        Self { lines: Records::new(input), conversation, open: None, conversations: 0, has_ended: false }
+        Self {
+            lines: Records::new(input),
+            conversation: ForeignConversation::new(String::new(), 1),
+            open: None,
+            ready: VecDeque::new(),
+            conversations: 0,
+            has_ended: false,
+        }
     }
 
-    fn problem(&mut self, problem: Problem) -> ForeignError {
-        // The rest cannot be understood, because the roles are not known.
-        self.has_ended = true;
+    const fn problem(&self, problem: Problem) -> ForeignError {
         ForeignError::conversation(self.lines.number(), None, problem)
     }
 
-    /// Adds a message. Returns the conversation before it, if it begins the next one.
-    fn add(&mut self, role: &str, text: &str) -> Result<Option<ForeignConversation>, ForeignError> {
-        let (role, name) = role.split_once(" name=").unwrap_or((role, ""));
-        let mut json = serde_json::json!({ "role": role.trim(), "content": text });
-        if let Some(fields) = json.as_object_mut().filter(|_| !name.is_empty()) {
-            fields.insert("name".into(), name.trim().into());
+    /// Adds a message. If it begins the next conversation, the one before it is ready.
+    fn add(&mut self, open: &Open) -> Result<(), ForeignError> {
+        let mut json = serde_json::json!({ "role": open.role, "content": open.text });
+        if let Some(fields) = json.as_object_mut().filter(|_| !open.name.is_empty()) {
+            fields.insert("name".into(), open.name.as_str().into());
         }
         let index = self.conversation.messages.len();
         let message = json::message(&json).ok_or_else(|| self.problem(Problem::Message(index)))?;
-        let is_next = message.is_instruction()
-            && self.conversation.messages.last().is_some_and(|last| !last.message.is_instruction());
-        let before = if is_next { self.take() } else { None };
+        let last = self.conversation.messages.last();
+        if message.is_instruction() && last.is_some_and(|last| !last.message.is_instruction()) {
+            self.end_conversation();
+        }
         self.conversation.push(ForeignMessage::new(message));
-        Ok(before)
+        Ok(())
     }
 
-    fn take(&mut self) -> Option<ForeignConversation> {
+    fn end_conversation(&mut self) {
         let next = ForeignConversation::new(String::new(), self.lines.number());
         let mut conversation = mem::replace(&mut self.conversation, next);
         if conversation.messages.is_empty() {
-            return None;
+            return;
         }
         self.conversations += 1;
         conversation.name = self.conversations.to_string();
-        Some(conversation)
+        self.ready.push_back(conversation);
     }
 
-    /// Reads a line. Returns a conversation if the line ends one.
-    fn line(&mut self, line: &str) -> Result<Option<ForeignConversation>, ForeignError> {
-        let Some((role, mut text)) = self.open.take() else {
-            let line = line.trim();
-            return match line.strip_prefix(START) {
-                _ if line.is_empty() => Ok(None),
-                None => Err(self.problem(Problem::Form("expected <|im_start|>"))),
-                Some(role) => {
-                    // Some writers put the text into the same line.
-                    match role.split_once(END) {
-                        Some((role, _)) => self.add(role, ""),
-                        None => {
-                            self.open = Some((role.to_owned(), String::new()));
-                            Ok(None)
-                        }
-                    }
+    fn line(&mut self, mut line: &str) -> Result<(), ForeignError> {
+        loop {
+            let Some(mut open) = self.open.take() else {
+                line = line.trim_start();
+                if line.is_empty() {
+                    return Ok(());
                 }
+                let start = line.strip_prefix(START);
+                let start = start.ok_or_else(|| self.problem(Problem::Form("expected <|im_start|>")))?;
+                let (open, rest) =
+                    opened(start).ok_or_else(|| self.problem(Problem::Form("expected a role after <|im_start|>")))?;
+                self.open = Some(open);
+                line = rest;
+                continue;
             };
-        };
-        if let Some((rest, _)) = line.split_once(END) {
-            text.push_str(rest);
-            return self.add(&role, &text);
+            let Some((text, rest)) = line.split_once(END) else {
+                open.text.push_str(line);
+                if open.text.len() > MAX_LINE {
+                    return Err(self.problem(Problem::TooLong { limit: MAX_LINE }));
+                }
+                self.open = Some(open);
+                return Ok(());
+            };
+            open.text.push_str(text);
+            self.add(&open)?;
+            line = rest;
         }
-        text.push_str(line);
-        if text.len() > MAX_LINE {
-            return Err(self.problem(Problem::TooLong { limit: MAX_LINE }));
-        }
-        self.open = Some((role, text));
-        Ok(None)
     }
+
+    /// Reads until a conversation is ready, or until the end.
+    fn read(&mut self) -> Result<(), ForeignError> {
+        while self.ready.is_empty() {
+            match self.lines.line() {
+                Some(line) => self.line(&line?)?,
+                None if self.open.is_some() => return Err(self.problem(Problem::Form("expected <|im_end|>"))),
+                None => {
+                    self.has_ended = true;
+                    self.end_conversation();
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a role with its name. Returns the message without its text, and the rest of the line.
+fn opened(line: &str) -> Option<(Open, &str)> {
+    let word = |line: &str| line.find(|next: char| next.is_whitespace() || next == '<').unwrap_or(line.len());
+    let (role, mut rest) = line.split_at(word(line));
+    let role = ROLES.into_iter().find(|known| *known == role)?;
+    let mut name = String::new();
+    if let Some(named) = rest.strip_prefix(" name=") {
+        let (word, after) = named.split_at(word(named));
+        name.push_str(word);
+        rest = after;
+    }
+    let text = ["\r\n", "\n", " "].iter().find_map(|space| rest.strip_prefix(space)).unwrap_or(rest);
+    Some((Open { role, name, text: String::new() }, text))
 }
 
 impl<R: BufRead> Iterator for ChatMlText<R> {
     type Item = Result<ForeignConversation, ForeignError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.has_ended {
-            let read = match self.lines.line() {
-                Some(line) => line.and_then(|line| self.line(&line)),
-                None if self.open.is_some() => Err(self.problem(Problem::Form("expected <|im_end|>"))),
-                None => {
-                    self.has_ended = true;
-                    Ok(self.take())
-                }
-            };
-            match read {
-                Ok(None) => {}
-                Ok(Some(conversation)) => return Some(Ok(conversation)),
-                Err(error) => {
-                    self.has_ended = true;
-                    return Some(Err(error));
-                }
-            }
+        if !self.has_ended
+            && let Err(error) = self.read()
+        {
+            self.has_ended = true;
+            return Some(Err(error));
         }
-        None
+        self.ready.pop_front().map(Ok)
     }
 }

@@ -53,7 +53,9 @@ impl LangGraphSqlite {
     fn checkpoint(&self) -> Result<Option<Checkpoint>, ForeignError> {
         let mut statement = self.connection.prepare_cached(NEWEST)?;
         let checkpoint = statement.query_row(params![self.thread], |row| {
-            Ok(Checkpoint { thread: row.get(0)?, kind: row.get(1)?, bytes: row.get(2)? })
+            let kind = row.get_ref(1)?.as_str().ok().map(str::to_owned);
+            let bytes = row.get_ref(2)?.as_bytes().unwrap_or_default().to_vec();
+            Ok(Checkpoint { thread: row.get(0)?, kind, bytes })
         });
         Ok(checkpoint.optional()?)
     }

@@ -3,7 +3,8 @@
 //! Each reader of this module is an iterator over the [conversations](ForeignConversation) of a file.
 //! [`import_foreign`] stores them. The page about [other libraries](self::guide) says what each format keeps.
 //!
-//! The readers block the thread while they read the file. Their memory depends on the longest conversation.
+//! The readers block the thread while they read the file. Their memory depends on the longest conversation. A file of
+//! JSON that is one list is read whole, and may have at most 128 MiB.
 
 mod assistants;
 mod chat_ml;

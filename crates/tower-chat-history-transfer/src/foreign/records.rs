@@ -1,6 +1,6 @@
 //! JSON values from a text, one in each line or one over many lines.
 
-use std::io::{BufRead, Read as _};
+use std::io::{BufRead, ErrorKind, Read as _};
 
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub(super) struct Records<R> {
     input: R,
     limit: usize,
     number: u64,
+    /// True if a line with text was read.
+    has_begun: bool,
     /// Further values of a list.
     rest: std::vec::IntoIter<Value>,
     has_ended: bool,
@@ -23,7 +25,7 @@ pub(super) struct Records<R> {
 
 impl<R: BufRead> Records<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input, limit: MAX_LINE, number: 0, rest: Vec::new().into_iter(), has_ended: false }
+        Self { input, limit: MAX_LINE, number: 0, has_begun: false, rest: Vec::new().into_iter(), has_ended: false }
     }
 
     /// Returns the next value and its number. Lists for which `is_list` returns `true` are read one by one.
@@ -50,28 +52,30 @@ impl<R: BufRead> Records<R> {
                 Ok(line) => line,
                 Err(error) => return Some(Err(error)),
             };
-            let number = self.number;
+            let (number, is_first) = (self.number, !self.has_begun);
+            self.has_begun = true;
             let parsed = match serde_json::from_str(&line) {
                 // A value over several lines.
-                Err(error) if error.is_eof() && number == 1 => self.whole(line),
-                parsed => parsed.map_err(|error| Problem::Json { column: error.column() }),
+                Err(error) if error.is_eof() && is_first => self.whole(line),
+                parsed => parsed.map_err(|error| self.problem(Problem::Json { column: error.column() })),
             };
-            return Some(parsed.map_or_else(
-                |problem| Err(ForeignError::conversation(number, None, problem)),
-                |value| Ok((number, value)),
-            ));
+            return Some(parsed.map(|value| (number, value)));
         }
     }
 
     /// Reads the rest of the text, which belongs to the value of the first line.
-    fn whole(&mut self, mut text: String) -> Result<Value, Problem> {
+    fn whole(&mut self, mut text: String) -> Result<Value, ForeignError> {
         self.has_ended = true;
         let left = self.limit.saturating_sub(text.len()) as u64 + 1;
-        let read = self.input.by_ref().take(left).read_to_string(&mut text).map_err(|_| Problem::NotUtf8)?;
+        let read = match self.input.by_ref().take(left).read_to_string(&mut text) {
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::InvalidData => return Err(self.problem(Problem::NotUtf8)),
+            Err(error) => return Err(error.into()),
+        };
         if read as u64 == left {
-            return Err(Problem::TooLong { limit: self.limit });
+            return Err(self.problem(Problem::TooLong { limit: self.limit }));
         }
-        serde_json::from_str(&text).map_err(|error| Problem::Json { column: error.column() })
+        serde_json::from_str(&text).map_err(|error| self.problem(Problem::Json { column: error.column() }))
     }
 
     /// Returns the next line with its line break. A line that is too long is skipped.
@@ -148,6 +152,25 @@ mod tests {
         assert_eq!(read(b"[\n{\"a\":1},\n{\"b\":2}]\n", 99), [some(1, "{\"a\":1}"), some(2, "{\"b\":2}")]);
         assert_eq!(read(b"{\n\"a\":1\n}\n", 99), [some(1, "{\"a\":1}")]);
         assert_eq!(read(b"[1]\n", 99), [some(1, "[1]")]);
+        assert_eq!(read(b"\n \n{\n\"a\":1\n}\n", 99), [some(3, "{\"a\":1}")]);
+    }
+
+    /// Text, and an error after it.
+    struct Failing(&'static [u8]);
+
+    impl std::io::Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if self.0.is_empty() { Err(ErrorKind::ConnectionReset.into()) } else { self.0.read(buffer) }
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_input_is_not_one_of_its_text() {
+        for text in [&b"{\n"[..], b"{\n\"a\":", b"{}\n{"] {
+            let mut records = Records::new(std::io::BufReader::new(Failing(text)));
+            let last = std::iter::from_fn(|| records.next(are_objects)).last().unwrap();
+            assert!(matches!(last, Err(ForeignError::Input(_))), "{last:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params, types::ValueRef};
 use serde_json::Value;
 use tower_chat_history_core::{Message, OpenAiResponses, Timestamp};
 
@@ -27,8 +27,23 @@ struct Row {
     place: i64,
     id: i64,
     session: String,
-    json: String,
+    /// `None` if it is no text.
+    json: Option<String>,
     at: Option<i64>,
+}
+
+/// Returns the id of a session as text. Different ids have different texts.
+fn name(id: ValueRef<'_>) -> String {
+    match id {
+        ValueRef::Text(text) => match str::from_utf8(text) {
+            Ok(text) => text.to_owned(),
+            Err(_) => format!("text {text:02x?}"),
+        },
+        ValueRef::Blob(bytes) => format!("bytes {bytes:02x?}"),
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+    }
 }
 
 /// The messages of all sessions, session by session. The tables have no index for that, so the order is kept in a
@@ -51,7 +66,9 @@ impl Sessions {
     fn row(&self) -> Result<Option<Row>, ForeignError> {
         let mut statement = self.connection.prepare_cached(self.query)?;
         let row = statement.query_row(params![self.place], |row| {
-            Ok(Row { place: row.get(0)?, id: row.get(1)?, session: row.get(2)?, json: row.get(3)?, at: row.get(4)? })
+            let session = name(row.get_ref(2)?);
+            let json = row.get_ref(3)?.as_str().ok().map(str::to_owned);
+            Ok(Row { place: row.get(0)?, id: row.get(1)?, session, json, at: row.get(4)? })
         });
         Ok(row.optional()?)
     }
@@ -67,7 +84,7 @@ impl Sessions {
             self.place = row.place;
             let at = row.at.and_then(|seconds| u64::try_from(seconds).ok());
             let at = at.map(|seconds| Timestamp::from_unix_millis(seconds.saturating_mul(1_000)));
-            match read(&row.json, &mut conversation.left_out) {
+            match row.json.as_deref().ok_or(()).and_then(|json| read(json, &mut conversation.left_out)) {
                 Ok(message) => conversation.messages.extend(message.map(|message| message.at(at))),
                 Err(()) if failed.is_none() => {
                     let (record, name) = (u64::try_from(row.id).unwrap_or_default(), Some(row.session));

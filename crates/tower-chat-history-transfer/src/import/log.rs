@@ -67,13 +67,19 @@ impl Log {
     ) -> Result<Put, StoreError> {
         let seq = self.next;
         let put = match self.revision {
-            Some(revision) if seq < revision.first() => Put::Pruned,
-            Some(revision) if seq < revision.next() => self.compare(store, &exchange).await?,
-            Some(revision) if seq > revision.next() => Put::Refused(Reason::Gap(seq)),
-            Some(_) | None => self.append(store, exchange).await?,
+            Some(revision) if seq < revision.first() => Ok(Put::Pruned),
+            Some(revision) if seq < revision.next() => self.compare(store, &exchange).await,
+            Some(revision) if seq > revision.next() => Ok(Put::Refused(Reason::Gap(seq))),
+            Some(_) | None => self.append(store, exchange).await,
         };
         self.next = seq.next();
-        Ok(put)
+        match put {
+            // Other conversations may not be concerned.
+            Err(source @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) => {
+                Ok(Put::Refused(Reason::Store { seq, source }))
+            }
+            put => put,
+        }
     }
 
     async fn compare(&mut self, store: &(impl HistoryStore + ?Sized), exchange: &Exchange) -> Result<Put, StoreError> {

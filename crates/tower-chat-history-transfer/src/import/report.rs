@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use tower_chat_history_core::{ConversationId, ConversationIdError, Profile, Seq};
+use tower_chat_history_core::{ConversationId, ConversationIdError, Profile, Seq, StoreError};
 
 use crate::{
     line::{Cut, LineError},
@@ -115,6 +115,14 @@ pub enum Reason {
     /// The store refuses the exchange. The rest of the conversation is skipped.
     #[error("the store refuses the exchange at position {0}, so the rest of the conversation is skipped")]
     Refused(Seq),
+    /// The store fails at this exchange. The rest of the conversation is skipped.
+    #[error("the store failed at position {seq}, so the rest of the conversation is skipped: {source}")]
+    Store {
+        /// The position.
+        seq: Seq,
+        /// The error.
+        source: StoreError,
+    },
     /// The store has other labels, which stay.
     #[error("the store has other labels, which stay")]
     Labels,

@@ -74,6 +74,38 @@ async fn a_run_that_failed_continues_where_it_stopped() {
     assert_eq!((run.examined, run.next, ids(&store).len()), (2, None, 0));
 }
 
+/// Neither a damaged conversation nor one that can never be erased keeps the others, whatever the length of a run.
+#[tokio::test]
+async fn conversations_that_always_fail_do_not_stop_the_expiry_of_others() {
+    for limit in 1..8 {
+        let store = TestStore::default();
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            fill(&store, name, 0, 1).await;
+        }
+        store.change(|logs| ["a", "d"].map(|name| logs.get_mut(name).unwrap().exchanges.clear()));
+        let mut calls = 0;
+        store.before_each(move |name, _| {
+            calls += usize::from(name == "erase_if");
+            // The first call is for `b`.
+            if name == "erase_if" && calls == 1 { Err(StoreError::backend("damaged")) } else { Ok(()) }
+        });
+        let expiry = Expiry::new().under(Prefix::all(), ExpiryRule::Idle(Duration::ZERO));
+        let (mut from, mut numbers, mut first) = (None, [0; 5], None);
+        loop {
+            let run = expiry.run_once(&store, at(5_000), from.as_ref(), limit).await.unwrap();
+            let more = [run.examined, run.damaged, run.due, run.failed, run.removed.total().conversations];
+            numbers.iter_mut().zip(more).for_each(|(number, more)| *number += more);
+            first = first.or(run.first_failure);
+            from = run.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(first.map(|failure| failure.id.to_string()).as_deref(), Some("b"), "{limit}");
+        assert_eq!((numbers, ids(&store)), ([6, 2, 4, 1, 3], ["a", "b", "d"].map(String::from).to_vec()), "{limit}");
+    }
+}
+
 const PREFIXES: [&str; 6] = ["", "a", "a-2", "a/b", "a/b/c", "d"];
 const IDS: [&str; 9] = ["a", "a-2", "a-2/x", "a/b", "a/b/c", "a/b/c/d", "a/bc", "d/e", "e"];
 

@@ -52,6 +52,19 @@ async fn a_newer_export_adds_what_is_new() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_the_store_cannot_take_does_not_stop_the_import() {
+    let (source, target) = (source().await, TestStore::default());
+    let mut appends = 0;
+    target.before_each(move |method, _| {
+        appends += u32::from(method == "append");
+        if method == "append" && appends == 3 { Err(StoreError::backend("too long")) } else { Ok(()) }
+    });
+    let report = imported(&target, &exported(&source, "a").await).await;
+    assert_skipped(&report, "too long");
+    assert_eq!(report.stored, 42);
+}
+
+#[tokio::test]
 async fn two_logs_are_never_mixed() {
     let (source, target) = (source().await, TestStore::default());
     fill(&target, "a/1", 0, 1).await;

@@ -24,10 +24,15 @@ pub struct AuditEvent {
     /// The conversations that the call concerns.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The number of exchanges that the call returned, stored or removed.
+    /// The number of exchanges that the call returned, stored, removed or counted. For a deletion it is 0, because a
+    /// store does not return it.
     pub exchanges: u64,
-    /// The [kind](tower_chat_history_core::StoreError::kind) of error, `cancelled` if the caller dropped the call, or
-    /// `None` if the call succeeded.
+    /// `true` if the call succeeded and did what it was asked. `false` with no error means that it had no effect: a
+    /// repeated append, a compaction or labels that others had replaced before, or a conversation that was not erased
+    /// because it has another revision.
+    pub done: bool,
+    /// The [kind](tower_chat_history_core::StoreError::kind) of error, `cancelled` if the caller dropped the call,
+    /// `panicked` if the call panicked, or `None` if the call succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
 }
@@ -81,14 +86,60 @@ pub enum Action {
     Scrub,
 }
 
-/// The number of exchanges that an answer stands for.
-pub(super) trait Counted {
+/// The answer of a call that succeeded.
+pub(super) trait Outcome {
+    /// Returns the number of exchanges that the answer stands for.
     fn exchanges(&self) -> u64;
+
+    /// Returns `false` if the call had no effect.
+    fn is_done(&self) -> bool {
+        true
+    }
 }
 
-macro_rules! counted {
+impl Outcome for Appended {
+    fn exchanges(&self) -> u64 {
+        u64::from(!self.duplicate)
+    }
+
+    fn is_done(&self) -> bool {
+        !self.duplicate
+    }
+}
+
+impl Outcome for CompactOutcome {
+    fn exchanges(&self) -> u64 {
+        0
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Stored(_))
+    }
+}
+
+impl Outcome for LabelsOutcome {
+    fn exchanges(&self) -> u64 {
+        0
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Stored(_))
+    }
+}
+
+impl Outcome for Option<Removed> {
+    fn exchanges(&self) -> u64 {
+        self.as_ref().map_or(0, |removed| removed.exchanges)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_some()
+    }
+}
+
+macro_rules! exchanges {
     ($($type:ty: |$answer:pat_param| $exchanges:expr;)+) => {
-        $(impl Counted for $type {
+        $(impl Outcome for $type {
             fn exchanges(&self) -> u64 {
                 let $answer = self;
                 $exchanges
@@ -97,24 +148,20 @@ macro_rules! counted {
     };
 }
 
-counted! {
+exchanges! {
     (): |()| 0;
     Loaded: |loaded| match loaded {
         Loaded::Absent(_) | Loaded::Unchanged => 0,
         Loaded::AlreadyRecorded(_) => 1,
         Loaded::Window(window) => window.exchanges.len() as u64,
     };
-    Appended: |appended| u64::from(!appended.duplicate);
-    CompactOutcome: |_| 0;
     Page: |page| page.exchanges.len() as u64;
     Truncated: |truncated| truncated.removed;
     Pruned: |pruned| pruned.removed;
     Attachments: |_| 0;
     Listing: |_| 0;
     Option<Listed>: |_| 0;
-    LabelsOutcome: |_| 0;
     ErasedPage: |page| page.removed.total().exchanges;
-    Option<Removed>: |removed| removed.as_ref().map_or(0, |removed| removed.exchanges);
     ByStore: |counted| counted.total().exchanges;
     Scrubbed: |_| 0;
 }

@@ -1,7 +1,9 @@
 //! Records of who read, changed and erased which conversations.
 //!
 //! An [`AuditedStore`] wraps a store. It tells an [`Audit`] about each call, after the call: who made it, what it did,
-//! to which conversations, and with which outcome. An event never contains messages, summaries or labels.
+//! to which conversation or under which prefix, and with which outcome. An event never contains messages, summaries or
+//! labels. A page of a listing or of an erasure names its prefix, not the conversations of the page. An audit that must
+//! not miss a call also [admits](Audit::admit) each call before it begins.
 //!
 //! A program that acts for several people creates a handle for each of them:
 //!
@@ -25,18 +27,42 @@ mod erase;
 mod event;
 mod store;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+};
 
 use tower_chat_history_core::{StoreError, Timestamp};
 
-use self::event::Counted;
+use self::event::Outcome;
 pub use self::event::{Action, AuditEvent, Subject};
+use crate::error::BoxError;
+
+/// A call that its audit did not admit. Nothing was read or changed.
+#[derive(Debug, thiserror::Error)]
+#[error("the audit did not admit the call")]
+pub struct Refused(#[source] BoxError);
 
 /// A receiver of audit events.
 ///
-/// It is called within the store call, so it must not block: hand the event to a queue or a log.
+/// It is called within the store call, so it must not block: hand the event to a queue or a log. A program with a
+/// single task, such as a command line tool, can write to a file.
 pub trait Audit: Send + Sync + 'static {
-    /// Receives an event about a call that has ended.
+    /// Admits a call that is about to begin. The event has no outcome yet. By default, every call is admitted.
+    ///
+    /// # Errors
+    ///
+    /// If this returns an error, for example because the event could not be written, the call is not made. It fails
+    /// with [`Backend`](StoreError::Backend), whose source is a [`Refused`], and is not recorded.
+    fn admit(&self, event: &AuditEvent) -> Result<(), BoxError> {
+        let _ = event;
+        Ok(())
+    }
+
+    /// Receives an event about a call that has ended. A panic reaches the caller of the store, unless the call was
+    /// dropped or panicked itself.
     fn record(&self, event: &AuditEvent);
 }
 
@@ -77,20 +103,25 @@ impl<S> AuditedStore<S> {
 }
 
 impl<S: Sync> AuditedStore<S> {
-    /// Runs a call, and records it. If the caller drops the future, the outcome is `cancelled`.
-    async fn recorded<T: Counted + Send>(
+    /// Runs a call if it is admitted, and records it, also if the caller drops the future.
+    async fn recorded<T: Outcome + Send>(
         &self,
         action: Action,
         subject: Subject,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let (actor, purpose) = (Arc::clone(&self.actor), self.purpose.clone());
-        let event = AuditEvent { at: Timestamp::now(), actor, purpose, action, subject, exchanges: 0, error: None };
-        let mut pending = Pending { audit: &*self.audit, event, error: Some("cancelled") };
+        let at = Timestamp::now();
+        let event = AuditEvent { at, actor, purpose, action, subject, exchanges: 0, done: false, error: None };
+        self.audit.admit(&event).map_err(|error| StoreError::backend(Refused(error)))?;
+        let mut pending = Pending { audit: &*self.audit, event: Some(event) };
         let answer = call.await;
-        match &answer {
-            Ok(found) => (pending.event.exchanges, pending.error) = (found.exchanges(), None),
-            Err(error) => pending.error = Some(error.kind()),
+        if let Some(mut event) = pending.event.take() {
+            match &answer {
+                Ok(outcome) => (event.exchanges, event.done) = (outcome.exchanges(), outcome.is_done()),
+                Err(error) => event.error = Some(error.kind()),
+            }
+            self.audit.record(&event);
         }
         answer
     }
@@ -110,16 +141,46 @@ impl<S: fmt::Debug> fmt::Debug for AuditedStore<S> {
     }
 }
 
-/// An event that is recorded when this value is dropped.
+/// The event of a call that is running. It is recorded if the call does not end by itself.
 struct Pending<'a> {
     audit: &'a dyn Audit,
-    event: AuditEvent,
-    error: Option<&'static str>,
+    event: Option<AuditEvent>,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        self.event.error = self.error;
-        self.audit.record(&self.event);
+        let Some(mut event) = self.event.take() else { return };
+        event.error = Some(if thread::panicking() { "panicked" } else { "cancelled" });
+        // A second panic during the first one would end the process.
+        drop(catch_unwind(AssertUnwindSafe(|| self.audit.record(&event))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::FutureExt as _;
+    use tower_chat_history_core::Prefix;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_recorded_as_one_although_the_receiver_panics_too() {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let receiver = Arc::clone(&events);
+        let record = move |event: &AuditEvent| {
+            receiver.lock().unwrap().push(event.clone());
+            panic!("the receiver failed");
+        };
+        let store = AuditedStore::new((), Arc::new(record), "service");
+        let call = async { panic!("the store failed") };
+        let call = store.recorded::<()>(Action::Scrub, Subject::Under(Prefix::all()), call);
+        assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
+        let events = events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        assert_eq!(
+            events.iter().map(|event| (event.done, event.error)).collect::<Vec<_>>(),
+            [(false, Some("panicked"))]
+        );
     }
 }

@@ -37,8 +37,8 @@ impl<S: List> List for CachedStore<S> {
     }
 }
 
-/// An erasure removes the windows of the whole prefix from the cache, before and after the call of the store, for the
-/// reasons that `removing` states.
+/// An erasure removes the windows of the whole prefix from the cache when it is recorded, and after its last page, for
+/// the reasons that `removing` states. Each removal looks at the whole cache, so the pages between make none.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Erase> Erase for CachedStore<S> {
@@ -48,9 +48,10 @@ impl<S: Erase> Erase for CachedStore<S> {
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        self.forget(under);
         let erased = self.inner.erase(under, after, limit).await;
-        self.forget(under);
+        if erased.as_ref().map_or(true, |page| page.next.is_none()) {
+            self.forget(under);
+        }
         erased
     }
 

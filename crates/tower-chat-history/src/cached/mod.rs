@@ -56,7 +56,7 @@ use crate::last_used::{IDLE_LIMIT, UseClock};
 /// and its places in the cache's tables. A conversation is cached if it takes at most about 8 MiB, or at
 /// most the limit if that is smaller. To stay within the limit, the least recently used conversations are evicted.
 ///
-/// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated or pruned
+/// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated, pruned or erased
 /// through this store. (A load that runs at the same time may insert them again. The next load detects that they are
 /// outdated.) If another process deletes or erases a conversation, its messages stay in this process's memory until
 /// they were not used for one hour. The cache looks for such conversations every five minutes, when it is used. A

@@ -133,8 +133,8 @@ impl Planned {
     /// Recalls messages for the call, if there is something to recall, and begins the turn. The future is large, so
     /// callers box it: calls without recall then do not pay for its size.
     async fn begun_with_recall(mut self) -> Turn {
-        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &self.loaded.window)
-            && let Some(found) = recall.before_call(&self.call, window, &self.turn.plan).await
+        if let Some(recall) = &self.call.engine.shared.recall
+            && let Some(found) = recall.before_call(&self.call, self.loaded.window.as_ref(), &self.turn.plan).await
         {
             self.turn.add_recalled(found);
         }

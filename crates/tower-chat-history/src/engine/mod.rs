@@ -265,6 +265,9 @@ impl Engine {
     /// have deleted or [erased](crate::store::Erase) conversations, also if another process did so. Later turns make
     /// them again.
     ///
+    /// Numbers stay in memory for some conversations, with their ids: counts for retention, pauses after failed
+    /// summaries, and the progress of [recall](crate::recall). Each of these tables has a limited number of entries.
+    ///
     /// Turns that are running keep what they have loaded until they end. Without this call, a translation stays in
     /// memory until it was not used for an hour, or until it is evicted. A [`CachedStore`](crate::CachedStore) forgets
     /// what is erased through it, and has [a method](crate::CachedStore::forget) for what others erase.

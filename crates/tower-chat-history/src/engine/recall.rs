@@ -87,8 +87,13 @@ impl RecallWorker {
     }
 
     /// Searches messages to show before the input of a planned call. Returns `None` if the plan has no room for any,
-    /// or if the prompt contains the whole log.
-    pub(super) async fn before_call(&self, call: &Call, window: &Window, plan: &Plan) -> Option<RecalledForCall> {
+    /// or if the prompt contains all that can be searched. There is no window if the conversation does not exist yet.
+    pub(super) async fn before_call(
+        &self,
+        call: &Call,
+        window: Option<&Window>,
+        plan: &Plan,
+    ) -> Option<RecalledForCall> {
         let Recallable { before, room } = plan.recallable?;
         let limit =
             plan.budget.filter(|_| room.is_some()).map(|budget| budget.limits.max_prompt(budget.limits.reserve));
@@ -96,7 +101,7 @@ impl RecallWorker {
         if allowance < LEAST_ALLOWANCE {
             return None;
         }
-        let shown = shown(window, plan, before);
+        let shown = window.map_or_else(Vec::new, |window| shown(window, plan, before));
         // A search writes messages of chat completions. They count as the message that is sent.
         let cost = |message: &Message| match message.dialect() {
             Some(dialect) if dialect.name() != call.dialect.name() => {
@@ -107,7 +112,7 @@ impl RecallWorker {
         };
         let request = RecallRequest {
             conversation: &call.conversation,
-            revision: window.revision,
+            revision: window.map(|window| window.revision),
             before,
             dialect: call.dialect,
             input: &call.input,
@@ -211,7 +216,8 @@ fn checked(mut found: Recollection, request: &RecallRequest<'_>) -> Result<Recol
         return Err(RecallError::Citations { citations: citations.len() });
     }
     let (before, allowance) = (request.before, request.allowance);
-    if let Some(citation) = citations.iter().find(|citation| citation.seq >= before) {
+    let is_own = |citation: &&Citation| citation.conversation.as_ref().is_none_or(|id| id == request.conversation);
+    if let Some(citation) = citations.iter().filter(is_own).find(|citation| citation.seq >= before) {
         return Err(RecallError::InWindow { cited: citation.seq, before });
     }
     let tokens = (request.cost)(message);
@@ -229,6 +235,8 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         tokens: 0,
         allowance,
         best_score: None,
+        conversations: 0,
+        failed_conversations: 0,
         took: begun.elapsed(),
     };
     let mut took_too_long = false;
@@ -240,15 +248,16 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
             "calling the model without recalled messages: the search failed"
         );
         report.outcome = RecallOutcome::Failed(Arc::new(error));
-        Recollection::nothing()
+        Recollection { conversations: 0, ..Recollection::nothing() }
     });
-    let Recollection { mut recalled, best_score, unprepared } = found;
+    let Recollection { mut recalled, best_score, unprepared, conversations, failed_conversations } = found;
+    (report.conversations, report.failed_conversations) = (conversations, failed_conversations);
     report.best_score = best_score;
     if let Some(recalled) = &mut recalled {
         let tokens = call.counting.message(&recalled.message);
         recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());
         (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);
-        report.exchanges = recalled.citations.chunk_by(|a, b| a.seq == b.seq).count();
+        report.exchanges = recalled.citations.chunk_by(Citation::same_exchange).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
     }
     RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
@@ -266,7 +275,7 @@ mod tests {
         let id = ConversationId::new(["recall"]).unwrap();
         let revision = Revision::new(Incarnation::random(), 1);
         let cost = |_: &Message| 10;
-        let request = RecallRequest::new(&id, revision, Seq::new(9), &[], 10, &cost).dialect(dialect);
+        let request = RecallRequest::new(&id, Some(revision), Seq::new(9), &[], 10, &cost).dialect(dialect);
         let mut recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..1)]);
         recalled.message = message;
         checked(Recollection::shown(recalled), &request).map(|found| found.recalled.unwrap().message)

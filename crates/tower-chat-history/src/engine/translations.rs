@@ -198,6 +198,19 @@ mod tests {
         assert_eq!(translations.get(call, &replaced), None, "it was made from what was loaded before");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_translation_that_was_not_used_for_an_hour_is_dropped_by_the_next_use() {
+        let (translations, id, other) = (TranslationCache::new(1 << 20), id("c"), id("d"));
+        let recorded = recorded(0, "u");
+        translations.insert(anthropic(&id), recorded.clone(), translated(&recorded), 0);
+        tokio::time::advance(IDLE_LIMIT / 2).await;
+        assert_eq!(translations.get(anthropic(&other), &recorded), None);
+        assert_eq!(translations.kept.len(), 1);
+        tokio::time::advance(IDLE_LIMIT / 2).await;
+        assert_eq!(translations.get(anthropic(&other), &recorded), None);
+        assert_eq!(translations.kept.len(), 0);
+    }
+
     #[test]
     fn the_limit_counts_both_exchanges() {
         const LIMIT: usize = 1 << 20;

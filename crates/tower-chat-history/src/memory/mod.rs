@@ -15,8 +15,8 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Revision,
-    Seq, StoreError, Truncate, Truncated,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, order::Order, space::Space};
@@ -187,7 +187,7 @@ impl HistoryStore for MemoryStore {
         let removed = {
             let mut shard = self.shard(id);
             let removed = self.remove(&mut shard, id);
-            self.order().record(&Prefix::from(id));
+            self.order().record_deletion(id);
             removed
         };
         // The log is dropped after the lock, because dropping a long log takes time.
@@ -204,6 +204,10 @@ impl Truncate for MemoryStore {
             let mut shard = self.shard(id);
             let (truncated, tail) = shard.get_mut(id).ok_or(StoreError::Gone)?.truncate(expect, from)?;
             let removed = if truncated.revision.is_none() { self.remove(&mut shard, id) } else { None };
+            if removed.is_some() {
+                // As after a deletion, a call that is running cannot begin the conversation again.
+                self.order().record_deletion(id);
+            }
             (truncated, tail, removed)
         };
         // The exchanges are dropped after the lock, because dropping many of them takes time.

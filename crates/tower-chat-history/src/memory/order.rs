@@ -1,11 +1,11 @@
 //! The order of the conversations, and the erasures.
 
-use std::{
-    collections::BTreeSet,
-    ops::Bound::{Excluded, Unbounded},
-};
+use std::{collections::BTreeSet, ops::Bound::Excluded};
 
-use tower_chat_history_core::{ConversationId, Cursor, Epoch, Prefix, StoreError, backend::Erasures};
+use tower_chat_history_core::{
+    ConversationId, Cursor, Epoch, Prefix, StoreError,
+    backend::{Erasures, KeyRange},
+};
 
 /// The ids of all conversations in the order of listings, and the erasures. Both are behind one lock, so that an
 /// erasure is either seen by the creation of a conversation, or sees the conversation.
@@ -44,24 +44,33 @@ impl Order {
     /// Records an erasure. If the erasures would take too much memory, the oldest ones are forgotten.
     pub(super) fn record(&mut self, under: &Prefix) {
         self.erasures.record(under);
+        self.limit_erasures();
+    }
+
+    /// Records the deletion of a conversation, as [`record`](Self::record) does.
+    pub(super) fn record_deletion(&mut self, id: &ConversationId) {
+        self.erasures.record_deletion(id);
+        self.limit_erasures();
+    }
+
+    fn limit_erasures(&mut self) {
         while self.erasures.memory() > self.limit && self.erasures.forget_oldest() {}
     }
 
-    /// Returns at most `limit` ids under a prefix and after a cursor, and the place at which the next page begins.
+    /// Returns at most `limit` ids under a prefix and after a cursor, and the place at which the next page begins. A
+    /// limit of 0 counts as 1.
     pub(super) fn page(
         &self,
         under: &Prefix,
         after: Option<&Cursor>,
         limit: usize,
     ) -> (Vec<ConversationId>, Option<Cursor>) {
-        let after = after.map_or("", |after| after.last().as_str());
-        let (start, end) = under.longer_ids();
-        let (start, end) = (start.as_str().max(after), end.as_deref());
-        let exact = under.as_id().filter(|id| id.as_str() > after).and_then(|id| self.ids.get(id));
+        let (keys, limit) = (KeyRange::new(under, after), limit.max(1));
+        let exact = keys.exact.as_ref().and_then(|id| self.ids.get(id));
         // A range whose start is not before its end would panic.
-        let is_range = end.is_none_or(|end| start < end);
-        let longer = is_range.then(|| self.ids.range::<str, _>((Excluded(start), end.map_or(Unbounded, Excluded))));
-        let ids = exact.into_iter().chain(longer.into_iter().flatten());
+        let is_range = !keys.is_range_empty();
+        let longer = || self.ids.range::<str, _>((Excluded(keys.after.as_str()), Excluded(keys.before.as_str())));
+        let ids = exact.into_iter().chain(is_range.then(longer).into_iter().flatten());
         let mut ids: Vec<_> = ids.take(limit.saturating_add(1)).cloned().collect();
         let more = ids.len() > limit;
         ids.truncate(limit);
@@ -108,7 +117,7 @@ mod tests {
             assert_eq!(page, (Vec::new(), None), "{cursor}");
         }
         let (first, next) = order.page(&Prefix::all(), None, 1);
-        assert_eq!((first, next), (vec![id("a")], Some(Cursor::after(id("a")))));
-        assert_eq!(order.page(&Prefix::all(), None, 0), (Vec::new(), None));
+        assert_eq!((&first, &next), (&vec![id("a")], &Some(Cursor::after(id("a")))));
+        assert_eq!(order.page(&Prefix::all(), None, 0), (first, next), "a limit of 0 counts as 1");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history_core::{Attach, StoreError};
+use tower_chat_history_core::{Attach, ConversationId, StoreError};
 use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
@@ -11,7 +11,8 @@ use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 /// The most steps of the index that one preparation makes.
 const MAX_STEPS: usize = 4;
 
-/// Searches the log of a conversation for the words of the input.
+/// Searches the log of a conversation for the words of the input, and those of [other
+/// conversations](crate::recall#other-conversations) on request.
 ///
 /// The words are compared by their stems, and rare words count more (BM25). The search needs no model. Small talk
 /// recalls nothing, and neither does an input without a word that the log has.
@@ -48,7 +49,8 @@ impl LogRecall {
 }
 
 impl From<StoredIndex> for LogRecall {
-    /// Creates the search with this index, for other languages, and for a search by meaning.
+    /// Creates the search with this index: for other languages, for a search by meaning, or for a search in other
+    /// conversations.
     fn from(index: StoredIndex) -> Self {
         Self { index }
     }
@@ -76,7 +78,13 @@ impl Recall for LogRecall {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
             unprepared: found.unsearched,
+            conversations: found.conversations,
+            failed_conversations: found.others.failed,
         })
+    }
+
+    fn covers_others(&self, conversation: &ConversationId) -> bool {
+        self.index.covers_others(conversation)
     }
 
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
@@ -102,6 +110,10 @@ fn warn(found: &Found) {
     if let Meaning::Failed(error) = &found.meaning {
         tracing::warn!(error.type = error.kind(), "a search by meaning failed; words were searched");
     }
+    if found.others.failed > 0 {
+        let failed = found.others.failed;
+        tracing::warn!(failed, "other conversations could not be searched; nothing of them was recalled");
+    }
     if found.damaged > 0 {
         tracing::warn!(
             damaged = found.damaged,
@@ -123,9 +135,7 @@ impl From<IndexError> for RecallError {
 #[cfg(test)]
 mod tests {
     use tower::service_fn;
-    use tower_chat_history_core::{
-        ChatCompletions, ConversationId, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq,
-    };
+    use tower_chat_history_core::{ChatCompletions, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq};
     use tower_chat_history_recall::EmbedError;
 
     use super::{super::ServiceEmbedder, *};
@@ -159,7 +169,7 @@ mod tests {
         let cost = |message: &Message| message.bytes() as u64 / 4;
         let ask = Ask {
             conversation: id,
-            revision,
+            revision: Some(revision),
             before: BEFORE,
             input: &input,
             already: &[],
@@ -169,7 +179,7 @@ mod tests {
         let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("nothing was searched") };
         let request = RecallRequest {
             conversation: id,
-            revision,
+            revision: Some(revision),
             before: BEFORE,
             dialect: &ChatCompletions,
             input: &input,
@@ -228,7 +238,7 @@ mod tests {
         let recall = LogRecall::new(store.clone());
         store.delete(&id).await.unwrap();
         let (input, cost) = ([Message::user("What is my dog called?")], |message: &Message| message.bytes() as u64);
-        let request = RecallRequest::new(&id, revision, BEFORE, &input, 500, &cost);
+        let request = RecallRequest::new(&id, Some(revision), BEFORE, &input, 500, &cost);
         assert_eq!(recall.recall(request).await.unwrap_err().kind(), StoreError::Gone.kind());
         assert!(!recall.prepare(PrepareRequest::new(&id, revision, BEFORE)).await.unwrap(), "nothing is left to do");
     }

@@ -14,16 +14,18 @@ use tower_chat_history_core::{ChatCompletions, Citation, ConversationId, Dialect
 
 #[cfg(feature = "recall")]
 #[doc(inline)]
-pub use tower_chat_history_recall::{Analyzer, Embedder, Language, SearchTool, StoredIndex};
+pub use tower_chat_history_recall::{Analyzer, Embedder, Language, SearchScope, SearchTool, StoredIndex};
 
 pub(crate) use self::options::LEAST_ALLOWANCE;
 pub use self::{error::RecallError, options::RecallOptions};
 #[cfg(feature = "recall")]
 pub use self::{log::LogRecall, service::ServiceEmbedder};
 
-/// Finds messages of a conversation that are before its window and matter to a new input.
+/// Finds messages of a conversation that are before its window and matter to a new input, and if it
+/// [covers](Self::covers_others) other conversations, messages of these.
 ///
-/// The engine calls it for inputs that open a turn, if the log has exchanges that the prompt does not contain.
+/// The engine calls it for inputs that open a turn, if the log has exchanges that the prompt does not contain, or if
+/// other conversations are covered.
 #[async_trait]
 pub trait Recall: fmt::Debug + Send + Sync + 'static {
     /// Selects messages to show again before the input. The message with them may be one of [`ChatCompletions`] or of
@@ -34,6 +36,13 @@ pub trait Recall: fmt::Debug + Send + Sync + 'static {
     /// If this returns an error, or takes longer than the [timeout](RecallOptions::timeout), the model is called without
     /// recalled messages.
     async fn recall(&self, request: RecallRequest<'_>) -> Result<Recollection, RecallError>;
+
+    /// Returns `true` if the search for this conversation also covers other conversations. Then the engine searches
+    /// also if the prompt contains the whole log, and for the first turn of a conversation. The default is `false`.
+    fn covers_others(&self, conversation: &ConversationId) -> bool {
+        let _ = conversation;
+        false
+    }
 
     /// Prepares later searches, for example by indexing exchanges that have left the window. Returns `true` if more
     /// work is left. The default does nothing.
@@ -58,6 +67,10 @@ impl<R: Recall + ?Sized> Recall for Arc<R> {
         (**self).recall(request).await
     }
 
+    fn covers_others(&self, conversation: &ConversationId) -> bool {
+        (**self).covers_others(conversation)
+    }
+
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         (**self).prepare(request).await
     }
@@ -69,9 +82,10 @@ impl<R: Recall + ?Sized> Recall for Arc<R> {
 pub struct RecallRequest<'a> {
     /// The conversation.
     pub conversation: &'a ConversationId,
-    /// The log's revision when the window was loaded.
-    pub revision: Revision,
-    /// The position from which the prompt contains the log. Only exchanges before it may be shown.
+    /// The log's revision when the window was loaded, or `None` if the conversation does not exist yet.
+    pub revision: Option<Revision>,
+    /// The position from which the prompt contains the log. Only exchanges before it may be shown, and those of
+    /// [other conversations](Recall::covers_others).
     pub before: Seq,
     /// The dialect of the call. Stores return messages of dialects that the core does not have unread.
     pub dialect: &'static dyn Dialect,
@@ -100,7 +114,7 @@ pub struct PrepareRequest<'a> {
 }
 
 /// The result of a [search](Recall::recall).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recollection {
     /// The messages to show, or `None` if nothing matters enough.
@@ -109,6 +123,10 @@ pub struct Recollection {
     pub best_score: Option<f64>,
     /// The number of exchanges before the window that are not [prepared](Recall::prepare) yet.
     pub unprepared: u64,
+    /// The number of conversations that were searched.
+    pub conversations: u32,
+    /// The number of [other conversations](Recall::covers_others) that could not be searched.
+    pub failed_conversations: u32,
 }
 
 impl<'a> RecallRequest<'a> {
@@ -117,7 +135,7 @@ impl<'a> RecallRequest<'a> {
     #[must_use]
     pub const fn new(
         conversation: &'a ConversationId,
-        revision: Revision,
+        revision: Option<Revision>,
         before: Seq,
         input: &'a [Message],
         allowance: u64,
@@ -154,13 +172,20 @@ impl Recollection {
     /// Creates the result of a search that found nothing to show.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { recalled: None, best_score: None, unprepared: 0 }
+        Self { recalled: None, best_score: None, unprepared: 0, conversations: 1, failed_conversations: 0 }
     }
 
     /// Creates the result of a search that shows these messages.
     #[must_use]
     pub fn shown(recalled: Recalled) -> Self {
-        Self { recalled: Some(recalled), ..Self::default() }
+        Self { recalled: Some(recalled), ..Self::nothing() }
+    }
+}
+
+/// The result of a search that found nothing to show.
+impl Default for Recollection {
+    fn default() -> Self {
+        Self::nothing()
     }
 }
 

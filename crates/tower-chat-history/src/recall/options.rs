@@ -1,6 +1,12 @@
 //! Options of recall.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use tower_chat_history_core::ConversationId;
 
 use super::Recall;
 
@@ -75,6 +81,12 @@ impl RecallOptions {
     pub const fn max_preparations(mut self, preparations: usize) -> Self {
         self.max_preparations = preparations;
         self
+    }
+
+    /// Returns `true` if the search covers other conversations than this one.
+    pub(crate) fn covers_others(&self, conversation: &ConversationId) -> bool {
+        // It may be a program's own code. Its panic must not fail the call.
+        catch_unwind(AssertUnwindSafe(|| self.recall.covers_others(conversation))).unwrap_or(false)
     }
 
     /// Returns the largest allowed size, in tokens, for prompts of at most `limit` tokens.

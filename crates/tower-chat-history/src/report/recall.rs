@@ -20,6 +20,11 @@ pub struct RecallReport {
     pub allowance: u64,
     /// The score of the best message that was found. Scores of different searches cannot be compared.
     pub best_score: Option<f64>,
+    /// The number of conversations that were searched. It is greater than 1 only if the search
+    /// [covers](crate::recall::Recall::covers_others) other conversations, and 0 if the search failed.
+    pub conversations: u32,
+    /// The number of other conversations that could not be searched. Nothing of them was shown.
+    pub failed_conversations: u32,
     /// The duration of the search.
     pub took: Duration,
 }

@@ -1,10 +1,10 @@
 //! Listings and erasures over all stores of a list.
 
 use async_trait::async_trait;
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use tower_chat_history_core::{
-    ByStore, ConversationId, Cursor, Erase, ErasedPage, Incarnation, Labels, LabelsOutcome, LabelsVersion, List,
-    Listed, Listing, Prefix, Removed, Revision, Scrubbed, StoreError,
+    ByStore, ConversationId, Cursor, Erase, ErasedPage, FailedConversation, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Prefix, Removed, Revision, Scrubbed, StoreError,
 };
 
 use super::{Route as _, RoutedStore, StoreList};
@@ -19,9 +19,30 @@ where
     /// Merges the pages of all stores. A conversation in a store that the closure does not choose for it is left out,
     /// because no other call finds it.
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
-        let Merged { found, next } = self.0.merged(under, after, limit).await?;
-        let chosen = found.into_iter().filter(|(store, listed)| self.0.index(&listed.id) == *store);
-        Ok(Listing::new(chosen.map(|(_, listed)| listed).collect(), next))
+        let limit = limit.max(1);
+        let pages = try_join_all(self.0.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
+        // Beyond the first cursor, a store may have conversations that its page lacks.
+        let known_to = pages.iter().filter_map(|page| page.next.clone()).min_by(order);
+        let is_known = |id: &ConversationId| known_to.as_ref().is_none_or(|end| id.as_str() <= end.last().as_str());
+        let mut merged = Listing::default();
+        merged.foreign_keys = pages.iter().map(|page| page.foreign_keys).sum();
+        let mut found = Vec::new();
+        for (store, page) in pages.into_iter().enumerate() {
+            let entries = page.into_entries().into_iter().map(|entry| (id_of(&entry).clone(), entry));
+            // The copies that are left out do not count. Otherwise, a page could end between two copies.
+            found.extend(entries.filter(|(id, _)| is_known(id) && self.0.index(id) == store));
+        }
+        found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let is_cut = found.len() > limit;
+        found.truncate(limit);
+        merged.next = if is_cut { found.last().map(|(last, _)| Cursor::after(last.clone())) } else { known_to };
+        for (_, entry) in found {
+            match entry {
+                Ok(listed) => merged.conversations.push(listed),
+                Err(damaged) => merged.damaged.push(damaged),
+            }
+        }
+        Ok(merged)
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
@@ -53,23 +74,30 @@ where
         Ok(())
     }
 
+    /// Each store erases a part of the page. The next page begins where the first of them stopped. The others find
+    /// nothing there up to their own cursors.
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        let Merged { found, next } = self.0.merged(under, after, limit).await?;
-        // On the last page, a store without conversations may have data that belongs to none.
-        let least = usize::from(next.is_none() && found.len() < limit);
-        let mut removed = ByStore::default();
-        let mut stopped = None;
-        for (index, (name, store)) in self.0.stores.iter().enumerate() {
-            let conversations = found.iter().filter(|(store, _)| *store == index).count().max(least);
-            if conversations > 0 {
-                let page = store.erase(under, after, conversations).await?;
-                removed += ByStore::of(name, page.removed.total());
-                stopped = [stopped, page.next].into_iter().flatten().min_by(order);
-            }
+        let each = (limit / self.0.stores.len()).max(1);
+        let pages = join_all(self.0.stores.iter().map(|(_, store)| store.erase(under, after, each))).await;
+        let (mut removed, mut next, mut failed) = (ByStore::default(), None, None);
+        for ((name, _), page) in self.0.stores.iter().zip(pages) {
+            let numbers = match page {
+                Ok(page) => {
+                    next = [next, page.next].into_iter().flatten().min_by(order);
+                    page.removed
+                }
+                Err(error) => {
+                    let (numbers, error) = error.into_erased();
+                    failed.get_or_insert(error);
+                    numbers
+                }
+            };
+            removed += ByStore::of(name, numbers.total());
         }
-        // A store may stop early. The next page begins where the first one stopped.
-        let next = [next, stopped].into_iter().flatten().min_by(order);
-        Ok(ErasedPage::new(removed, next))
+        match failed {
+            Some(error) => Err(error.after_erasing(removed)),
+            None => Ok(ErasedPage::new(removed, next)),
+        }
     }
 
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
@@ -96,30 +124,8 @@ where
     }
 }
 
-/// The first conversations of all stores, in the order of their ids.
-struct Merged {
-    /// Each with the index of its store.
-    found: Vec<(usize, Listed)>,
-    /// The place at which the next page begins.
-    next: Option<Cursor>,
-}
-
-impl<S: List, F: Sync> StoreList<S, F> {
-    async fn merged(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Merged, StoreError> {
-        let pages = try_join_all(self.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
-        // Beyond the first cursor, a store may have conversations that its page lacks.
-        let known_to = pages.iter().filter_map(|page| page.next.clone()).min_by(order);
-        let is_known = |listed: &Listed| known_to.as_ref().is_none_or(|end| listed.id.as_str() <= end.last().as_str());
-        let all = pages.into_iter().enumerate();
-        let all = all.flat_map(|(store, page)| page.conversations.into_iter().map(move |listed| (store, listed)));
-        let mut found: Vec<(usize, Listed)> = all.filter(|(_, listed)| is_known(listed)).collect();
-        found.sort_unstable_by(|(_, one), (_, other)| one.id.as_str().cmp(other.id.as_str()));
-        let is_cut = found.len() > limit;
-        found.truncate(limit);
-        let last = || found.last().map(|(_, last)| Cursor::after(last.id.clone()));
-        let next = if is_cut { last().or(after.cloned()) } else { known_to };
-        Ok(Merged { found, next })
-    }
+fn id_of(entry: &Result<Listed, FailedConversation>) -> &ConversationId {
+    entry.as_ref().map_or_else(|damaged| &damaged.id, |listed| &listed.id)
 }
 
 fn order(one: &Cursor, other: &Cursor) -> std::cmp::Ordering {

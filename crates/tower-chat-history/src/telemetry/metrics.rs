@@ -39,6 +39,9 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
+/// The histogram boundaries for numbers of conversations.
+const CONVERSATIONS: [f64; 7] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0];
+
 /// The histogram boundaries for ratios.
 const RATIOS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 
@@ -54,6 +57,7 @@ pub(crate) struct Metrics {
     messages_evicted: Counter<u64>,
     compactions: Counter<u64>,
     recall_duration: Histogram<f64>,
+    recall_conversations: Histogram<u64>,
     tokens_recalled: Histogram<u64>,
     summaries: Counter<u64>,
     summary_calls: Counter<u64>,
@@ -82,6 +86,11 @@ impl Metrics {
             messages_evicted: counter(metrics::MESSAGES_EVICTED, "{message}"),
             compactions: counter(metrics::COMPACTIONS, "{compaction}"),
             recall_duration: numbers(metrics::RECALL_DURATION, "s", &SECONDS),
+            recall_conversations: meter
+                .u64_histogram(metrics::RECALL_CONVERSATIONS)
+                .with_unit("{conversation}")
+                .with_boundaries(CONVERSATIONS.to_vec())
+                .build(),
             tokens_recalled: tokens(metrics::TOKENS_RECALLED),
             summaries: counter(metrics::SUMMARIES, "{summary}"),
             summary_calls: counter(metrics::SUMMARY_CALLS, "{call}"),
@@ -141,6 +150,7 @@ impl Metrics {
         let mut labels = vec![KeyValue::new(attributes::RECALL_OUTCOME, report.outcome.kind())];
         labels.extend(report.outcome.error_kind().map(|kind| KeyValue::new(attributes::ERROR_TYPE, kind)));
         self.recall_duration.record(report.took.as_secs_f64(), &labels);
+        self.recall_conversations.record(report.conversations.into(), &[]);
         if report.messages > 0 {
             self.tokens_recalled.record(report.tokens, &[]);
         }

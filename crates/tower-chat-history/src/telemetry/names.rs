@@ -191,6 +191,10 @@ pub mod attributes {
         pub const RECALL_MESSAGES: &str = "chat_history.recall.messages";
         /// The largest allowed size of recalled messages, in tokens.
         pub const RECALL_ALLOWANCE: &str = "chat_history.recall.allowance";
+        /// The number of conversations that were searched.
+        pub const RECALL_CONVERSATIONS: &str = "chat_history.recall.conversations";
+        /// The number of other conversations that could not be searched.
+        pub const RECALL_FAILED_CONVERSATIONS: &str = "chat_history.recall.failed_conversations";
         /// The score of the best message that was found.
         pub const RECALL_SCORE: &str = "chat_history.recall.score";
         /// The size of the recalled messages, in tokens.
@@ -246,6 +250,8 @@ pub mod metrics {
         pub const COMPACTIONS: &str = "chat_history.compactions";
         /// Durations of searches for messages to show again, by outcome. Histogram, in seconds.
         pub const RECALL_DURATION: &str = "chat_history.recall.duration";
+        /// Numbers of conversations that were searched. Histogram.
+        pub const RECALL_CONVERSATIONS: &str = "chat_history.recall.conversations";
         /// Sizes of recalled messages. Histogram, in tokens.
         pub const TOKENS_RECALLED: &str = "chat_history.tokens.recalled";
         /// Attempts to make a summary. Counter, in summaries.

@@ -40,6 +40,9 @@ impl<'a> RecallStep<'a> {
             { attributes::RECALL_MESSAGES } = int(report.messages),
             { attributes::TOKENS_RECALLED } = int(report.tokens),
             { attributes::RECALL_ALLOWANCE } = int(report.allowance),
+            { attributes::RECALL_CONVERSATIONS } = i64::from(report.conversations),
+            { attributes::RECALL_FAILED_CONVERSATIONS } =
+                Some(i64::from(report.failed_conversations)).filter(|n| *n > 0),
             { attributes::RECALL_SCORE } = report.best_score,
         );
         if let Some(kind) = report.outcome.error_kind() {
@@ -74,6 +77,8 @@ fn span(turn: &Span) -> Span {
         { attributes::RECALL_MESSAGES } = Empty,
         { attributes::TOKENS_RECALLED } = Empty,
         { attributes::RECALL_ALLOWANCE } = Empty,
+        { attributes::RECALL_CONVERSATIONS } = Empty,
+        { attributes::RECALL_FAILED_CONVERSATIONS } = Empty,
         { attributes::RECALL_SCORE } = Empty,
     )
 }

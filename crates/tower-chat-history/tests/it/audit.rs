@@ -1,11 +1,18 @@
 //! Audited stores: which events they record, and what these contain.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    error::Error as _,
+    io,
+    sync::{Arc, Mutex},
+};
 
 use tower_chat_history::{
-    ConversationId, HistoryStore as _, HistoryStoreExt as _, MemoryStore, Message,
-    audit::{Action, AuditEvent, AuditedStore, Subject},
-    store::{EraseExt as _, Labels, LabelsVersion, List as _, Load, Prefix, Seq},
+    BoxError, ConversationId, Exchange, HistoryStore as _, HistoryStoreExt as _, MemoryStore, Message,
+    audit::{Action, Audit, AuditEvent, AuditedStore, Refused, Subject},
+    store::{
+        Append, Erase as _, EraseExt as _, ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Prefix, Seq,
+        StoreError,
+    },
 };
 use tower_chat_history_core::testing::SharedStore;
 use tower_chat_history_test::{FaultStore, Op};
@@ -46,7 +53,7 @@ async fn an_event_says_who_read_how_much() {
     anna.read(&id(), Seq::FIRST, 10).await.unwrap();
     let [event] = taken(&events).try_into().unwrap();
     assert_eq!((&*event.actor, event.purpose.as_deref()), ("anna", Some("ticket 7")));
-    assert_eq!((event.action, event.exchanges, event.error), (Action::Read, 1, None));
+    assert_eq!((event.action, event.exchanges, event.done, event.error), (Action::Read, 1, true, None));
     assert_eq!(event.subject, Subject::Conversation(id()));
     let json = serde_json::to_value(&event).unwrap();
     assert_eq!((&json["action"], &json["conversation"]), (&"read".into(), &"acme/user-42".into()));
@@ -71,6 +78,22 @@ async fn an_erasure_is_recorded_step_by_step_and_without_content() {
 }
 
 #[tokio::test]
+async fn a_call_without_effect_is_not_done() {
+    let (store, events) = audited(MemoryStore::new());
+    let exchange = Exchange::new(ExchangeId::new("e").unwrap(), [Message::user("hi")]);
+    for done in [true, false] {
+        store.append(&id(), Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
+        let [event] = taken(&events).try_into().unwrap();
+        assert_eq!((event.exchanges, event.done, event.error), (u64::from(done), done, None));
+    }
+    let revision = store.describe(&id()).await.unwrap().unwrap().revision;
+    store.append(&id(), Append::new(Expect::AnyOrCreate, Exchange::new("f".parse().unwrap(), []))).await.unwrap();
+    taken(&events);
+    assert_eq!(store.erase_if(&id(), revision).await.unwrap(), None);
+    assert!(!taken(&events)[0].done);
+}
+
+#[tokio::test]
 async fn failed_and_cancelled_calls_are_recorded() {
     let inner = FaultStore::new(MemoryStore::new());
     let (store, events) = audited(inner.clone());
@@ -84,4 +107,39 @@ async fn failed_and_cancelled_calls_are_recorded() {
     held.reached(1).await;
     drop(call);
     assert_eq!(taken(&events)[0].error, Some("cancelled"));
+}
+
+/// An audit that admits only these actions.
+struct Admits {
+    actions: Vec<Action>,
+    events: Events,
+}
+
+impl Audit for Admits {
+    fn admit(&self, event: &AuditEvent) -> Result<(), BoxError> {
+        assert_eq!((event.exchanges, event.error), (0, None), "there is no outcome yet");
+        if self.actions.contains(&event.action) { Ok(()) } else { Err(io::Error::other("the disk is full").into()) }
+    }
+
+    fn record(&self, event: &AuditEvent) {
+        self.events.lock().unwrap().push(event.clone());
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_admitted_is_not_made() {
+    let inner = MemoryStore::new();
+    inner.conversation(&id()).import([Message::user("Hi"), Message::assistant("Hello")]).await.unwrap();
+    let events = Events::default();
+    let audit = Admits { actions: vec![Action::Read], events: Arc::clone(&events) };
+    let store = AuditedStore::new(inner.clone(), Arc::new(audit), "service");
+    let refused = store.delete(&id()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the store failed: the audit did not admit the call: the disk is full");
+    assert!(
+        matches!(refused, StoreError::Backend { .. }) && refused.source().is_some_and(|source| source.is::<Refused>())
+    );
+    assert_eq!(taken(&events), [], "it is not recorded as a call");
+    assert!(inner.describe(&id()).await.unwrap().is_some(), "nothing was deleted");
+    store.read(&id(), Seq::FIRST, 10).await.unwrap();
+    assert_eq!(taken(&events)[0].action, Action::Read);
 }

@@ -66,3 +66,22 @@ async fn a_failure_of_the_store_only_delays_the_round() {
     assert_eq!(left(&inner).await, 0);
     task.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_cannot_be_erased_does_not_delay_the_others() {
+    let inner = filled(5).await;
+    let store = FaultStore::new(inner.clone());
+    store.pass(Op::EraseIf, 1);
+    store.fail(Op::EraseIf, 1, Fault::Corrupt);
+    let failed: Arc<Mutex<Vec<(u64, String)>>> = Arc::default();
+    let seen = Arc::clone(&failed);
+    let task = ExpiryTask::new(store, expiry()).on_run(move |run| {
+        seen.lock().unwrap().extend(run.first_failure.iter().map(|first| (run.failed, first.id.to_string())));
+    });
+    let task = tokio::spawn(task.run());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((left(&inner).await, failed.lock().unwrap().clone()), (1, vec![(1, "acme/1".into())]));
+    tokio::time::sleep(Duration::from_secs(2 * 60 * 60)).await;
+    assert_eq!(left(&inner).await, 0, "the next round tries again");
+    task.abort();
+}

@@ -25,6 +25,7 @@ mod own_adapter;
 mod own_dialect;
 mod paused;
 mod queue;
+mod quotes;
 mod reasoning;
 mod recall;
 mod repeated;

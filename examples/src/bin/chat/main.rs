@@ -16,6 +16,7 @@
 //! With `--summarize`, messages that no longer fit into the model's context window are summarized. With
 //! `--context 400`, that happens after a few questions. Lines in brackets on stderr report how many messages were
 //! summarized or left out. With `--recall`, the model is shown earlier messages again if a question needs them.
+//! With `--recall-parts 1`, this includes those of other conversations whose ids begin with the same part.
 //!
 //! Input can be piped in, one line per turn. The `>` and the list of commands are not printed then.
 
@@ -24,12 +25,15 @@ mod notes;
 mod session;
 mod via;
 
-use std::{error::Error, io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, io::IsTerminal as _, num::NonZeroUsize, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
 use examples::StoreUrl;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tower_chat_history::{BoxError, ConversationId, HistoryError, recall::LogRecall};
+use tower_chat_history::{
+    BoxError, ConversationId, HistoryError,
+    recall::{Analyzer, LogRecall, SearchScope, StoredIndex},
+};
 use tower_chat_history_test::Replies;
 
 use self::{
@@ -62,6 +66,9 @@ struct Args {
     /// Show earlier messages to the model again if a question needs them
     #[arg(long)]
     recall: bool,
+    /// Show also those of other conversations whose ids begin with the same number of parts. This includes --recall
+    #[arg(long, value_name = "PARTS")]
+    recall_parts: Option<NonZeroUsize>,
 }
 
 #[tokio::main]
@@ -88,7 +95,13 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
     let memory = Memory {
         context: args.context,
         summarizer: if args.summarize { Some(model.summarizer()?) } else { None },
-        recall: args.recall.then(|| LogRecall::new(Arc::clone(&store))),
+        recall: match args.recall_parts {
+            Some(parts) => {
+                let store = Arc::new(Arc::clone(&store));
+                Some(StoredIndex::under(store, Analyzer::default(), SearchScope::parts(parts)).into())
+            }
+            None => args.recall.then(|| LogRecall::new(Arc::clone(&store))),
+        },
     };
     let mut session = Session::new(args.via, store, model, id, memory)?;
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use tower_chat_history::{
     ConversationId, ExchangeId,
-    store::{ConversationIdError, ExchangeIdError},
+    store::{ConversationIdError, ExchangeIdError, Prefix},
 };
 
 /// The number of a conversation.
@@ -15,9 +15,17 @@ pub(crate) const fn is_signed(conversation: Conversation) -> bool {
     conversation % 2 == 1
 }
 
+/// The first part of the ids of all conversations.
+const ALL: &str = "torture";
+
+/// Returns the prefix of all conversations.
+pub(crate) fn all_conversations() -> Result<Prefix, ConversationIdError> {
+    Prefix::new([ALL])
+}
+
 /// Returns the id of a conversation.
 pub(crate) fn conversation_id(conversation: Conversation) -> Result<ConversationId, ConversationIdError> {
-    ConversationId::new(["torture", &format!("c{conversation}")])
+    ConversationId::new([ALL, &format!("c{conversation}")])
 }
 
 /// The unique name of an exchange: `w<worker>-<number>`.

@@ -9,6 +9,9 @@
 //!
 //! The program prints a report, and fails if there is a violation. It also prints its seed, which repeats its
 //! decisions. The timing of processes and network differs between runs.
+//!
+//! Besides, the workers keep conversations of [people], and list, label, expire, delete and erase them. An erased
+//! conversation must never return, and what was not erased must stay.
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the run.
 
@@ -16,6 +19,7 @@ mod deployment;
 mod exchange;
 mod index;
 mod intact;
+mod people;
 mod protocol;
 mod proxy;
 mod run;

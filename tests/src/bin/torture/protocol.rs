@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::exchange::{Conversation, Task};
+use crate::{
+    exchange::{Conversation, Task},
+    people::{Owned, State},
+};
 
 /// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,10 @@ pub(crate) enum WorkerMessage {
     Cut { conversation: Conversation, profile: usize, at: Positions },
     /// A step of an index stored this many blocks.
     Indexed { blocks: u32 },
+    /// The state of a conversation of a person changes.
+    Owned { owned: Owned, state: State },
+    /// This many late calls for removed conversations were refused.
+    Late { refused: u32 },
     /// A violation that the worker found.
     Violation(String),
 }
@@ -96,6 +103,8 @@ impl fmt::Display for WorkerMessage {
             Self::Refused { task, what } => write!(f, "refused {task} {what}"),
             Self::Cut { conversation, profile, at } => write!(f, "cut {conversation} {profile} {at}"),
             Self::Indexed { blocks } => write!(f, "indexed {blocks}"),
+            Self::Owned { owned, state } => write!(f, "owned {owned} {state}"),
+            Self::Late { refused } => write!(f, "late {refused}"),
             Self::Violation(what) => write!(f, "violation {}", what.replace('\n', " ")),
         }
     }
@@ -129,6 +138,8 @@ impl FromStr for WorkerMessage {
                 at: at.parse()?,
             },
             ("indexed", [blocks]) => Self::Indexed { blocks: blocks.parse().map_err(drop)? },
+            ("owned", [owned, state @ ..]) => Self::Owned { owned: owned.parse()?, state: state.join(" ").parse()? },
+            ("late", [refused]) => Self::Late { refused: refused.parse().map_err(drop)? },
             ("violation", _) => Self::Violation(rest.to_owned()),
             _ => return Err(()),
         })
@@ -138,7 +149,10 @@ impl FromStr for WorkerMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Kind, Name};
+    use crate::{
+        exchange::{Kind, Name},
+        people::Person,
+    };
 
     #[test]
     fn messages_round_trip() {
@@ -153,6 +167,11 @@ mod tests {
             WorkerMessage::Refused { task, what: "input".into() },
             WorkerMessage::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
             WorkerMessage::Indexed { blocks: 2 },
+            WorkerMessage::Owned {
+                owned: Person { worker: 1, number: 2 }.at(3),
+                state: State::Kept { life: 1, exchanges: 2 },
+            },
+            WorkerMessage::Late { refused: 7 },
             WorkerMessage::Violation("all is lost".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));

@@ -159,10 +159,12 @@ impl Log {
         }
     }
 
-    /// Forgets the recalled messages that cite exchanges before this position, as an erasure does.
+    /// Forgets the recalled messages that cite exchanges before this position or other conversations, as an erasure
+    /// does.
     pub(super) fn erase_recalled(&mut self, first: Seq) {
+        let first = i64::try_from(first.get()).unwrap_or(i64::MAX);
         for entry in &mut self.entries {
-            entry.recalled.take_if(|recalled| recalled.first_cited().is_some_and(|cited| cited < first));
+            entry.recalled.take_if(|recalled| recalled.least_cited().is_some_and(|cited| cited < first));
         }
     }
 

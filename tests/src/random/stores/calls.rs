@@ -155,8 +155,7 @@ impl Case {
         if self.rng.once_in(4) {
             append.compact = Some(self.cut());
         }
-        // The contract does not say if a log may begin with an exchange that continues an earlier one.
-        if append.exchange.continues.is_none() && self.rng.once_in(4) {
+        if self.rng.once_in(4) {
             append.first = Seq::new(self.rng.below(3));
         }
         let mut was_erased = false;
@@ -179,7 +178,7 @@ impl Case {
             outcome = Err("gone");
         } else if let Err(refused) = expected(append.expect, self.life.as_ref()) {
             outcome = Err(refused);
-        } else if exchange.continues.is_some_and(|seq| seq.get() >= next) {
+        } else if exchange.continues.is_some_and(|seq| self.life.is_none() || seq.get() >= next) {
             outcome = Err("continues_unknown");
         } else if let Some(compact) = &compact {
             let empty = Life::new(Incarnation::random(), first, exchange.at);
@@ -373,8 +372,8 @@ impl Case {
         self.ended.push(life.incarnation);
         if from <= life.first {
             self.life = None;
-            // The contract does not say if this refuses first turns that are running.
-            self.epochs.clear();
+            self.bar(&Prefix::from(&self.id.clone()));
+            self.figures.count("truncations to nothing");
             return same("a revision after a truncation", &answer.revision, &None);
         }
         let new = answer.revision.map_or(life.incarnation, |revision| revision.incarnation());

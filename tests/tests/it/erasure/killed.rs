@@ -1,7 +1,7 @@
 //! Erasures that are killed.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -33,7 +33,7 @@ async fn an_erasure_that_was_killed_is_completed_by_a_repeat(storage: Storage) {
     }
     let before = read_all(&storage, &prefix(&kept)).await;
     let mut rng = SeededRng::new(1);
-    let mut killed = 0;
+    let (mut killed, mut interrupted) = (0, 0);
     while killed < kills {
         for number in 0..CONVERSATIONS {
             let id = format!("{erased}/{number}").parse().unwrap();
@@ -52,17 +52,24 @@ async fn an_erasure_that_was_killed_is_completed_by_a_repeat(storage: Storage) {
         for _ in 0..4.min(kills - killed) {
             let mut eraser = Command::new(env!("CARGO_BIN_EXE_eraser"));
             let mut eraser = eraser.args([&address, &erased]).stdout(Stdio::piped()).spawn().unwrap();
-            let mut line = String::new();
-            BufReader::new(eraser.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            let (mut line, mut rest) = (String::new(), String::new());
+            let mut output = BufReader::new(eraser.stdout.take().unwrap());
+            output.read_line(&mut line).unwrap();
             assert_eq!(line, "begins\n");
-            std::thread::sleep(Duration::from_micros(rng.below(60_000)));
+            std::thread::sleep(Duration::from_micros(rng.below(20_000)));
             eraser.kill().unwrap();
             eraser.wait().unwrap();
+            output.read_to_string(&mut rest).unwrap();
             killed += 1;
+            // An erasure that was done has printed its receipt.
+            interrupted += usize::from(rest.is_empty());
         }
         let receipt = storage.store.erase_all(&prefix(&erased)).await.unwrap();
         assert!(receipt.is_complete(), "{receipt:?}");
     }
+    // The output of a test that succeeds is shown with `--nocapture`.
+    println!("{interrupted} of {killed} erasures were interrupted");
+    assert!(interrupted > 0, "all erasures were done before they were killed");
     assert!(storage.store.count(&prefix(&erased)).await.unwrap().total().is_nothing());
     assert_eq!(read_all(&storage, &prefix(&kept)).await, before, "nothing else was touched");
 }

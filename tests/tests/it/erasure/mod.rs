@@ -4,4 +4,5 @@ mod expiry;
 mod in_flight;
 mod killed;
 mod neighbors;
+mod secrets;
 mod world;

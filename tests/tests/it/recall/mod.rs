@@ -2,6 +2,7 @@
 
 mod log;
 mod meaning;
+mod others;
 mod processes;
 mod same;
 mod segment;

@@ -128,7 +128,7 @@ impl World {
     async fn found(&self, index: &StoredIndex, revision: Revision, question: Question<'_>) -> Found {
         let ask = Ask {
             conversation: &self.id,
-            revision,
+            revision: Some(revision),
             before: question.before,
             input: &[Message::user(question.text)],
             already: question.already,

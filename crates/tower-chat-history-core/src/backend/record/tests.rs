@@ -77,6 +77,13 @@ fn version_1_of_recalled_messages_is_frozen() {
     recalled.tokens = Some(7);
     let text = text.replace("]]}", "]],\"tokens\":7}");
     assert_eq!((recalled.encode().unwrap(), recalled_of(&text).unwrap()), (text.clone(), recalled));
+    let other = Citation::new(Seq::new(9), 1..2).of("acme/ann/7".parse().unwrap());
+    let with_other = Recalled::new("Rex", vec![other, Citation::new(Seq::new(3), 0..2)]);
+    let of_other = r#"{"v":1,"message":{"role":"user","content":"Rex"},"citations":[[9,1,2,"acme/ann/7"],[3,0,2]]}"#;
+    assert_eq!((with_other.encode().unwrap().as_str(), recalled_of(of_other).unwrap()), (of_other, with_other));
+    for damaged in ["[9,1,2,7]", "[9,1]", "[9,1,2,\"a b\"]", "[9,1,2,\"a\",3]", "[-1,1,2]"] {
+        assert!(recalled_of(&of_other.replace(r#"[9,1,2,"acme/ann/7"]"#, damaged)).is_err(), "{damaged}");
+    }
     let newer = text.replacen('1', "2", 1);
     assert!(matches!(recalled_of(&newer), Err(RecordError::Newer { version: 2, known: 1 })));
     assert!(recalled_of("{}").is_err());

@@ -38,8 +38,9 @@ begin
 end
 $function$;
 
--- Records an erasure of all conversations under a prefix, in its text form, which is empty for all conversations.
--- Returns the incarnation of the conversation whose key is the prefix, or null if there is none.
+-- Records the deletion of a conversation, given by its key, or the erasure of all conversations under a prefix, given
+-- by its text form with `/` after it. Returns the incarnation of the conversation with this key, or null if there is
+-- none.
 --
 -- An append that creates a conversation may have read the erasures before this one is committed, and may be committed
 -- after the conversations to erase were listed. Its conversation would stay. The two therefore exclude each other by an
@@ -50,29 +51,30 @@ $function$;
 -- No deadlock is possible: a call takes these locks in their order, and before it locks rows.
 --
 -- Erasures happen one after the other, because each updates the only row of the table `epoch`. Their epochs are
--- therefore committed in order. The table `erasure` keeps the newest 100,000 prefixes.
-create function @.bar_1(a_under text) returns uuid language plpgsql volatile
+-- therefore committed in order. The table `erasure` keeps the newest 100,000 rows.
+create function @.bar_1(a_erased text) returns uuid language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
+    s_digest bytea := sha256(convert_to(a_erased, 'UTF8'));
     s_epoch bigint; s_forgotten bigint; s_kept bigint; s_incarnation uuid;
 begin
-    if a_under = '' then
+    if a_erased = '/' then
         for s_lock in 0..63 loop
             perform pg_advisory_xact_lock('@.epoch'::regclass::int, s_lock);
         end loop;
     else
-        perform pg_advisory_xact_lock('@.epoch'::regclass::int, hashtext(split_part(a_under, '/', 1)) & 63);
+        perform pg_advisory_xact_lock('@.epoch'::regclass::int, hashtext(split_part(a_erased, '/', 1)) & 63);
     end if;
     select g.newest + 1, g.forgotten, g.kept into s_epoch, s_forgotten, s_kept
         from @.epoch g where g.one for no key update;
     if not found then
         raise exception using errcode = 'data_corrupted';
     end if;
-    update @.erasure x set epoch = s_epoch where x.key = a_under;
+    update @.erasure x set epoch = s_epoch where x.erased = s_digest;
     if not found then
-        insert into @.erasure (key, epoch) values (a_under, s_epoch);
+        insert into @.erasure (erased, epoch) values (s_digest, s_epoch);
         s_kept := s_kept + 1;
     end if;
     if found and s_kept > 100000 then
@@ -86,7 +88,7 @@ begin
     if not found then
         raise exception using errcode = 'triggered_data_change_violation';
     end if;
-    select c.incarnation into s_incarnation from @.conversation c where c.key = a_under;
+    select c.incarnation into s_incarnation from @.conversation c where c.key = a_erased;
     return s_incarnation;
 end
 $function$;
@@ -100,8 +102,12 @@ begin
     select a_since <> g.newest and (a_since < g.forgotten or a_since > g.newest or exists (
             select from generate_series(0, cardinality(string_to_array(a_key, '/'))) u (parts) cross join lateral (
                 select x.epoch from @.erasure x
-                where x.key = array_to_string((string_to_array(a_key, '/'))[1:u.parts], '/') offset 0
+                where x.erased = sha256(convert_to(
+                    array_to_string((string_to_array(a_key, '/'))[1:u.parts], '/') || '/', 'UTF8'
+                )) offset 0
             ) o where o.epoch > a_since
+        ) or exists (
+            select from @.erasure x where x.erased = sha256(convert_to(a_key, 'UTF8')) and x.epoch > a_since
         ))
         into s_erased from @.epoch g where g.one;
     return coalesce(s_erased, true);

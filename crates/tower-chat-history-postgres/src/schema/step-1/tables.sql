@@ -38,8 +38,9 @@ create table @.conversation (
 -- One row for each exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it, so the start
 -- of a limited window is found without adding anything up. `call` names the append that stored the exchange, so that
 -- its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys and refuses
--- \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that they cite.
--- Both are null if there are none. `provenance` is the record of the provenance, or null.
+-- \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that they cite, or
+-- -1 if they cite another conversation. Both are null if there are none. `provenance` is the record of the provenance,
+-- or null.
 --
 -- There are no foreign keys: a deletion is one step, and appends need no look-up.
 create table @.exchange (
@@ -93,9 +94,10 @@ create table @.attachment (
 alter table @.attachment alter column body set storage external;
 
 -- One row for each prefix that was erased, and for each conversation that was deleted, with the epoch of its newest
--- erasure. The key is the text form of the prefix. It is empty for the prefix of all conversations.
+-- erasure. `erased` is the SHA-256 digest of the conversation's key, or of the text form of the prefix with `/` after
+-- it, so that the ids of erased conversations are not kept.
 create table @.erasure (
-    key text collate "C" primary key,
+    erased bytea primary key,
     epoch bigint not null unique
 );
 
@@ -120,5 +122,3 @@ alter table @.compaction
     alter column profile set statistics 0, alter column body set statistics 0;
 alter table @.attachment
     alter column name set statistics 0, alter column body set statistics 0;
-alter table @.erasure
-    alter column key set statistics 0;

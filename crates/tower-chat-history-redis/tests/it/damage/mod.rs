@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
     Append, Compact, CompactionVersion, ConversationId, Cut, Derived, Exchange, Expect, HistoryStore, HistoryStoreExt,
-    KnownState, Load, LoadLimit, Loaded, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
+    KnownState, List, Load, LoadLimit, Loaded, Prefix, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::NewerLayout;
 
@@ -181,6 +181,10 @@ async fn a_newer_layout_is_reported_and_not_changed() {
         assert_eq!((newer.found, newer.known, error.is_retryable()), (2, 1, false));
         assert_no_secret(&error);
     }
+    let page = test.store.list(&Prefix::all(), None, 9).await.unwrap();
+    let ids = |ids: Vec<&ConversationId>| ids.into_iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(ids(page.conversations.iter().map(|listed| &listed.id).collect()), ["test/whole"]);
+    assert_eq!(ids(page.damaged.iter().map(|damaged| &damaged.id).collect()), ["test/damaged"]);
     assert_eq!(test.whole_state(&id), b"\x02secret");
     assert_eq!(test.run::<u64>(&["LLEN", &key(&id, ":log")]), 3, "nothing was changed");
     assert_eq!(texts(&test.store, &conversation("whole")).await.len(), 3);

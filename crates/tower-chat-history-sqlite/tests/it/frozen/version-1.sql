@@ -56,7 +56,7 @@ CREATE INDEX attachment_range ON attachment (conversation, end, start);
 
 CREATE TABLE erasure (
     epoch INTEGER PRIMARY KEY,
-    prefix TEXT NOT NULL UNIQUE
+    erased TEXT NOT NULL UNIQUE
 ) STRICT;
 
 INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3,
@@ -84,6 +84,6 @@ INSERT INTO compaction VALUES (2, 'default', 1,
     '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":3,"reasoning_from":4,"encrypted_from":2,"summary":{"text":"They greeted each other.","covers_to":1},"replaced":{"window_start":0,"rounds_start":1,"cleared_before":0}}');
 INSERT INTO attachment VALUES (3, 2, 'terms/all', 0, 4, x'02');
 -- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
-INSERT INTO erasure VALUES (6, '99aa06d3014798d86001c324468d497f');
-INSERT INTO erasure VALUES (7, '4dc3379339d8de3ff4c32613c2949244');
+INSERT INTO erasure VALUES (6, 'd6f5222ffc6d3eaf474292953285562e');
+INSERT INTO erasure VALUES (7, 'c5434fa6e24db0036a447d3ec8a83e97');
 COMMIT;

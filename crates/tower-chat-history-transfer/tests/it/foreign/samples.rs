@@ -1,7 +1,7 @@
 //! Samples from the documentation of the formats.
 
 use tower_chat_history_transfer::foreign::{
-    AssistantsThreads, ChatMl, ChatMlText, ForeignOptions, LangChainRedis, ShareGpt, import_foreign,
+    AssistantsThreads, ChatMl, ChatMlText, ForeignError, ForeignOptions, LangChainRedis, ShareGpt, import_foreign,
 };
 
 use super::{import, import_twice, stored};
@@ -58,6 +58,25 @@ async fn the_text_form_of_chat_ml() {
         [r#"{"content":"Hi!\nWho are you?","role":"user"} {"content":"A model.\n","role":"assistant"}"#]
     );
     assert_eq!(stored[1].1, [r#"{"content":"Hi","name":"nemo","role":"user"}"#]);
+}
+
+#[tokio::test]
+async fn the_text_form_of_chat_ml_on_one_line() {
+    let text = "<|im_start|>user Hi <|im_end|><|im_start|>assistant name=bot\r\nHello<|im_end|> \n";
+    let (store, report) = import_twice(|| ChatMlText::new(text.as_bytes())).await;
+    assert_eq!((report.conversations, report.stored, report.skipped), (1, 1, 0));
+    let expected = r#"{"content":"Hi ","role":"user"} {"content":"Hello","name":"bot","role":"assistant"}"#;
+    assert_eq!(stored(&store).await[0].1, [expected]);
+}
+
+#[tokio::test]
+async fn text_of_chat_ml_is_no_role_and_is_not_left_out() {
+    let whole = "<|im_start|>user\nHi<|im_end|>\n";
+    for rest in ["<|im_start|>Hello<|im_end|>", "<|im_start|>", "lost", "<|im_end|>", "<|im_start|>user\nHi"] {
+        let text = format!("{whole}<|im_start|>assistant\nHello<|im_end|>{rest}");
+        let read: Vec<_> = ChatMlText::new(text.as_bytes()).collect();
+        assert!(matches!(read[..], [Err(ForeignError::Conversation { .. })]), "{rest}: {read:?}");
+    }
 }
 
 #[tokio::test]

@@ -41,6 +41,20 @@ async fn a_damaged_row_skips_its_session_only() {
 }
 
 #[tokio::test]
+async fn a_row_that_is_no_text_skips_its_session_only() {
+    let (_folder, path) = file(
+        "CREATE TABLE message_store (id INTEGER PRIMARY KEY, session_id TEXT, message TEXT);
+         INSERT INTO message_store VALUES (1, 'a', NULL);
+         INSERT INTO message_store VALUES (2, 'b', x'ff');
+         INSERT INTO message_store VALUES (3, x'ff', '{\"type\":\"human\",\"data\":{\"content\":\"x\"}}');
+         INSERT INTO message_store VALUES (4, 'c', '{\"type\":\"human\",\"data\":{\"content\":\"x\"}}');",
+    );
+    let (store, report) = import_twice(|| LangChainSqlite::open(&path).unwrap()).await;
+    assert_eq!((report.stored, report.skipped), (2, 2), "{report:?}");
+    assert!(store.logs().contains_key("in/c"));
+}
+
+#[tokio::test]
 async fn damaged_and_hostile_checkpoints_skip_their_thread() {
     let (_folder, path) = file(
         "CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT DEFAULT '', checkpoint_id TEXT, type TEXT, checkpoint BLOB)",

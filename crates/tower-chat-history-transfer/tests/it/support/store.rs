@@ -175,7 +175,7 @@ impl HistoryStore for TestStore {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         self.call("delete", |state| {
-            state.erasures.record(&Prefix::from(id));
+            state.erasures.record_deletion(id);
             state.logs.remove(id.as_str());
             Ok(())
         })
@@ -188,15 +188,20 @@ impl List for TestStore {
         self.call("list", |state| {
             let is_after = |id: &ConversationId| after.is_none_or(|after| id > after.last());
             let parsed = state.logs.iter().map(|(id, log)| (id.parse::<ConversationId>().unwrap(), log));
-            let mut found: Vec<_> = parsed
-                .filter(|(id, _)| under.contains(id) && is_after(id))
-                .take(limit + 1)
-                .map(|(id, log)| log.listed(&id))
-                .collect();
-            let is_more = found.len() > limit;
-            found.truncate(limit);
-            let next = found.last().filter(|_| is_more).map(|last| Cursor::after(last.id.clone()));
-            Ok(Listing::new(found, next))
+            let mut page = Listing::default();
+            let mut last = None;
+            for (id, log) in parsed.filter(|(id, _)| under.contains(id) && is_after(id)) {
+                if page.len() >= limit.max(1) {
+                    page.next = last.map(Cursor::after);
+                    break;
+                }
+                // A log without exchanges stands for one that is damaged.
+                let is_damaged = log.exchanges.is_empty();
+                let entry = if is_damaged { Err(StoreError::backend("damaged")) } else { Ok(log.listed(&id)) };
+                page.push(id.clone(), entry);
+                last = Some(id);
+            }
+            Ok(page)
         })
     }
 
@@ -234,13 +239,15 @@ impl Erase for TestStore {
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        let page = self.list(under, after, limit).await?;
+        let mut page = self.list(under, after, limit).await?;
+        let next = page.next.take();
         self.call("erase", |state| {
             let mut removed = Removed::default();
-            for listed in page.conversations {
-                removed += state.logs.remove(listed.id.as_str()).map(|log| log.removed()).unwrap_or_default();
+            for entry in page.into_entries() {
+                let id = entry.map_or_else(|damaged| damaged.id, |listed| listed.id);
+                removed += state.logs.remove(id.as_str()).map(|log| log.removed()).unwrap_or_default();
             }
-            Ok(ErasedPage::new(ByStore::of("test", removed), page.next))
+            Ok(ErasedPage::new(ByStore::of("test", removed), next))
         })
     }
 

@@ -129,6 +129,7 @@ impl Call {
             on_open_turn: options.policies.on_open_turn,
             spare: spare.unwrap_or_default(),
             recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
+            recalls_others: options.recall.as_ref().is_some_and(|recall| recall.covers_others(&self.conversation)),
             leaves_out_recalled: false,
             conditions: self.conditions(),
             budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),

@@ -51,8 +51,8 @@ impl TurnState {
                 return false;
             }
         };
-        if let (Some(recall), Some(window)) = (&self.call.engine.shared.recall, &loaded.window)
-            && let Some(found) = recall.before_call(&self.call, window, &planned.plan).await
+        if let Some(recall) = &self.call.engine.shared.recall
+            && let Some(found) = recall.before_call(&self.call, loaded.window.as_ref(), &planned.plan).await
         {
             planned.add_recalled(found);
         }

@@ -96,7 +96,9 @@ impl Log {
         }
         expect.check(Some(self.revision()))?;
         let at = self.next();
-        if let Some(continues) = exchange.continues.filter(|continues| *continues >= at) {
+        // The first exchange of a log continues nothing, also no position before it.
+        let is_first = self.entries.is_empty();
+        if let Some(continues) = exchange.continues.filter(|continues| is_first || *continues >= at) {
             return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
         }
         let opens_turn = |seq: Seq| if seq == at { exchange.opens_turn() } else { self.opens_turn(seq) };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Compaction, Derived, Expect, Incarnation, Profile, PruneTo, Pruned, Recalled, Revision, Seq, StoreError, Truncated,
+    Compaction, Derived, Exchange, Expect, Incarnation, Profile, PruneTo, Pruned, Recalled, Revision, Seq, StoreError,
+    Truncated,
     backend::{PruneScan, Scan},
 };
 
@@ -66,8 +67,9 @@ impl Log {
         let head = std::mem::replace(&mut self.entries, remaining);
         let mut head = self.removed(head);
         self.first += start as u64;
-        if derived == Derived::Erase && self.first > 0 {
-            let first = self.seq(0);
+        let first = self.seq(0);
+        let cites_removed = |entry: &Entry| cites_removed(&entry.exchange, first);
+        if derived == Derived::Erase && (self.first > 0 || self.entries.iter().any(cites_removed)) {
             self.incarnation = Incarnation::random();
             head.bytes += self.reduce_compactions(Compaction::without_derived);
             head.bytes += self.forget_derived(first);
@@ -94,13 +96,12 @@ impl Log {
         Removed { entries, bytes }
     }
 
-    /// Removes the recalled messages that cite an exchange before `first`, and all provenances. Returns the number of
-    /// freed bytes.
+    /// Removes the recalled messages that cite an exchange before `first` or another conversation, and all provenances.
+    /// Returns the number of freed bytes.
     fn forget_derived(&mut self, first: Seq) -> usize {
         let mut freed = 0;
         for entry in &mut self.entries {
-            let cited = entry.exchange.recalled.as_ref().and_then(Recalled::first_cited);
-            let cites_removed = cited.is_some_and(|cited| cited < first);
+            let cites_removed = cites_removed(&entry.exchange, first);
             if cites_removed || entry.exchange.provenance.is_some() {
                 // A caller may still have the exchange, so it is copied.
                 let mut exchange = (*entry.exchange).clone();
@@ -125,6 +126,12 @@ impl Log {
         self.bytes = self.bytes - before + after;
         before.saturating_sub(after)
     }
+}
+
+/// Returns `true` if the recalled messages of an exchange do not survive an erasure from a log that begins at `first`.
+fn cites_removed(exchange: &Exchange, first: Seq) -> bool {
+    let cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
+    cited.is_some_and(|cited| u64::try_from(cited).is_ok_and(|cited| cited < first.get()) || cited < 0)
 }
 
 impl Removed {

@@ -52,6 +52,18 @@ async fn what_is_forgotten_is_only_what_the_prefix_contains() {
     assert_eq!(store.used(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_load_after_an_hour_forgets_the_idle_windows_of_others() {
+    let store = cached(&["a", "b"]).await;
+    let both = store.used();
+    for minutes in [30, 31] {
+        assert_eq!(store.used(), both);
+        tokio::time::advance(Duration::from_secs(minutes * 60)).await;
+        store.load(&id("a"), Load::new()).await.unwrap();
+    }
+    assert!(store.used() < both && store.used() > 0, "a was used within the hour, b was not");
+}
+
 #[tokio::test]
 async fn idle_windows_are_forgotten() {
     let store = cached(&["a"]).await;

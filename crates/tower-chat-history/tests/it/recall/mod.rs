@@ -3,6 +3,7 @@
 mod adapters;
 mod budget;
 mod failures;
+mod others;
 mod place;
 mod prepare;
 mod properties;

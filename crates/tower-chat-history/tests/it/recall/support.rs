@@ -53,7 +53,7 @@ pub enum Preparation {
 /// The data of a search that was made.
 #[derive(Clone, Debug)]
 pub struct Search {
-    pub revision: Revision,
+    pub revision: Option<Revision>,
     pub before: Seq,
     pub input: Vec<Message>,
     pub shown: Vec<Citation>,
@@ -65,6 +65,7 @@ pub struct Search {
 pub struct ScriptedRecall {
     answers: Arc<dyn Fn(usize, &Search) -> Answer + Send + Sync>,
     preparation: Preparation,
+    covers_others: bool,
     searches: Arc<Mutex<Vec<Search>>>,
     prepared: Arc<Mutex<Vec<(ConversationId, Revision, Seq)>>>,
     preparing: Arc<AtomicUsize>,
@@ -76,6 +77,7 @@ impl ScriptedRecall {
         Self {
             answers: Arc::new(answers),
             preparation: Preparation::Ends,
+            covers_others: false,
             searches: Arc::default(),
             prepared: Arc::default(),
             preparing: Arc::default(),
@@ -99,6 +101,11 @@ impl ScriptedRecall {
 
     pub fn preparing(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
+        self
+    }
+
+    pub fn covering_others(mut self) -> Self {
+        self.covers_others = true;
         self
     }
 
@@ -154,6 +161,10 @@ impl Recall for ScriptedRecall {
                 Ok(Recollection::nothing())
             }
         }
+    }
+
+    fn covers_others(&self, _: &ConversationId) -> bool {
+        self.covers_others
     }
 
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{Attach, EraseExt as _, List as _, Prefix, Prune, StoreList, StoreListError, Truncate},
+    store::{
+        Attach, Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreList, StoreListError, Truncate,
+    },
 };
 use tower_chat_history_core::testing::SharedStore;
+use tower_chat_history_test::{Fault, FaultStore, Op};
 
 use super::{id, log};
 
@@ -77,22 +80,104 @@ async fn a_list_of_stores_is_listed_and_erased_as_one() {
     two.conversation(&lost).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
     let acme: Prefix = "acme".parse().unwrap();
     for limit in 1..12 {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page = routed.list(&acme, after.as_ref(), limit).await.unwrap();
-            assert!(page.conversations.len() <= limit);
-            found.extend(page.conversations.into_iter().map(|listed| listed.id.to_string()));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let found = listed(&routed, &acme, limit).await;
         assert_eq!(found, (0..30).map(|number| format!("acme/{number:02}")).collect::<Vec<_>>(), "{limit}");
     }
     let receipt = routed.erase_all(&acme).await.unwrap();
     let removed: Vec<_> = receipt.removed.iter().map(|(name, removed)| (name, removed.conversations)).collect();
     assert_eq!(removed, [("one", 15), ("two", 16)]);
     assert!(receipt.is_complete());
+}
+
+/// Lists all pages. Returns the ids.
+async fn listed(routed: &impl List, under: &Prefix, limit: usize) -> Vec<String> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = routed.list(under, after.as_ref(), limit).await.unwrap();
+        assert!(page.len() <= limit);
+        found.extend(page.conversations.into_iter().map(|listed| listed.id.to_string()));
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+}
+
+/// A page may end between two copies of one conversation, of which only one counts.
+#[tokio::test]
+async fn a_conversation_of_which_each_store_has_a_copy_is_listed_once() {
+    let [one, two] = [MemoryStore::new(), MemoryStore::new()];
+    for number in 0..8 {
+        let id = id(&["acme", &number.to_string()]);
+        for store in [&one, &two] {
+            store.conversation(&id).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+        }
+    }
+    let expected: Vec<_> = (0..8).map(|number| format!("acme/{number}")).collect();
+    for chosen in 0..4 {
+        let stores = [("one", one.clone()), ("two", two.clone())];
+        let choose = move |id: &ConversationId| match chosen {
+            0 | 1 => chosen,
+            _ => usize::from(id.as_str().ends_with(['1', '2', '5', '6'])) + chosen,
+        };
+        let routed = RoutedStore::over(stores, choose).unwrap();
+        for limit in 1..20 {
+            assert_eq!(listed(&routed, &"acme".parse().unwrap(), limit).await, expected, "{limit} a page, {chosen}");
+        }
+    }
+}
+
+/// A repetition does not find again what was erased in one store.
+#[tokio::test]
+async fn the_receipt_of_an_erasure_that_failed_in_one_store_has_what_was_erased_in_the_others() {
+    let [one, two] = [MemoryStore::new(), MemoryStore::new()];
+    let failing = FaultStore::new(two.clone());
+    let stores: [(&str, Arc<dyn Erase>); 2] = [("one", Arc::new(one)), ("two", Arc::new(failing.clone()))];
+    let routed = RoutedStore::over(stores, |id: &ConversationId| usize::from(id.as_str() > "acme/3")).unwrap();
+    for number in 0..8 {
+        let id = id(&["acme", &number.to_string()]);
+        routed.conversation(&id).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+    }
+    failing.fail(Op::Erase, 1, Fault::Backend);
+    let under = Prefix::all();
+    let error = routed.erase_all(&under).await.unwrap_err();
+    assert!(matches!(error.source, StoreError::Backend { .. }), "{error:?}");
+    let again = routed.erase_all(&under).await.unwrap();
+    let removed = |receipt: &Receipt| {
+        receipt.removed.iter().map(|(name, one)| (name.to_owned(), one.conversations)).collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&error.receipt), [("one".into(), 4), ("two".into(), 0)]);
+    assert_eq!(removed(&again), [("one".into(), 0), ("two".into(), 4)]);
+    assert!(again.is_complete());
+}
+
+/// An erasure asks each store for its own conversations, so a listing that fails does not prevent it.
+#[tokio::test]
+async fn an_erasure_of_a_routed_store_does_not_list() {
+    let inner = [MemoryStore::new(), MemoryStore::new(), MemoryStore::new()];
+    let failing = inner.clone().map(FaultStore::new);
+    failing.iter().for_each(|store| store.fail(Op::List, 1_000, Fault::Backend));
+    let [one, two, three] = failing;
+    let stores = [("one", one), ("two", two), ("three", three)];
+    let routed = RoutedStore::over(stores, |id: &ConversationId| id.as_str().len()).unwrap();
+    for limit in 1..9 {
+        for number in 0..20_usize {
+            let id = id(&["acme", &"x".repeat(number + 1)]);
+            routed.conversation(&id).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+        }
+        let (mut removed, mut after) = (0, None);
+        loop {
+            let page = routed.erase(&"acme".parse().unwrap(), after.as_ref(), limit).await.unwrap();
+            let erased = page.removed.total().conversations;
+            assert!(erased <= limit.max(3) as u64, "{erased} of {limit}");
+            removed += erased;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(removed, 20, "{limit} a page");
+    }
 }
 
 #[test]

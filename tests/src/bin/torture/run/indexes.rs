@@ -105,7 +105,7 @@ async fn search(
 ) -> Result<Option<Found>, BoxError> {
     let ask = Ask {
         conversation: id,
-        revision,
+        revision: Some(revision),
         before: revision.next(),
         input: &[Message::user(question.text())],
         already: &[],

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::people::People;
 use crate::{
     exchange::{Conversation, Name, Task},
     protocol::{AckSource, Positions, WorkerMessage},
@@ -25,6 +26,8 @@ pub(crate) struct Ledger {
     pub(crate) reasoning: [usize; 2],
     /// The number of blocks that steps of indexes stored. Some of them were removed again.
     pub(crate) blocks: u64,
+    /// The conversations of people.
+    pub(crate) people: People,
     /// Acknowledgments, by source.
     pub(crate) ack_sources: [u64; 4],
     pub(crate) violations: Vec<String>,
@@ -84,6 +87,8 @@ impl Ledger {
                 *cut = cut.max(at);
             }
             WorkerMessage::Indexed { blocks } => self.blocks += u64::from(blocks),
+            WorkerMessage::Owned { owned, state } => self.people.note(owned, state),
+            WorkerMessage::Late { refused } => self.people.refused += u64::from(refused),
             WorkerMessage::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),
         }
         false

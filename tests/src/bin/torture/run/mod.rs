@@ -2,6 +2,7 @@
 
 mod indexes;
 mod ledger;
+mod people;
 mod plan;
 mod pool;
 mod report;
@@ -9,11 +10,12 @@ mod verify;
 
 use std::{
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::runtime::Runtime;
-use tower_chat_history::BoxError;
+use tower_chat_history::{BoxError, store::Attach};
 
 use self::{
     ledger::Ledger,
@@ -113,7 +115,13 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     let began = Instant::now();
     let found = runtime.block_on(async {
         let store = store::open(deployment.direct()).await?;
-        let mut found = verify::all(&*store, args.conversations, &ledger).await;
+        let mut of_people = verify::Found::default();
+        people::check(&store, &ledger.people, &mut of_people).await;
+        // The chats come after the erasures, which must not have touched them.
+        let mut found = verify::all(&store, args.conversations, &ledger).await;
+        found.violations.append(&mut of_people.violations);
+        (found.people, found.interrupted) = (of_people.people, of_people.interrupted);
+        let store: Arc<dyn Attach> = store;
         indexes::check(&store, args.conversations, &mut found).await;
         Ok::<_, BoxError>(found)
     })?;

@@ -56,6 +56,12 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "blocks of indexes stored by steps: {}", ledger.blocks)?;
         writeln!(f, "blocks of indexes left: {}", found.blocks)?;
         writeln!(f, "searches compared: {}", found.searches)?;
+        let people = &ledger.people;
+        writeln!(f, "conversations of people stored: {}", people.stored)?;
+        writeln!(f, "conversations of people removed: {}", people.removed)?;
+        writeln!(f, "conversations of people left: {}", found.people)?;
+        writeln!(f, "removals interrupted by kills: {}", found.interrupted)?;
+        writeln!(f, "late calls refused: {}", people.refused)?;
         writeln!(f, "workers killed: {}", self.kills)?;
         writeln!(f, "server restarts: {}", self.restarts)?;
         match self.faults {

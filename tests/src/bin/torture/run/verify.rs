@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use tower_chat_history::{
-    HistoryStore, HistoryStoreExt as _,
-    store::{Compaction, Load, LoadLimit, Loaded, Profile, Recorded, Seq},
+    BoxError, HistoryStore as _, HistoryStoreExt as _,
+    store::{Compaction, List as _, Listed, Load, LoadLimit, Loaded, Profile, Recorded, Seq},
 };
 
-use super::ledger::Ledger;
+use super::{ledger::Ledger, people::list};
 use crate::{
     PROFILES,
-    exchange::{Conversation, Name, conversation_id, is_signed},
+    exchange::{Conversation, Name, all_conversations, conversation_id, is_signed},
     intact, signed,
+    store::Store,
     worker::positions,
 };
 
@@ -29,22 +30,47 @@ pub(crate) struct Found {
     pub(crate) searches: u64,
     /// The number of blocks of indexes that the workers left.
     pub(crate) blocks: u64,
+    /// The listed conversations that were not read yet.
+    listed: HashMap<String, Listed>,
+    /// The number of conversations of people that the workers left.
+    pub(crate) people: u64,
+    /// The number of people of whom a removal was interrupted.
+    pub(crate) interrupted: u64,
     pub(crate) violations: Vec<String>,
 }
 
 /// Reads every conversation and checks it.
-pub(crate) async fn all(store: &dyn HistoryStore, conversations: Conversation, ledger: &Ledger) -> Found {
+pub(crate) async fn all(store: &Store, conversations: Conversation, ledger: &Ledger) -> Found {
     let mut found = Found::default();
+    match listed(store).await {
+        Ok(listed) => found.listed = listed,
+        Err(error) => found.violations.push(format!("the conversations cannot be listed: {error}")),
+    }
     for conversation in 0..conversations {
         if let Err(error) = one(store, conversation, ledger, &mut found).await {
             found.violations.push(format!("c{conversation}: cannot be read: {error}"));
         }
     }
+    found.violations.extend(found.listed.keys().map(|id| format!("{id} is listed, and has no exchanges")));
     found
 }
 
+/// Lists all conversations.
+async fn listed(store: &Store) -> Result<HashMap<String, Listed>, BoxError> {
+    let listed = list(store, &all_conversations()?).await?;
+    Ok(listed.into_iter().map(|entry| (entry.id.as_str().to_owned(), entry)).collect())
+}
+
+/// Returns the violations in the entry of a conversation in a listing.
+fn check_entry(conversation: Conversation, log: &[Recorded], entry: Option<&Listed>) -> Option<String> {
+    let bytes: u64 = log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum();
+    let (len, expected) = (log.len() as u64, (!log.is_empty()).then_some((log.len() as u64, bytes)));
+    let found = entry.map(|entry| (entry.revision.version(), entry.bytes));
+    (found != expected).then(|| format!("c{conversation}: {len} exchanges of {bytes} bytes are listed with {found:?}"))
+}
+
 async fn one(
-    store: &dyn HistoryStore,
+    store: &Store,
     conversation: Conversation,
     ledger: &Ledger,
     found: &mut Found,
@@ -55,6 +81,11 @@ async fn one(
     found.signed += if is_signed(conversation) { log.len() as u64 } else { 0 };
     found.bytes += log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum::<u64>();
     found.turns_taken += changes_of_writer(&log);
+    let entry = found.listed.remove(id.as_str());
+    found.violations.extend(check_entry(conversation, &log, entry.as_ref()));
+    if store.describe(&id).await? != entry {
+        found.violations.push(format!("c{conversation}: a description differs from the listing"));
+    }
     found.violations.extend(check_log(conversation, &log, ledger));
     for (number, profile) in PROFILES.into_iter().enumerate() {
         let load = Load::new().profile(Profile::new(profile)?).limit(LoadLimit::new(1, 1)?);
@@ -160,7 +191,7 @@ mod tests {
     use tower_chat_history::{
         Exchange, ExchangeId, Message,
         dialect::Digest,
-        store::{CompactionVersion, Cut, Summary},
+        store::{CompactionVersion, Cut, Incarnation, Revision, Summary, Timestamp},
     };
 
     use super::*;
@@ -254,6 +285,27 @@ mod tests {
         moved.provenance.as_mut().unwrap().prompt = Digest::of(b"the prompt of another attempt");
         let moved = [Recorded::new(Seq::FIRST, moved)];
         assert!(check_log(1, &moved, &ledger)[0].contains("was never sent with these elements"));
+    }
+
+    #[test]
+    fn a_wrong_entry_of_a_listing_is_found() {
+        let (log, _) = sound();
+        let bytes = log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum();
+        let entry = |version, bytes| {
+            let (id, now) = (conversation_id(2).unwrap(), Timestamp::now());
+            Listed::new(id, Revision::new(Incarnation::random(), version), now, now, bytes)
+        };
+        let len = log.len() as u64;
+        assert_eq!(check_entry(2, &log, Some(&entry(len, bytes))), None);
+        assert_eq!(check_entry(2, &[], None), None);
+        for (log, entry) in [
+            (&log[..], None),
+            (&log[..], Some(entry(len + 1, bytes))),
+            (&log[..], Some(entry(len, bytes + 1))),
+            (&[], Some(entry(1, 1))),
+        ] {
+            assert!(check_entry(2, log, entry.as_ref()).is_some(), "{entry:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod model;
+mod people;
 mod recall;
 mod signed;
 mod watch;
@@ -17,6 +18,7 @@ use std::{
 };
 
 use futures_util::future;
+use tests::FullStore;
 use tower_chat_history::{BoxError, CachedStore, store::Attach};
 use tower_chat_history_test::Replies;
 
@@ -30,7 +32,7 @@ use crate::{
     exchange::{Conversation, Kind, Name, Task, is_signed},
     protocol::WorkerMessage,
     rng::SeededRng,
-    store,
+    store::{self, Store},
 };
 
 /// One turn in this many uses tools, in each dialect.
@@ -62,7 +64,10 @@ pub(crate) struct Settings {
 
 /// The state that the lanes share.
 struct Worker {
-    store: Arc<dyn Attach>,
+    /// The store itself.
+    store: Store,
+    /// The same store, in every second worker behind a cache.
+    used: Store,
     layers: Layers,
     replies: Replies,
     watch: Watch,
@@ -109,10 +114,12 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     let store = store::open(&args.store).await?;
     let mut rng = SeededRng::new(args.seed);
     // Every second worker caches windows. The checks of `watch` read from the store itself.
-    let used_store: Arc<dyn Attach> =
+    let used: Store =
         if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
+    let of_layers: Arc<dyn Attach> = Arc::<dyn FullStore>::clone(&used);
     let worker = Worker {
-        layers: Layers::new(&used_store)?,
+        layers: Layers::new(&of_layers)?,
+        used,
         replies: model::replies(output.clone()),
         watch: Watch::new(output.clone()),
         next: AtomicU32::new(0),
@@ -125,8 +132,9 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     for (number, task) in repeats.into_iter().enumerate() {
         shares[number % worker.args.lanes].push(task);
     }
+    let people = worker.keep_people(rng.fork());
     let lanes = shares.into_iter().enumerate().map(|(lane, share)| worker.lane(lane, share, rng.fork()));
-    future::try_join_all(lanes).await?;
+    future::try_join(future::try_join_all(lanes), people).await?;
     worker.layers.drain(PATIENCE).await
 }
 
@@ -143,11 +151,15 @@ fn read_repeats() -> Result<Vec<Task>, BoxError> {
 }
 
 impl Worker {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
     async fn lane(&self, lane: usize, repeats: Vec<Task>, mut rng: SeededRng) -> Result<(), BoxError> {
         for task in repeats {
             self.settle(lane, task, true, &mut rng).await?;
         }
-        while !self.stop.load(Relaxed) {
+        while !self.is_stopped() {
             let conversation = Conversation::try_from(rng.below(self.args.conversations.into()))?;
             let task = |number, kind| {
                 let name = Name { worker: self.args.number, number };

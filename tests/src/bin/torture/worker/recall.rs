@@ -1,6 +1,9 @@
 //! Steps of the indexes, which a kill can interrupt.
 
-use tower_chat_history::{HistoryStoreExt as _, StoreError};
+use std::sync::Arc;
+
+use tests::FullStore;
+use tower_chat_history::{HistoryStoreExt as _, StoreError, store::Attach};
 use tower_chat_history_recall::IndexError;
 
 use super::Worker;
@@ -24,8 +27,8 @@ impl Worker {
         }
         let Ok(id) = conversation_id(conversation) else { return Ok(()) };
         let number = rng.index(INDEXES);
-        let index =
-            if rng.once_in(REMOVAL_ONCE_IN) { remover(&self.store, number) } else { index(&self.store, number) };
+        let store: Arc<dyn Attach> = Arc::<dyn FullStore>::clone(&self.store);
+        let index = if rng.once_in(REMOVAL_ONCE_IN) { remover(&store, number) } else { index(&store, number) };
         let failed = match self.store.conversation(&id).revision().await {
             Ok(Some(revision)) => match index.index(&id, revision, revision.next()).await {
                 Ok(step) if step.blocks > 0 => {

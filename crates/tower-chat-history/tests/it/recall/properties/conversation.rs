@@ -118,7 +118,7 @@ impl Conversation {
             let shown: Vec<Citation> =
                 sent.iter().filter_map(|message| self.citations.get(&*message.text())).flatten().cloned().collect();
             prop_assert_eq!(&search.shown, &shown, "a search gets what the prompt shows");
-            prop_assert!(search.revision.first() < search.before);
+            prop_assert!(search.revision.unwrap().first() < search.before);
         }
         Ok(Some(Begun { turn, context, input, before, prefix: self.prefix.clone() }))
     }

@@ -1,8 +1,11 @@
 //! `chat-history import`
 
+#[cfg(feature = "redis")]
+mod langchain_redis;
+
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, IsTerminal as _, Read, Write},
     path::Path,
     sync::Arc,
 };
@@ -21,13 +24,17 @@ use crate::{
     args::{Format, Import},
     outcome::{Failure, Outcome},
     progress::Progress,
-    terminal::count,
+    store::StoreUrl,
+    terminal::{count, escaped},
 };
 
 /// The number of bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
 pub(crate) async fn run(store: Arc<dyn Erase>, args: Import, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    if args.input.is_none() && io::stdin().is_terminal() {
+        eprintln!("Reading from the terminal, because no file is named. Ctrl-D ends the input.");
+    }
     let report = match args.from {
         Format::Export => {
             let mut options = ImportOptions::new();
@@ -42,7 +49,7 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Import, out: &mut (dyn Writ
         write_json(out, &report)?;
     } else {
         for skipped in &report.named {
-            eprintln!("{skipped}");
+            eprintln!("{}", escaped(&skipped.to_string()));
         }
         eprintln!("{}", summary(&report));
     }
@@ -81,7 +88,16 @@ type Conversations = Box<dyn Iterator<Item = Result<ForeignConversation, Foreign
 /// Imports a file of another format.
 async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<ImportReport, Failure> {
     let path = args.input.as_deref();
-    let what = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
+    let server = server(format, path);
+    if server.is_none() && format == Format::LangchainRedis && path.is_some_and(is_like_a_url) {
+        return Err(Failure::file("FILE", io::Error::other("expected the name of a file, or redis://…")));
+    }
+    let what = match path {
+        // A URL may contain a password.
+        _ if server.is_some() => "the Redis server".into(),
+        Some(path) => path.display().to_string(),
+        None => "standard input".into(),
+    };
     let unread = |error: ForeignError| Failure::file(&what, io::Error::other(error));
     let text = || -> Result<Box<dyn BufRead + Send>, Failure> {
         match path {
@@ -94,7 +110,13 @@ async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<Imp
         Format::LangchainSqlite => Box::new(LangChainSqlite::open(file()?).map_err(unread)?),
         Format::LanggraphSqlite => Box::new(LangGraphSqlite::open(file()?).map_err(unread)?),
         Format::AgentsSqlite => Box::new(AgentsSqlite::open(file()?).map_err(unread)?),
-        Format::LangchainRedis => Box::new(LangChainRedis::new(text()?)),
+        Format::LangchainRedis => match server {
+            Some(url) => {
+                let dump = dump(&url, &args.keys).map_err(|error| Failure::file(&what, error))?;
+                Box::new(LangChainRedis::new(BufReader::new(dump)))
+            }
+            None => Box::new(LangChainRedis::new(text()?)),
+        },
         Format::Assistants => Box::new(AssistantsThreads::new(text()?)),
         Format::ChatMl => Box::new(ChatMl::new(text()?)),
         Format::ChatMlText => Box::new(ChatMlText::new(text()?)),
@@ -109,6 +131,33 @@ async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<Imp
     let under = args.into.clone().unwrap_or(Prefix::all());
     let options = ForeignOptions::new(under).separator(args.separator.clone());
     Ok(import_foreign(store, conversations, &options).await?)
+}
+
+/// Returns `true` if the argument may be a mistyped URL. An error must not show it, because it may contain a password.
+fn is_like_a_url(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    !path.exists() && (text.contains(":/") || text.contains('@'))
+}
+
+/// Returns the URL of the server that the argument names, if it is not a file.
+fn server(format: Format, path: Option<&Path>) -> Option<StoreUrl> {
+    let url = path.filter(|_| format == Format::LangchainRedis)?.to_str()?.parse().ok()?;
+    matches!(url, StoreUrl::Redis(_) | StoreUrl::RedisCluster(_)).then_some(url)
+}
+
+/// Returns the lists of a server as a dump.
+#[cfg(feature = "redis")]
+fn dump(url: &StoreUrl, keys: &str) -> io::Result<impl Read + Send + use<>> {
+    let StoreUrl::Redis(url) = url else {
+        return Err(io::Error::other("the keys of a cluster are on several servers: import from each of its masters"));
+    };
+    crate::store::install_crypto_provider();
+    langchain_redis::Dump::connect(url, keys).map_err(io::Error::other)
+}
+
+#[cfg(not(feature = "redis"))]
+fn dump(_: &StoreUrl, _: &str) -> io::Result<io::Empty> {
+    Err(io::Error::other("this program was built without Redis: build it with the feature `redis`"))
 }
 
 fn summary(report: &ImportReport) -> String {

@@ -1,0 +1,136 @@
+//! Making messages.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    ChatCompletions, Dialect, Index, Message, MessageError, Parsed,
+    counted::Counted,
+    dialect::{plain_index, plain_json, tool_index, tool_json},
+    indexed::{Indexed, LazyIndex},
+};
+use crate::{nested, role::Role};
+
+impl Message {
+    /// Creates the message with this JSON, which is stored verbatim.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a JSON object with a string `role`.
+    pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
+        Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+    }
+
+    /// Creates the message that a value, such as a provider's typed message, serializes to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value does not serialize to a JSON object with a string `role`, or if it has more
+    /// than [128 levels](nested::MAX_LEVELS) of lists and objects.
+    pub fn from_serialize(value: &impl Serialize) -> Result<Self, MessageError> {
+        Self::from_json(nested::to_string(value).map_err(MessageError::from_json)?)
+    }
+
+    /// Creates the element of a dialect with this JSON, which is stored verbatim.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not JSON, or not an element of this dialect.
+    pub fn in_dialect(dialect: &'static dyn Dialect, json: impl Into<String>) -> Result<Self, MessageError> {
+        Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+    }
+
+    /// Creates the element of a dialect with this JSON, which is stored verbatim. Unlike
+    /// [`in_dialect`](Self::in_dialect), it does not check again that the text is JSON.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not an element of this dialect.
+    pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: &RawValue) -> Result<Self, MessageError> {
+        Self::from_raw_in(dialect, json.to_owned())
+    }
+
+    /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
+    /// dialect allows no system message within a list, the result is a user message.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read its own message.
+    pub fn compose(dialect: &'static dyn Dialect, role: &Role, text: impl AsRef<str>) -> Result<Self, MessageError> {
+        Self::in_dialect(dialect, dialect.compose(role, text.as_ref()))
+    }
+
+    fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
+        Self::with_index(json, LazyIndex::Read(Indexed { dialect, index }))
+    }
+
+    /// Creates a message of an unknown dialect.
+    pub(crate) fn unread(json: Box<RawValue>) -> Self {
+        Self::with_index(json, LazyIndex::ReadLater(OnceLock::new()))
+    }
+
+    fn with_index(json: Box<RawValue>, indexed: LazyIndex) -> Self {
+        Self(Arc::new(Parsed {
+            json,
+            indexed,
+            counted: Counted::default(),
+            part_kinds: OnceLock::new(),
+            digest: OnceLock::new(),
+            unbound: OnceLock::new(),
+            unbound_from_prompt: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
+        let index = dialect.index(json.get())?;
+        Ok(Self::new(json, dialect, index))
+    }
+
+    pub(super) fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
+        Self::from_raw_in(&ChatCompletions, json)
+    }
+
+    /// Creates a user message with this text.
+    #[must_use]
+    pub fn user(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::User, text.as_ref())
+    }
+
+    /// Creates an assistant message with this text.
+    #[must_use]
+    pub fn assistant(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::Assistant, text.as_ref())
+    }
+
+    /// Creates a system message with this text.
+    #[must_use]
+    pub fn system(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::System, text.as_ref())
+    }
+
+    /// Creates a developer message with this text.
+    #[must_use]
+    pub fn developer(text: impl AsRef<str>) -> Self {
+        Self::with_content(Role::Developer, text.as_ref())
+    }
+
+    /// Creates the result of the tool call with this id.
+    #[must_use]
+    pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
+        let (id, text) = (call_id.as_ref(), text.as_ref());
+        Self::from_known(tool_json(id, text), tool_index(id, text))
+    }
+
+    fn with_content(role: Role, text: &str) -> Self {
+        Self::from_known(plain_json(&role, text), plain_index(role, text))
+    }
+
+    /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
+    fn from_known(json: String, index: Index) -> Self {
+        // serde_json wrote the text, so this cannot fail. If it did, the message's JSON would be `null`.
+        let json = RawValue::from_string(json).unwrap_or_default();
+        Self::new(json, &ChatCompletions, index)
+    }
+}

@@ -1,0 +1,75 @@
+//! The cost of removals, in instructions of SQLite's virtual machine.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use rusqlite::Connection;
+use tower_chat_history_core::{
+    Append, Attachment, AttachmentName, ConversationId, Derived, Exchange, ExchangeId, Expect, Message, PruneTo,
+    Revision, Seq,
+};
+
+use super::{AppendExchange, DeleteConversation, PruneLog, StoreAttachments, TruncateLog};
+use crate::{job::Request, stats::Counters};
+
+fn run<Q: Request>(connection: &Connection, request: &Q) -> Q::Answer {
+    match request.run(connection, &Counters::default()) {
+        Ok(answer) => answer,
+        Err(failure) => panic!("{failure:?}"),
+    }
+}
+
+/// Stores a conversation with this many exchanges, each with an attachment.
+fn store(connection: &Connection, id: &ConversationId, exchanges: u64) -> Revision {
+    let mut revision = None;
+    for number in 0..exchanges {
+        let exchange = Exchange::new(ExchangeId::new(number.to_string()).unwrap(), [Message::user("x")]);
+        let append = Append::new(Expect::AnyOrCreate, exchange);
+        revision = Some(run(connection, &AppendExchange::new(id.clone(), append).unwrap()).revision);
+    }
+    let revision = revision.unwrap();
+    let name = AttachmentName::new("a").unwrap();
+    let attachment = |at| Attachment::new(name.clone(), Seq::new(at)..Seq::new(at + 1), [7; 50]);
+    let put = (0..exchanges).map(attachment).collect();
+    let incarnation = revision.incarnation();
+    run(connection, &StoreAttachments { id: id.clone(), incarnation, remove: Vec::new(), put });
+    revision
+}
+
+/// Removes most of three conversations with this many exchanges, in three ways. Returns the number of instructions.
+fn instructions(exchanges: u64) -> u64 {
+    let mut connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(include_str!("../connection/schema-1.sql")).unwrap();
+    let ids = ["truncated", "erased", "deleted"].map(|id| ConversationId::new([id]).unwrap());
+    let [truncated, erased, _] = ids.each_ref().map(|id| store(&connection, id, exchanges));
+    let counted = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&counted);
+    let count = move || {
+        counter.fetch_add(1, Relaxed);
+        false
+    };
+    connection.progress_handler(1, Some(count)).unwrap();
+    let [first, second, third] = ids;
+    run(&connection, &TruncateLog { id: first, expect: truncated, from: Seq::new(1) });
+    let (incarnation, keep) = (erased.incarnation(), PruneTo::LastTurns(1));
+    run(&connection, &PruneLog { id: second, incarnation, keep, derived: Derived::Erase });
+    run(&connection, &DeleteConversation { id: third });
+    let counted = counted.load(Relaxed);
+    let left = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!((left("exchange"), left("attachment")), (2, 2));
+    counted
+}
+
+#[test]
+fn the_cost_of_a_removal_is_linear() {
+    const FEW: u64 = 200;
+    let (few, many) = (instructions(FEW), instructions(8 * FEW));
+    assert!(few > 3 * FEW, "{few} instructions for three removals of {FEW} exchanges");
+    // Eight times as many would take 64 times as many instructions if the cost were quadratic.
+    assert!(many < few * 9, "{few} {many}");
+}
