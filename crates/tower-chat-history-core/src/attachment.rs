@@ -24,6 +24,10 @@ impl Attachment {
     /// The maximum size of the data, in bytes: 4 MiB.
     pub const MAX_BYTES: usize = 4 << 20;
 
+    /// The maximum size of the data that stores accept, in bytes. It is larger than [`MAX_BYTES`](Self::MAX_BYTES), so
+    /// that a wrapper can encrypt data of that size.
+    pub const MAX_STORED_BYTES: usize = Self::MAX_BYTES + 64;
+
     /// Creates an attachment to the exchanges of this range.
     #[must_use]
     pub fn new(name: AttachmentName, range: Range<Seq>, body: impl Into<Arc<[u8]>>) -> Self {
@@ -50,7 +54,7 @@ impl Attachment {
         if *end > next {
             return Err(AttachmentError::BeyondLog { end: *end, len: next.get() });
         }
-        if body.len() > Self::MAX_BYTES {
+        if body.len() > Self::MAX_STORED_BYTES {
             return Err(AttachmentError::TooLarge { bytes: body.len() });
         }
         Ok(())
@@ -155,7 +159,7 @@ pub enum AttachmentError {
         /// The position of the log's next exchange.
         len: u64,
     },
-    /// The data is larger than [`Attachment::MAX_BYTES`].
+    /// The data is larger than the limit.
     #[error("the data has {bytes} bytes, and the limit is {max} bytes", max = Attachment::MAX_BYTES)]
     TooLarge {
         /// The size of the data in bytes.
@@ -173,12 +177,12 @@ mod tests {
 
     #[test]
     fn a_range_is_within_the_log_and_the_data_within_its_limit() {
-        assert_eq!(attachment(1, 3, Attachment::MAX_BYTES).check(Seq::new(3)), Ok(()));
+        assert_eq!(attachment(1, 3, Attachment::MAX_STORED_BYTES).check(Seq::new(3)), Ok(()));
         let empty = Err(AttachmentError::EmptyRange { start: Seq::new(3) });
         assert_eq!(attachment(3, 3, 0).check(Seq::new(9)), empty);
         let beyond = Err(AttachmentError::BeyondLog { end: Seq::new(4), len: 3 });
         assert_eq!(attachment(1, 4, 0).check(Seq::new(3)), beyond);
-        let bytes = Attachment::MAX_BYTES + 1;
+        let bytes = Attachment::MAX_STORED_BYTES + 1;
         assert_eq!(attachment(1, 3, bytes).check(Seq::new(3)), Err(AttachmentError::TooLarge { bytes }));
     }
 

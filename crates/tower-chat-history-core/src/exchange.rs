@@ -1,13 +1,17 @@
 //! The unit of the log: the messages of one model call.
 
+mod sealed;
 mod translated;
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::translated::Translated;
 pub(crate) use self::translated::translate;
+pub use self::{
+    sealed::{Sealed, SealedError},
+    translated::Translated,
+};
 use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
@@ -41,6 +45,9 @@ pub struct Exchange {
     pub dialect: DialectName,
     /// The input in order, then the reply.
     pub messages: Vec<Message>,
+    /// The encrypted content, if a store wrapper has encrypted the exchange and nothing has decrypted it yet. There are
+    /// no messages then.
+    pub sealed: Option<Sealed>,
     /// The number of messages at the end that are the reply. In chat completions, a reply is one message.
     pub reply_len: usize,
     /// The token counts of the messages, so that each message is counted only once. See
@@ -80,6 +87,7 @@ impl Exchange {
             dialect: dialect.map_or_else(DialectName::default, DialectName::of),
             reply_len: default_reply_len(&messages),
             messages,
+            sealed: None,
             tokens: None,
             model: None,
             finish_reason: None,
@@ -160,17 +168,26 @@ impl Exchange {
         self.continues.is_none()
     }
 
-    /// Returns the size of the messages' JSON in bytes.
+    /// Returns the size of the messages' JSON in bytes, also if they are [encrypted](Self::sealed).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.messages.iter().map(Message::bytes).sum()
+        match &self.sealed {
+            Some(sealed) => sealed.bytes(),
+            None => self.messages.iter().map(Message::bytes).sum(),
+        }
+    }
+
+    /// Returns the number of messages, also if they are [encrypted](Self::sealed).
+    #[must_use]
+    pub fn message_count(&self) -> usize {
+        self.sealed.as_ref().map_or(self.messages.len(), Sealed::messages)
     }
 
     /// Returns the number by which this exchange counts against the messages of a [load limit](crate::LoadLimit): the
     /// number of its messages, but at least 1. A store that keeps sums of message counts must add up these numbers.
     #[must_use]
     pub fn counted_messages(&self) -> usize {
-        self.messages.len().max(1)
+        self.message_count().max(1)
     }
 
     /// Returns an estimate of the memory that this exchange takes in an `Arc`, in bytes: its
@@ -189,7 +206,8 @@ impl Exchange {
         let id = shared(self.id.as_str().len());
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
         let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
-        let texts = text(&self.model) + text(&self.finish_reason);
+        let sealed = self.sealed.as_ref().map_or(0, |sealed| block(sealed.capacity()));
+        let texts = text(&self.model) + text(&self.finish_reason) + sealed;
         shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
     }
 }
@@ -202,6 +220,7 @@ impl fmt::Debug for Exchange {
             continues,
             dialect,
             messages,
+            sealed,
             reply_len,
             tokens,
             model,
@@ -221,7 +240,10 @@ impl fmt::Debug for Exchange {
             out.field("dialect", dialect);
         }
         if !whole {
-            return out.field("messages", &messages.len()).field("bytes", &self.bytes()).finish_non_exhaustive();
+            return out.field("messages", &self.message_count()).field("bytes", &self.bytes()).finish_non_exhaustive();
+        }
+        if let Some(sealed) = sealed {
+            out.field("sealed", sealed);
         }
         out.field("at", at).field("messages", messages).field("reply_len", reply_len).field("tokens", tokens);
         out.field("model", model).field("finish_reason", finish_reason).field("usage", usage);

@@ -20,6 +20,11 @@ impl Labels {
     pub const MAX_LABELS: usize = 16;
     /// The maximum size of all names and values together, in bytes.
     pub const MAX_BYTES: usize = 1024;
+    /// The maximum size of [encrypted](Self::sealed) labels, in bytes.
+    pub const MAX_SEALED_BYTES: usize = 2048;
+
+    /// The name under which encrypted labels are stored.
+    const SEALED: &str = "sealed";
 
     /// Creates labels from names and values. If a name occurs more than once, the last value counts.
     ///
@@ -52,6 +57,33 @@ impl Labels {
         match labels.bytes() {
             bytes if bytes > Self::MAX_BYTES => Err(LabelsError::TooLarge { bytes }),
             _ => Ok(labels),
+        }
+    }
+
+    /// Creates the labels that a store wrapper stores in place of encrypted ones: a single label with this text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text and the name of the label have more than
+    /// [`MAX_SEALED_BYTES`](Self::MAX_SEALED_BYTES) bytes.
+    pub fn sealed(text: impl Into<String>) -> Result<Self, LabelsError> {
+        Self::check_stored(BTreeMap::from([(Self::SEALED.to_owned(), text.into())]))
+    }
+
+    /// Returns the text of [encrypted](Self::sealed) labels. Returns `None` if this is anything else than a single label
+    /// of that name.
+    #[must_use]
+    pub fn as_sealed(&self) -> Option<&str> {
+        if self.len() == 1 { self.get(Self::SEALED) } else { None }
+    }
+
+    /// Checks labels that are read from a store. Encrypted ones may be larger than others.
+    fn check_stored(labels: BTreeMap<String, String>) -> Result<Self, LabelsError> {
+        let labels = Self(labels);
+        match labels.as_sealed() {
+            Some(_) if labels.bytes() <= Self::MAX_SEALED_BYTES => Ok(labels),
+            Some(_) => Err(LabelsError::TooLarge { bytes: labels.bytes() }),
+            None => Self::check(labels.0),
         }
     }
 
@@ -127,7 +159,7 @@ impl TryFrom<BTreeMap<String, String>> for Labels {
     type Error = LabelsError;
 
     fn try_from(labels: BTreeMap<String, String>) -> Result<Self, Self::Error> {
-        Self::check(labels)
+        Self::check_stored(labels)
     }
 }
 
@@ -148,7 +180,7 @@ pub enum LabelsError {
     #[error("invalid labels: expected at most {} labels", Labels::MAX_LABELS)]
     TooMany,
     /// The names and values were too long.
-    #[error("invalid labels: expected at most {} bytes of names and values, but there are {bytes}", Labels::MAX_BYTES)]
+    #[error("invalid labels: the names and values have {bytes} bytes, which is more than the limit")]
     TooLarge {
         /// The size of the names and values, in bytes.
         bytes: usize,
@@ -206,6 +238,16 @@ mod tests {
         for wrong in ["", "[]", "{\"\":\"x\"}", "{\"a\":1}"] {
             assert!(Labels::decode(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn encrypted_labels_may_be_larger() {
+        let text = "x".repeat(Labels::MAX_SEALED_BYTES - 6);
+        let sealed = Labels::sealed(&text).unwrap();
+        assert_eq!(Labels::decode(&sealed.encode()).unwrap().as_sealed(), Some(&*text));
+        assert_eq!(Labels::sealed(text + "x"), Err(LabelsError::TooLarge { bytes: 2049 }));
+        assert!(Labels::new([("sealed", "x".repeat(1020))]).is_err(), "only a wrapper may store larger ones");
+        assert_eq!(Labels::new([("sealed", "x"), ("title", "y")]).unwrap().as_sealed(), None);
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub use self::{
     digest::Digest,
     epoch::Epoch,
     erasing::{EraseError, EraseExt, EraseQuotesError, ErasedQuotes, Erasure, Receipt, erase_quotes},
-    exchange::{Exchange, Recorded, TokenCounts, Translated, Usage},
+    exchange::{Exchange, Recorded, Sealed, SealedError, TokenCounts, Translated, Usage},
     exchange_id::{ExchangeId, ExchangeIdError},
     expiry::{ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun},
     labels::{Labels, LabelsError, LabelsVersion},

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
-    exchange::{Exchange, TokenCounts, Usage, default_reply_len},
+    exchange::{Exchange, Sealed, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
     message::{self, DialectName, Message},
     provenance::Provenance,
@@ -58,6 +58,8 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<&'a DialectName>,
     messages: &'a [Message],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: &'a Option<Sealed>,
     /// Absent for chat completions if it is 1 for an exchange that ends with a reply, and 0 for any other.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_len: Option<usize>,
@@ -82,6 +84,7 @@ struct Read {
     #[serde(default)]
     dialect: DialectName,
     messages: Vec<Box<RawValue>>,
+    sealed: Option<Sealed>,
     reply_len: Option<usize>,
     tokens: Option<TokenCounts>,
     model: Option<String>,
@@ -113,6 +116,7 @@ impl Exchange {
             continues: self.continues,
             dialect: Some(&self.dialect).filter(|dialect| !dialect.is_chat_completions()),
             messages: &self.messages,
+            sealed: &self.sealed,
             reply_len: self.written_reply_len(),
             tokens: &self.tokens,
             model: &self.model,
@@ -180,8 +184,12 @@ impl std::fmt::Debug for ExchangeRecords<'_> {
 }
 
 fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
-    let Read { v, id, at, continues, dialect, messages, reply_len, tokens, model, finish_reason, usage, incomplete } =
-        serde_json::from_str(record)?;
+    let read: Read = serde_json::from_str(record)?;
+    let Read { v, id, at, continues, dialect, messages, sealed, reply_len, tokens, model, .. } = read;
+    let Read { finish_reason, usage, incomplete, .. } = read;
+    if sealed.is_some() && !messages.is_empty() {
+        return Err(serde_json::Error::custom("an encrypted exchange has messages"));
+    }
     let messages = messages.into_iter().map(|json| message(&dialect, json));
     let messages: Vec<Message> = messages.collect::<Result<_, _>>()?;
     // The reply of an unknown dialect is known only from the record.
@@ -195,6 +203,7 @@ fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
             continues,
             dialect,
             messages,
+            sealed,
             reply_len,
             tokens,
             model,

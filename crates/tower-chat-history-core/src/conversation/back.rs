@@ -106,6 +106,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             // Exchanges that were pruned during the reading are no longer in the log.
             exchanges.retain(|recorded: &Recorded| recorded.seq >= first);
             let before = exchanges.len();
+            page.exchanges.iter().try_for_each(Recorded::check_unsealed)?;
             exchanges.extend(page.exchanges.into_iter().take_while(|recorded| recorded.seq < end));
             next = exchanges.last().map_or(next, |last| last.seq.next());
             // A store may return fewer exchanges than requested, so this reads on. An empty page is treated as the end,

@@ -82,6 +82,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         if incarnation.is_some() && found != *incarnation || page.exchanges.is_empty() && page.more {
             return Err(StoreError::Gone);
         }
+        // The copy could not be decrypted under another id.
+        page.exchanges.iter().try_for_each(Recorded::check_unsealed)?;
         *incarnation = found;
         Ok((page.exchanges, page.more))
     }

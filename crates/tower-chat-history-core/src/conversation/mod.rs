@@ -102,7 +102,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         Ok(exchanges.iter().flat_map(|recorded| recorded.exchange.messages.iter().cloned()).collect())
     }
 
-    /// Returns every exchange of the log, in order.
+    /// Returns every exchange of the log, in order. Like all methods that return exchanges or messages, it fails with
+    /// [`Sealed`](StoreError::Sealed) if the log is encrypted, and this is not a handle on the wrapper that decrypts it.
     ///
     /// # Errors
     ///
@@ -124,6 +125,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             exchanges.extend(page.exchanges);
             more = page.more;
         }
+        exchanges.iter().try_for_each(Recorded::check_unsealed)?;
         Ok(exchanges)
     }
 
@@ -212,7 +214,10 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         // The newest turn is always returned whole, however small the limit is.
         let smallest = LoadLimit::new(1, 1).unwrap_or_default();
         match self.store.load(self.id, Load::new().limit(smallest)).await? {
-            Loaded::Window(window) => Ok(Some((window.revision, window.exchanges))),
+            Loaded::Window(window) => {
+                window.exchanges.iter().try_for_each(Recorded::check_unsealed)?;
+                Ok(Some((window.revision, window.exchanges)))
+            }
             // The load named neither a known state nor an exchange.
             Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
         }

@@ -85,6 +85,7 @@ pub(crate) fn translate(
         continues: exchange.continues,
         dialect: DialectName::of(to),
         messages,
+        sealed: exchange.sealed.clone(),
         reply_len,
         tokens: None,
         model: exchange.model.clone(),

@@ -61,6 +61,12 @@ pub enum StoreError {
         /// The cause.
         source: BoxError,
     },
+    /// An exchange is [encrypted](crate::Exchange::sealed), and no wrapper of the store decrypts it.
+    #[error("exchange {seq} is encrypted, and the store is used without the wrapper that decrypts it")]
+    Sealed {
+        /// The position of the exchange.
+        seq: Seq,
+    },
     /// The call would exceed the store's limit. It stored nothing and removed nothing.
     #[error("the store is full: {used} of {limit} bytes are used, and {requested} more are needed")]
     Full {
@@ -146,6 +152,7 @@ impl StoreError {
             Self::Compaction(_) => "compaction",
             Self::Attachment(_) => "attachment",
             Self::Corrupt { .. } | Self::CorruptCompaction { .. } => "corrupt",
+            Self::Sealed { .. } => "sealed",
             Self::Full { .. } => "full",
             Self::Unavailable { .. } => "unavailable",
             Self::Backend { .. } => "backend",

@@ -50,8 +50,8 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   every store supports.)
 /// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
 /// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary, and the
-///   [recalled messages](crate::Exchange::recalled) and the [provenance](crate::Exchange::provenance) of an exchange. All
-///   of them may contain U+0000. A store need not know the [dialect](crate::Dialect) of an exchange, and an element need
+///   [recalled messages](crate::Exchange::recalled), the [provenance](crate::Exchange::provenance) and the [encrypted
+///   content](crate::Exchange::sealed) of an exchange. All of them may contain U+0000. A store need not know the [dialect](crate::Dialect) of an exchange, and an element need
 ///   not be a JSON object.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 ///

@@ -83,7 +83,7 @@ pub async fn a_refused_call_changes_nothing(fixture: &dyn Fixture) {
     attached.chat.add_turns(3).await;
     let stored = [attachment("a", 0..3, b"stays")];
     attached.put(&stored).await;
-    let too_large = vec![0; Attachment::MAX_BYTES + 1];
+    let too_large = vec![0; Attachment::MAX_STORED_BYTES + 1];
     for (refused, reason) in [
         (attachment("b", 2..4, b""), AttachmentError::BeyondLog { end: Seq::new(4), len: 3 }),
         (attachment("b", 0..u64::MAX, b""), AttachmentError::BeyondLog { end: Seq::new(u64::MAX), len: 3 }),

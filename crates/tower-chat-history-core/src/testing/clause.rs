@@ -50,10 +50,11 @@ clauses! {
     LOSSLESS = "HistoryStore, Lossless", "Only delete, a truncation or a prune removes anything.";
     VERBATIM = "HistoryStore, Verbatim", "Messages are returned byte for byte.";
     SUMMARY_VERBATIM = "HistoryStore, Verbatim",
-        "So are the text and the model of a summary, and the recalled messages and the provenance of an exchange. All of \
-         them may contain U+0000.";
+        "So are the text and the model of a summary, and the recalled messages, the provenance and the encrypted content \
+         of an exchange. All of them may contain U+0000.";
     RECALLED = "HistoryStore, Verbatim",
-        "So are the text and the model of a summary, and the recalled messages and the provenance of an exchange.";
+        "So are the text and the model of a summary, and the recalled messages, the provenance and the encrypted content \
+         of an exchange.";
     DIALECT = "HistoryStore, Verbatim",
         "A store need not know the dialect of an exchange, and an element need not be a JSON object.";
     DIALECT_NAME = "Dialect::name",

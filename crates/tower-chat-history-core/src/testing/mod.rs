@@ -164,6 +164,7 @@ pub mod read;
 pub mod recalled;
 pub mod reopen;
 pub mod retain;
+pub mod sealed;
 pub mod system;
 pub mod truncate;
 pub mod truncate_compaction;

@@ -120,6 +120,7 @@ impl StoredIndex {
 
     /// Reads the messages of exchanges in their dialect. Otherwise they would count as messages without text.
     fn read_messages(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), Stop> {
+        exchanges.iter().try_for_each(Recorded::check_unsealed)?;
         for Recorded { seq, exchange, .. } in exchanges {
             if exchange.messages.iter().all(|message| message.dialect().is_some()) {
                 continue;

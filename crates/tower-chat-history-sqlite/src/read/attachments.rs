@@ -59,7 +59,7 @@ impl Found {
         if from >= to || to > len {
             return Err(AttachmentDamage::Range { name: name.clone(), start, end, len }.into());
         }
-        let bytes = usize::try_from(octets).ok().filter(|bytes| *bytes <= Attachment::MAX_BYTES);
+        let bytes = usize::try_from(octets).ok().filter(|bytes| *bytes <= Attachment::MAX_STORED_BYTES);
         let bytes = bytes.ok_or_else(|| AttachmentDamage::Size { name: name.clone(), start, end, bytes: octets })?;
         Ok(Self { id, start: Seq::new(from), end: Seq::new(to), bytes })
     }

@@ -193,7 +193,7 @@ impl Log {
         let recalled_first: Option<i64> = row.get(6)?;
         let (messages, bytes): (usize, usize) = (number(id, seq, row.get(3)?)?, number(id, seq, row.get(4)?)?);
         let least_cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
-        if (continues, messages, bytes) != (exchange.continues, exchange.messages.len(), exchange.bytes())
+        if (continues, messages, bytes) != (exchange.continues, exchange.message_count(), exchange.bytes())
             || recalled_first != least_cited
         {
             return Err(Damage::Columns.at(id, seq));

@@ -41,7 +41,7 @@ impl AppendExchange {
         let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
         let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
-        let (messages, bytes) = (append.exchange.messages.len(), append.exchange.bytes());
+        let (messages, bytes) = (append.exchange.message_count(), append.exchange.bytes());
         let Append { expect, since, compact, .. } = append;
         let (exchange, at, continues) = (append.exchange.id, append.exchange.at, append.exchange.continues);
         Ok(Self {

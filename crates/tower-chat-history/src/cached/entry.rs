@@ -174,7 +174,7 @@ impl CachedWindow {
         }
         let mut scan = WindowScan::new(self.limit);
         for Recorded { seq, exchange, .. } in self.window.exchanges.iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()) == Scan::Stop {
                 break;
             }
         }

@@ -91,6 +91,7 @@ impl BoundedStore {
                 Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
                 Loaded::Absent(_) | Loaded::Unchanged => &[],
             };
+            exchanges.iter().try_for_each(Recorded::check_unsealed).map_err(StoreFailure::Store)?;
             if !DialectName::of(dialect).is_built_in() {
                 let in_dialect = |found: &&Recorded| found.exchange.dialect.as_str() == dialect.name();
                 for Recorded { exchange, .. } in exchanges.iter().filter(in_dialect) {

@@ -33,6 +33,7 @@ mod resent;
 mod responses;
 mod results;
 mod retention;
+mod sealed;
 mod shapes;
 mod streams;
 mod summaries;

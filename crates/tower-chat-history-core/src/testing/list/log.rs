@@ -152,6 +152,13 @@ macro_rules! __conformance_log {
                 the_longest_ids_stay_apart
                 the_most_parts_stay_apart
             }
+            sealed {
+                encrypted_content_comes_back
+                a_limit_counts_encrypted_messages
+                encrypted_content_without_messages_counts_as_one
+                #[needs(erase)]
+                a_listing_counts_encrypted_messages
+            }
             content {
                 unicode_comes_back
                 nul_comes_back

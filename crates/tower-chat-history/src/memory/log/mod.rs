@@ -157,7 +157,7 @@ impl Log {
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
             let exchange = &entry.exchange;
-            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.messages.len(), entry.bytes) == Scan::Stop {
+            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count(), entry.bytes) == Scan::Stop {
                 break;
             }
         }

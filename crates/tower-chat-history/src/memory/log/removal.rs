@@ -58,7 +58,7 @@ impl Log {
         let mut scan = PruneScan::new(keep, self.next());
         for at in (0..self.index(scan.end()).min(self.entries.len())).rev() {
             let exchange = &self.entries[at].exchange;
-            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.messages.len()) == Scan::Stop {
+            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count()) == Scan::Stop {
                 break;
             }
         }
