@@ -1,0 +1,51 @@
+//! Opening the items of one conversation.
+
+use tower_chat_history_core::ConversationId;
+
+use crate::{
+    cipher::{Cipher, Sealed},
+    error::OpenError,
+    item::Item,
+    keys::Keys,
+};
+
+/// Opens the items of one conversation during one call. It derives the key for each data key once.
+pub(crate) struct Opener<'a> {
+    keys: &'a Keys,
+    conversation: &'a ConversationId,
+    ciphers: Vec<Cipher>,
+}
+
+impl<'a> Opener<'a> {
+    pub(crate) const fn new(keys: &'a Keys, conversation: &'a ConversationId) -> Self {
+        Self { keys, conversation, ciphers: Vec::new() }
+    }
+
+    /// Opens an item whose sealed form is a text.
+    pub(super) async fn open_text(&mut self, item: &Item, text: &str) -> Result<String, OpenError> {
+        let sealed = Sealed::from_text(item, text)?;
+        let opened = self.open(item, &sealed).await?;
+        String::from_utf8(opened).map_err(|_| OpenError::Damaged { item: item.clone(), key: Some(sealed.key()) })
+    }
+
+    /// Opens an item whose sealed form is bytes.
+    pub(super) async fn open_bytes(&mut self, item: &Item, bytes: &[u8]) -> Result<Vec<u8>, OpenError> {
+        self.open(item, &Sealed::from_bytes(item, bytes)?).await
+    }
+
+    /// Opens an item under the key that it names.
+    pub(super) async fn open(&mut self, item: &Item, sealed: &Sealed) -> Result<Vec<u8>, OpenError> {
+        let key = sealed.key();
+        let opened = match self.ciphers.iter().find(|cipher| cipher.key() == key) {
+            Some(cipher) => cipher.open(item, sealed),
+            None => {
+                let cipher = self.keys.named(self.conversation, key).await;
+                let cipher = cipher.map_err(|source| OpenError::Key { item: item.clone(), key, source })?;
+                let opened = cipher.open(item, sealed);
+                self.ciphers.push(cipher);
+                opened
+            }
+        };
+        opened.ok_or_else(|| OpenError::Changed { item: item.clone(), key })
+    }
+}

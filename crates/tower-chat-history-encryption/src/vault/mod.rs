@@ -1,0 +1,78 @@
+//! The storage of wrapped data keys.
+
+mod directory;
+mod entry;
+mod memory;
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tower_chat_history_core::Prefix;
+
+pub use self::{directory::DirectoryVault, entry::DataKey, memory::MemoryVault};
+use crate::key::{KeyError, KeyId};
+
+/// A place for wrapped data keys: one list of keys for each prefix, such as a person.
+///
+/// Keep it apart from the database and from the backups of the database. Then the destruction of a prefix's keys also
+/// makes the backups unreadable. Without its keys, nothing of a prefix can be read, so the vault must be as durable as
+/// the database.
+///
+/// # Contract
+///
+/// - **Conditional.** The check of a condition and the write are one step, also against other processes.
+/// - **Whole.** A call takes full effect or none.
+/// - **Durable.** When a call returns `Ok`, its effect survives a crash.
+/// - **Destroyed keys stay destroyed.** [`replace`](Self::replace) never brings a key back.
+#[async_trait]
+pub trait Vault: fmt::Debug + Send + Sync + 'static {
+    /// Returns the keys of a prefix, oldest first. The last one is the current one. The list is empty if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the vault cannot be read, or if the entry is damaged.
+    async fn read(&self, of: &Prefix) -> Result<Vec<DataKey>, KeyError>;
+
+    /// Adds a key after the others, if the current one has the id `current` (`None`: if there is no key). Returns `false`,
+    /// and adds nothing, if it has not.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the vault cannot be written. The outcome is then unknown.
+    async fn add_if(&self, of: &Prefix, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError>;
+
+    /// Replaces a key by `to`, which has the same id and another wrapped form. Returns `false`, and changes nothing, if
+    /// `from` is not stored.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the vault cannot be written. The outcome is then unknown.
+    async fn replace(&self, of: &Prefix, from: &DataKey, to: &DataKey) -> Result<bool, KeyError>;
+
+    /// Destroys all keys of a prefix for good. Returns `false` if there was none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the vault cannot be written. Repeat the call then.
+    async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError>;
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<V: Vault + ?Sized> Vault for Arc<V> {
+    async fn read(&self, of: &Prefix) -> Result<Vec<DataKey>, KeyError> {
+        (**self).read(of).await
+    }
+
+    async fn add_if(&self, of: &Prefix, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
+        (**self).add_if(of, current, key).await
+    }
+
+    async fn replace(&self, of: &Prefix, from: &DataKey, to: &DataKey) -> Result<bool, KeyError> {
+        (**self).replace(of, from, to).await
+    }
+
+    async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError> {
+        (**self).destroy(of).await
+    }
+}

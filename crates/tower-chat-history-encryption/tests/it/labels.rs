@@ -1,0 +1,39 @@
+//! Listings with sealed labels.
+
+use tower_chat_history_core::{ConversationId, HistoryStore, Labels, LabelsVersion, List, Prefix};
+use tower_chat_history_encryption::EncryptedStore;
+
+use crate::support::{append, id, in_memory, turn};
+
+async fn label<S: List>(store: &S, id: &ConversationId, title: &str) {
+    let incarnation = append(store, id, turn("a")).await.revision.incarnation();
+    let labels = Labels::new([("title", title)]).unwrap();
+    store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
+}
+
+#[tokio::test]
+async fn labels_that_do_not_open_damage_their_own_entry_only() {
+    let (store, ids) = (in_memory(), ["acme/anna/1", "acme/anna/2", "acme/ben/1"].map(id));
+    for id in &ids {
+        label(&store, id, "title").await;
+    }
+    let sealed = store.inner().describe(&ids[2]).await.unwrap().unwrap().labels;
+    let moved = store.inner().describe(&ids[1]).await.unwrap().unwrap();
+    let (incarnation, version) = (moved.revision.incarnation(), moved.labels_version);
+    store.inner().set_labels(&ids[1], incarnation, version, sealed).await.unwrap();
+    let page = store.list(&Prefix::all(), None, 10).await.unwrap();
+    assert_eq!(page.conversations.iter().map(|listed| &listed.id).collect::<Vec<_>>(), [&ids[0], &ids[2]]);
+    assert_eq!((page.damaged.len(), &page.damaged[0].id), (1, &ids[1]));
+    assert!(page.damaged[0].error.to_string().contains("labels"), "{}", page.damaged[0].error);
+    assert!(store.describe(&ids[1]).await.is_err());
+}
+
+#[tokio::test]
+async fn labels_that_are_not_sealed_are_an_error() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    label(store.inner(), &id, "planted").await;
+    assert!(store.describe(&id).await.is_err());
+    store.delete(&id).await.unwrap();
+    let inner = EncryptedStore::new(store.inner().clone(), store.keys().clone());
+    assert_eq!(inner.describe(&id).await.unwrap(), None);
+}

@@ -1,0 +1,118 @@
+//! Summaries, recalled messages, provenances and attachments that were changed or moved.
+
+use tower_chat_history::MemoryStore;
+use tower_chat_history_core::{
+    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived,
+    Expect, HistoryStore, Load, Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError, Summary,
+};
+use tower_chat_history_encryption::{EncryptedStore, OpenError};
+
+use crate::support::{append, id, in_memory, read_at, turn};
+
+fn summary_to(seq: u64, text: &str) -> Cut {
+    let mut cut = Cut::window_from(Seq::new(seq));
+    cut.summary = Some(Summary::new(text, Seq::new(seq)));
+    cut
+}
+
+fn in_profile(name: &str, cut: Cut) -> Compact {
+    Compact::new(Profile::new(name).unwrap(), CompactionVersion::NONE, cut)
+}
+
+async fn load<S: HistoryStore>(store: &S, profile: &str) -> Result<Loaded, StoreError> {
+    store.load(&id("acme/anna/1"), Load::new().profile(Profile::new(profile).unwrap())).await
+}
+
+#[tokio::test]
+async fn a_summary_of_another_profile_does_not_open() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    append(&store, &id, turn("a")).await;
+    let incarnation = append(&store, &id, turn("b")).await.revision.incarnation();
+    store.compact(&id, incarnation, in_profile("a", summary_to(1, "of a"))).await.unwrap();
+    let Loaded::Window(sealed) = load(store.inner(), "a").await.unwrap() else { panic!("no window") };
+    let moved = in_profile("b", sealed.compaction.unwrap().cut);
+    store.inner().compact(&id, incarnation, moved).await.unwrap();
+    assert!(load(&store, "a").await.is_ok());
+    let Err(StoreError::CorruptCompaction { profile, source, .. }) = load(&store, "b").await else {
+        panic!("it opens")
+    };
+    assert_eq!(profile.as_str(), "b");
+    assert!(matches!(*source.downcast().unwrap(), OpenError::Changed { .. }));
+    // An append with a compaction that comes too late is stored nevertheless.
+    let late = Append::new(Expect::AnyOrCreate, turn("c")).compact(in_profile("b", summary_to(1, "late")));
+    assert_eq!(store.append(&id, late).await.unwrap().compaction, Some(CompactOutcome::Kept(None)));
+}
+
+#[tokio::test]
+async fn recalled_messages_and_provenances_of_another_exchange_do_not_open() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    let with_parts = |text| {
+        let mut exchange = turn(text);
+        exchange.recalled = Some(Recalled::new(text, vec![Citation::new(Seq::FIRST, 0..1)]));
+        exchange.provenance = Some(Box::new(Provenance::default()));
+        exchange
+    };
+    append(&store, &id, with_parts("a")).await;
+    append(&store, &id, with_parts("b")).await;
+    let first = read_at(store.inner(), &id, Seq::FIRST).await.unwrap();
+    let second = read_at(store.inner(), &id, Seq::new(1)).await.unwrap();
+    for part in ["recalled", "provenance"] {
+        let mut changed = second.clone();
+        match part {
+            "recalled" => changed.recalled.clone_from(&first.recalled),
+            _ => changed.provenance.clone_from(&first.provenance),
+        }
+        let inner = MemoryStore::new();
+        for exchange in [first.clone(), changed] {
+            inner.append(&id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+        }
+        let store = EncryptedStore::new(inner, store.keys().clone());
+        let error = read_at(&store, &id, Seq::new(1)).await.unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("exchange 1"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_cites_another_conversation_does_not_name_it_and_is_erased_as_before() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    let mut exchange = turn("a");
+    let of_other = Citation::new(Seq::new(7), 0..2).of("acme/anna/secret".parse().unwrap());
+    exchange.recalled = Some(Recalled::new("quote", vec![of_other]));
+    let incarnation = append(&store, &id, exchange.clone()).await.revision.incarnation();
+    let sealed = read_at(store.inner(), &id, Seq::FIRST).await.unwrap();
+    assert!(!format!("{sealed:#?}").contains("secret"));
+    assert_eq!(read_at(&store, &id, Seq::FIRST).await.unwrap(), exchange);
+    store.prune(&id, incarnation, PruneTo::From(Seq::FIRST), Derived::Erase).await.unwrap();
+    assert_eq!(read_at(&store, &id, Seq::FIRST).await.unwrap().recalled, None);
+}
+
+#[tokio::test]
+async fn an_attachment_of_another_name_or_range_does_not_open() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    append(&store, &id, turn("a")).await;
+    let incarnation = append(&store, &id, turn("b")).await.revision.incarnation();
+    let name = |text: &str| AttachmentName::new(text).unwrap();
+    let put = Attachment::new(name("a"), Seq::FIRST..Seq::new(1), *b"data");
+    store.attach(&id, incarnation, &[], std::slice::from_ref(&put)).await.unwrap();
+    let sealed = store.inner().attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments.remove(0);
+    assert_eq!(store.attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments, [put]);
+    for (moved_to, end) in [("b", 1), ("c", 2)] {
+        let moved = Attachment::new(name(moved_to), Seq::FIRST..Seq::new(end), sealed.body.clone());
+        store.inner().attach(&id, incarnation, &[], &[moved]).await.unwrap();
+        let error = store.attachments(&id, &[name(moved_to)], 1 << 20).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("attachment {moved_to} at 0..{end}")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_counts_the_data_of_thousands_of_attachments_without_their_overhead() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    let incarnation = append(&store, &id, turn("a")).await.revision.incarnation();
+    let names: Vec<_> = (0..2_500).map(|n| AttachmentName::new(format!("{n:04}")).unwrap()).collect();
+    let put: Vec<_> = names.iter().map(|name| Attachment::new(name.clone(), Seq::FIRST..Seq::new(1), *b"x")).collect();
+    store.attach(&id, incarnation, &[], &put).await.unwrap();
+    for (limit, fitting, more) in [(0, 0, true), (999, 999, true), (2_499, 2_499, true), (2_500, 2_500, false)] {
+        let read = store.attachments(&id, &names, limit).await.unwrap();
+        assert_eq!((read.attachments.len(), read.more), (fitting, more));
+    }
+}

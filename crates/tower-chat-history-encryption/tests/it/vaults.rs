@@ -1,0 +1,76 @@
+//! The contract of vaults.
+
+use std::sync::Arc;
+
+use tower_chat_history_core::Prefix;
+use tower_chat_history_encryption::{DataKey, DirectoryVault, KeyError, KeyId, MemoryVault, Vault, Wrapped};
+
+fn key(byte: u8) -> DataKey {
+    DataKey::new(KeyId::from_bytes([byte; 8]), Wrapped::new("m", vec![byte; 72]))
+}
+
+fn prefix(text: &str) -> Prefix {
+    text.parse().unwrap()
+}
+
+async fn obeys_the_contract(vault: &dyn Vault) {
+    let (of, other) = (prefix("acme/anna"), prefix("acme/ann"));
+    assert_eq!(vault.read(&of).await.unwrap(), []);
+    assert!(!vault.add_if(&of, Some(key(1).id), &key(2)).await.unwrap(), "there is no current key");
+    assert!(vault.add_if(&of, None, &key(1)).await.unwrap());
+    assert!(!vault.add_if(&of, None, &key(2)).await.unwrap(), "there is a current key");
+    assert!(!vault.add_if(&of, Some(key(1).id), &key(1)).await.unwrap(), "an id is used once");
+    assert!(vault.add_if(&of, Some(key(1).id), &key(2)).await.unwrap());
+    assert!(vault.add_if(&other, None, &key(3)).await.unwrap());
+    assert_eq!(vault.read(&of).await.unwrap(), [key(1), key(2)]);
+    let again = DataKey::new(key(1).id, Wrapped::new("n", vec![9]));
+    assert!(!vault.replace(&of, &key(1), &key(4)).await.unwrap(), "the id stays");
+    assert!(!vault.replace(&of, &again, &key(1)).await.unwrap(), "it is not stored");
+    assert!(vault.replace(&of, &key(1), &again).await.unwrap());
+    assert_eq!(vault.read(&of).await.unwrap(), [again.clone(), key(2)]);
+    assert!(vault.destroy(&of).await.unwrap());
+    assert!(!vault.destroy(&of).await.unwrap());
+    assert!(!vault.replace(&of, &again, &key(1)).await.unwrap(), "a destroyed key does not come back");
+    assert_eq!((vault.read(&of).await.unwrap(), vault.read(&other).await.unwrap()), (vec![], vec![key(3)]));
+}
+
+#[tokio::test]
+async fn vaults_obey_their_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    obeys_the_contract(&MemoryVault::new()).await;
+    obeys_the_contract(&DirectoryVault::open(directory.path().join("new/vault")).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_first_keys_wins() {
+    let directory = tempfile::tempdir().unwrap();
+    let tasks: Vec<_> = (0..16)
+        .map(|byte| {
+            let vault = Arc::new(DirectoryVault::open(directory.path()).unwrap());
+            tokio::spawn(async move { vault.add_if(&prefix("acme/anna"), None, &key(byte)).await.unwrap() })
+        })
+        .collect();
+    let mut won = 0;
+    for task in tasks {
+        won += usize::from(task.await.unwrap());
+    }
+    let vault = DirectoryVault::open(directory.path()).unwrap();
+    assert_eq!((won, vault.read(&prefix("acme/anna")).await.unwrap().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn names_of_files_do_not_show_prefixes_and_damage_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let vault = DirectoryVault::open(directory.path()).unwrap();
+    vault.add_if(&prefix("acme/anna"), None, &key(1)).await.unwrap();
+    let names = || directory.path().read_dir().unwrap().map(|entry| entry.unwrap().path());
+    assert!(names().all(|path| !path.to_string_lossy().contains("anna")));
+    let path = names().find(|path| path.extension().is_some_and(|kind| kind == "json")).unwrap();
+    for damaged in ["", "{}", r#"{"v":2,"keys":[]}"#] {
+        std::fs::write(&path, damaged).unwrap();
+        let error = vault.read(&prefix("acme/anna")).await.unwrap_err();
+        assert!(matches!(error, KeyError::DamagedVault), "{error:?}");
+        assert!(vault.add_if(&prefix("acme/anna"), None, &key(2)).await.is_err(), "damaged keys are not replaced");
+    }
+    assert!(vault.destroy(&prefix("acme/anna")).await.unwrap(), "damaged keys can be destroyed");
+}

@@ -1,0 +1,108 @@
+//! The conformance suite over encrypted stores on servers. It is a process of its own, because the servers end with it.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
+
+use std::{
+    process::ExitCode,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use libtest_mimic::Trial;
+use test_servers::{cluster::Cluster, postgres, redis};
+use tokio::sync::OnceCell;
+use tower_chat_history_core::{
+    Attach, Erase, HistoryStore, Prune, Truncate,
+    testing::{Capabilities, Fixture},
+};
+use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
+use tower_chat_history_postgres::PostgresOptions;
+use tower_chat_history_redis::RedisStore;
+
+/// The servers that hold the sealed items. Each handle has a connection and a cache of keys of its own, as in another
+/// process.
+#[derive(Clone)]
+enum Servers {
+    Postgres(String),
+    Redis,
+    Cluster,
+}
+
+/// A store with all abilities.
+trait AnyStore: Truncate + Prune + Attach + Erase {}
+
+impl<S: Truncate + Prune + Attach + Erase> AnyStore for S {}
+
+/// Returns the keys of the vault that all handles share.
+fn keys() -> Keys {
+    static VAULT: OnceLock<MemoryVault> = OnceLock::new();
+    let master = KeyRing::new("test", Secret::from_bytes(&[1; 32]).unwrap());
+    Keys::new(master, VAULT.get_or_init(MemoryVault::new).clone(), 2)
+}
+
+impl Servers {
+    async fn postgres() -> Self {
+        static URL: OnceCell<String> = OnceCell::const_new();
+        Self::Postgres(URL.get_or_init(|| async { postgres::shared().database().await }).await.clone())
+    }
+
+    async fn connect(&self) -> Arc<dyn AnyStore> {
+        static SINGLE: OnceLock<redis::Server> = OnceLock::new();
+        static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+        match self {
+            Self::Postgres(url) => {
+                let options = PostgresOptions::new().connections(4).pool_timeout(Duration::from_secs(60));
+                Arc::new(EncryptedStore::new(options.connect(url).await.unwrap(), keys()))
+            }
+            Self::Redis => {
+                let url = SINGLE.get_or_init(redis::Server::start).url();
+                Arc::new(EncryptedStore::new(RedisStore::connect(url).await.unwrap(), keys()))
+            }
+            Self::Cluster => {
+                let urls = CLUSTER.get_or_init(Cluster::start).urls();
+                Arc::new(EncryptedStore::new(RedisStore::connect_cluster(urls).await.unwrap(), keys()))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Fixture for Servers {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        self.connect().await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().durable(true)
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(self.connect().await)
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(self.connect().await)
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(self.connect().await)
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
+        Some(self.connect().await)
+    }
+}
+
+fn of_kind(kind: &'static str, tests: Vec<Trial>) -> impl Iterator<Item = Trial> {
+    tests.into_iter().map(move |test| test.with_kind(kind))
+}
+
+fn main() -> ExitCode {
+    let single = of_kind("single", test_servers::conformance(async || Servers::Redis));
+    let cluster = of_kind("cluster", test_servers::conformance(async || Servers::Cluster));
+    let postgres = of_kind("postgres", test_servers::conformance(Servers::postgres));
+    test_servers::run_groups([
+        (Some((redis::NAME, redis::is_available())), single.chain(cluster).collect()),
+        (Some((postgres::NAME, postgres::is_available())), postgres.collect()),
+    ])
+}
