@@ -5,8 +5,8 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{
-    KeyInit as _, Tag, XChaCha20Poly1305, XNonce,
-    aead::{AeadInOut as _, common::Generate as _},
+    KeyInit as _, XChaCha20Poly1305, XNonce,
+    aead::{Aead as _, Payload, common::Generate as _},
 };
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -61,15 +61,11 @@ impl Cipher {
     /// Seals an item.
     pub(crate) fn seal(&self, item: &Item, text: &[u8]) -> Result<Vec<u8>, KeyError> {
         let nonce = XNonce::try_generate().map_err(KeyError::no_random)?;
-        let mut sealed = Vec::with_capacity(text.len() + OVERHEAD);
-        sealed.push(VERSION);
-        sealed.extend_from_slice(self.key.as_bytes());
-        let binding = item.binding(&self.conversation, &sealed);
-        sealed.extend_from_slice(&nonce);
-        sealed.extend_from_slice(text);
-        let tag = self.cipher.encrypt_inout_detached(&nonce, &binding, (&mut sealed[HEADER + NONCE..]).into());
-        sealed.extend_from_slice(&tag.map_err(KeyError::failed)?);
-        Ok(sealed)
+        let mut header = [VERSION; HEADER];
+        header[1..].copy_from_slice(self.key.as_bytes());
+        let binding = item.binding(&self.conversation, &header);
+        let encrypted = self.cipher.encrypt(&nonce, Payload { msg: text, aad: &binding }).map_err(KeyError::failed)?;
+        Ok([&header, &nonce[..], &encrypted].concat())
     }
 
     /// Seals an item whose sealed form is a text.
@@ -80,13 +76,9 @@ impl Cipher {
     /// Opens an item that was sealed under this cipher's data key. Returns `None` if it was changed or moved.
     pub(crate) fn open(&self, item: &Item, sealed: &Sealed) -> Option<Vec<u8>> {
         let (header, rest) = sealed.0.split_first_chunk::<HEADER>()?;
-        let (nonce, rest) = rest.split_first_chunk::<NONCE>()?;
-        let (text, tag) = rest.split_last_chunk::<TAG>()?;
+        let (nonce, encrypted) = rest.split_first_chunk::<NONCE>()?;
         let binding = item.binding(&self.conversation, header);
-        let mut text = text.to_vec();
-        let (nonce, tag) = (XNonce::from(*nonce), Tag::from(*tag));
-        self.cipher.decrypt_inout_detached(&nonce, &binding, text.as_mut_slice().into(), &tag).ok()?;
-        Some(text)
+        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: encrypted, aad: &binding }).ok()
     }
 }
 
@@ -109,12 +101,8 @@ impl Sealed {
     pub(crate) fn from_text(item: &Item, text: &str) -> Result<Self, OpenError> {
         match URL_SAFE_NO_PAD.decode(text) {
             Ok(bytes) => Self::check(item, bytes),
-            Err(_) => {
-                // The header may still be whole, and name the key.
-                let header = text.get(..HEADER_CHARS).and_then(|header| URL_SAFE_NO_PAD.decode(header).ok());
-                let key = header.as_deref().and_then(key_in);
-                Err(OpenError::Damaged { item: item.clone(), key })
-            }
+            // The header may still be whole, and name the key.
+            Err(_) => Err(OpenError::Damaged { item: item.clone(), key: key_of(text) }),
         }
     }
 
@@ -135,6 +123,11 @@ impl Sealed {
     }
 }
 
+/// Returns the id of the key that a sealed text names. The rest of the text is not read.
+pub(crate) fn key_of(text: &str) -> Option<KeyId> {
+    text.get(..HEADER_CHARS).and_then(|header| URL_SAFE_NO_PAD.decode(header).ok()).as_deref().and_then(key_in)
+}
+
 /// Returns the key id in the header at the beginning of these bytes.
 fn key_in(bytes: &[u8]) -> Option<KeyId> {
     bytes.get(1..)?.first_chunk().map(|id| KeyId::from_bytes(*id))
@@ -142,12 +135,12 @@ fn key_in(bytes: &[u8]) -> Option<KeyId> {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::Seq;
+    use tower_chat_history_core::{Attachment, AttachmentName, Seq};
 
     use super::*;
 
     fn item() -> Item {
-        Item::Attachment(tower_chat_history_core::AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1))
+        Item::Attachment(AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1))
     }
 
     fn cipher(conversation: &str) -> Cipher {
@@ -170,7 +163,7 @@ mod tests {
         let [one, other] = [(); 2].map(|()| cipher.seal(&item(), b"text").unwrap());
         assert_ne!(one[HEADER..], other[HEADER..]);
         assert_eq!(one.len(), 4 + OVERHEAD);
-        assert!(OVERHEAD <= tower_chat_history_core::Attachment::MAX_STORED_BYTES - (4 << 20));
+        const { assert!(OVERHEAD <= Attachment::MAX_STORED_BYTES - Attachment::MAX_BYTES) };
     }
 
     #[test]

@@ -28,8 +28,8 @@ const PURPOSE: &[u8] = b"tower-chat-history data key 1";
 
 /// The data keys of all conversations: one or more for each prefix, such as a person.
 ///
-/// A prefix gets its first data key when its first conversation begins. Each conversation has a key of its own, which is
-/// derived from the data key. All clones share one cache.
+/// A prefix gets its first data key when its first conversation begins. Each conversation has a key of its own, which
+/// is derived from the data key. All clones share one cache.
 #[derive(Clone)]
 pub struct Keys(Arc<Inner>);
 
@@ -57,8 +57,9 @@ impl Keys {
     /// The default of [`with_lifetime`](Self::with_lifetime).
     pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-    /// Creates the data keys for prefixes of `parts` parts. For ids such as `acme/user-42/support-7`, 2 means a data key
-    /// for each user, and 0 means a single data key for everything. An id with fewer parts has a data key of its own.
+    /// Creates the data keys for prefixes of `parts` parts. For ids such as `acme/user-42/support-7`, 2 means a data
+    /// key for each user, and 0 means a single data key for everything. An id with fewer parts has a data key of its
+    /// own.
     ///
     /// Never change the number for a database that has conversations: they could not be opened any more.
     pub fn new(master: impl MasterKeys, vault: impl Vault, parts: usize) -> Self {
@@ -71,9 +72,9 @@ impl Keys {
         }))
     }
 
-    /// Sets the time for which data keys are kept in memory. The default is 5 minutes, for at most 10,000 prefixes. For
-    /// so long, a process may still use a key that another process has destroyed, or seal with a key that another process
-    /// has replaced. The result has an empty cache of its own.
+    /// Sets the time for which data keys are kept in memory. The default is 5 minutes, for at most 10,000 prefixes.
+    /// Until then, a process may still use a key that another process has destroyed, or seal with a key that another
+    /// process has replaced. The result has an empty cache of its own.
     #[must_use]
     pub fn with_lifetime(self, lifetime: Duration) -> Self {
         let Inner { master, vault, parts, .. } = &*self.0;
@@ -81,7 +82,7 @@ impl Keys {
         Self(Arc::new(Inner { master, vault, parts, lifetime, cache: Cache::new(CACHED_PREFIXES) }))
     }
 
-    /// Returns the prefix whose data keys seal this conversation. It is the one to [destroy](Self::destroy).
+    /// Returns the prefix whose data keys seal this conversation.
     #[must_use]
     pub fn prefix_of(&self, id: &ConversationId) -> Prefix {
         // A beginning of an id is a prefix.
@@ -129,15 +130,15 @@ impl Keys {
         Ok(again)
     }
 
-    /// Destroys the data keys of a prefix for good: nothing that they sealed can be opened again, also not in backups of
-    /// the database. Returns `false` if there was no key.
+    /// Destroys the data keys of a prefix for good: nothing that they sealed can be opened again, also not in backups
+    /// of the database. Returns `false` if there was no key.
     ///
     /// The prefix must have exactly the number of parts that [`new`](Self::new) was given. First
     /// [erase](tower_chat_history_core::EraseExt::erase_all) its conversations. Otherwise they stay in the store, and
     /// cannot be read.
     ///
-    /// Other processes may use the keys until their [lifetime](Self::with_lifetime) ends. What they store in this time
-    /// cannot be opened afterwards.
+    /// Other processes may use the keys until their [lifetime](Self::with_lifetime) ends. Items that they store in this
+    /// time cannot be opened afterwards.
     ///
     /// # Errors
     ///

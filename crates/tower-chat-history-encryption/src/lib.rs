@@ -38,7 +38,7 @@
 //!
 //! | page | contents |
 //! |---|---|
-//! | [protection](guide::protection) | what is sealed, what stays visible, which changes are noticed and which are not |
+//! | [protection](guide::protection) | the sealed and the visible parts, the changes that are noticed and those that are not |
 //! | [keys](guide::keys) | master keys, the vault, rotation, destruction of a person's keys |
 //!
 //! # Features
@@ -67,7 +67,7 @@ pub use self::{
     key::{KeyError, KeyId, Secret},
     keys::Keys,
     master::{KeyRing, KeyService, MasterKeys, Wrapped},
-    store::EncryptedStore,
+    store::{EncryptedStore, ResealError, ResealRun},
     vault::{DataKey, DirectoryVault, MemoryVault, Vault},
 };
 

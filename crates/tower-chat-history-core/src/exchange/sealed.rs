@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Exchange, Recorded};
-use crate::{message::DialectName, store::StoreError};
+use super::Exchange;
+use crate::{message::DialectName, recalled::Recalled};
 
 /// The content of an exchange that a store wrapper has encrypted, with the sizes of what it contains.
 ///
@@ -91,9 +91,8 @@ pub struct SealedError {
 }
 
 impl Exchange {
-    /// Returns this exchange with the text in place of its content. What stays visible is its id, its time, the
-    /// exchange that it continues, and the sizes of its messages. Its recalled messages and its provenance are left
-    /// out.
+    /// Returns this exchange with the text in place of its content. Its id, its time, the exchange that it continues
+    /// and the sizes of its messages stay visible. Its recalled messages and its provenance are left out.
     ///
     /// # Errors
     ///
@@ -117,17 +116,17 @@ impl Exchange {
             provenance: None,
         })
     }
-}
 
-impl Recorded {
-    /// Checks that the exchange is not [encrypted](Exchange::sealed). Everything that looks at messages calls this
-    /// first. Otherwise an encrypted exchange would look like one without messages.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Sealed`](StoreError::Sealed) if it is encrypted.
-    pub fn check_unsealed(&self) -> Result<(), StoreError> {
-        if self.exchange.sealed.is_some() { Err(StoreError::Sealed { seq: self.seq }) } else { Ok(()) }
+    /// Returns `true` if both exchanges are sealed, and everything that is visible without a key is the same.
+    #[must_use]
+    pub fn is_resealed_as(&self, to: &Self) -> bool {
+        let both = self.sealed.is_some() && to.sealed.is_some();
+        let least_cited = |exchange: &Self| exchange.recalled.as_ref().map(Recalled::least_cited);
+        let sizes = |exchange: &Self| (exchange.message_count(), exchange.bytes());
+        both && (&self.id, self.at, self.continues) == (&to.id, to.at, to.continues)
+            && sizes(self) == sizes(to)
+            && least_cited(self) == least_cited(to)
+            && self.provenance.is_some() == to.provenance.is_some()
     }
 }
 
@@ -170,10 +169,28 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_exchange_is_a_typed_error_and_debug_does_not_show_its_text() {
-        let recorded = Recorded::new(Seq::new(7), sealed("secret"));
-        assert!(!format!("{recorded:#?}").contains("secret"));
-        let error = recorded.check_unsealed().unwrap_err();
-        assert!(matches!(error, StoreError::Sealed { seq } if seq == Seq::new(7)), "{error:?}");
+    fn only_another_form_of_the_same_exchange_is_the_same() {
+        let (one, other) = (sealed("x"), sealed("y"));
+        assert!(one.is_resealed_as(&other));
+        let change = |change: &dyn Fn(&mut Exchange)| {
+            let mut exchange = other.clone();
+            change(&mut exchange);
+            exchange
+        };
+        for changed in [
+            change(&|exchange| exchange.id = ExchangeId::generate()),
+            change(&|exchange| exchange.continues = None),
+            change(&|exchange| exchange.sealed = None),
+            change(&|exchange| exchange.sealed = Sealed::new("y".repeat(100), 2, 67).ok()),
+            change(&|exchange| exchange.recalled = Some(Recalled::new("text", Vec::new()))),
+            change(&|exchange| exchange.provenance = Some(Box::default())),
+        ] {
+            assert!(!one.is_resealed_as(&changed), "{changed:#?}");
+        }
+    }
+
+    #[test]
+    fn debug_does_not_show_the_text() {
+        assert!(!format!("{:#?}", sealed("secret")).contains("secret"));
     }
 }

@@ -7,7 +7,9 @@ mod error;
 mod list;
 mod load;
 mod prune;
+mod reseal;
 mod truncate;
+mod unsealed;
 
 use std::{fmt, sync::Arc};
 
@@ -21,6 +23,7 @@ pub use self::{
     list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
     load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
+    reseal::Reseal,
     truncate::{Truncate, Truncated},
 };
 use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
@@ -50,9 +53,9 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   every store supports.)
 /// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
 /// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary, and the
-///   [recalled messages](crate::Exchange::recalled), the [provenance](crate::Exchange::provenance) and the [encrypted
-///   content](crate::Exchange::sealed) of an exchange. All of them may contain U+0000. A store need not know the [dialect](crate::Dialect) of an exchange, and an element need
-///   not be a JSON object.
+///   [recalled messages](crate::Exchange::recalled), the [provenance](crate::Exchange::provenance) and the
+///   [encrypted content](crate::Exchange::sealed) of an exchange. All of them may contain U+0000. A store need not know
+///   the [dialect](crate::Dialect) of an exchange, and an element need not be a JSON object.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 ///
 /// Every store should pass the whole conformance suite, which the feature `testing` provides.

@@ -16,7 +16,8 @@ fn sealed(question: &str, text: &str) -> Exchange {
     turn_of(question).sealed_as(text.repeat(64)).expect("the text is longer than the messages")
 }
 
-/// Encrypted content is returned unchanged by load, by read, by the lookup of an exchange id, and through other handles.
+/// Encrypted content is returned unchanged by load, by read, by the lookup of an exchange id, and through other
+/// handles.
 pub async fn encrypted_content_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let first = chat.add(sealed("first", "AQID/+=-_.")).await;

@@ -6,8 +6,8 @@ use super::KeyId;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The error of a key, a key provider or a vault. It contains ids and names of keys, and never a key or a prefix, because
-/// a prefix may name a person.
+/// The error of a key, a key provider or a vault. It contains ids and names of keys, and never a key. It contains no
+/// prefix either, because a prefix may name a person.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

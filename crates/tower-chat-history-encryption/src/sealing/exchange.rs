@@ -1,7 +1,8 @@
 //! Sealed exchanges.
 //!
-//! What is sealed is the record of the exchange, and in texts of their own the records of its recalled messages and of
-//! its provenance, because stores remove those alone. The sealed texts take the places in which stores look for them.
+//! The record of the exchange is sealed as one text. The records of its recalled messages and of its provenance are
+//! sealed as texts of their own, because stores remove those alone. The sealed texts take the places in which stores
+//! look for them.
 
 use tower_chat_history_core::{
     Citation, ConversationId, Digest, Exchange, Origin, Positions, Provenance, Recalled, Recorded, Seq, StoreError,

@@ -6,6 +6,7 @@ mod edit;
 mod history;
 mod list;
 mod queue;
+mod reseal;
 
 use std::{fmt, sync::Arc};
 
@@ -15,6 +16,7 @@ use tower_chat_history_core::{
 };
 
 use self::queue::Queues;
+pub use self::reseal::{ResealError, ResealRun};
 use crate::{
     error::OpenError,
     keys::Keys,
@@ -67,7 +69,9 @@ impl<S> EncryptedStore<S> {
     fn remember(&self, id: &ConversationId, revision: Revision) {
         self.shared.revisions.insert(id.clone(), revision);
     }
+}
 
+impl<S: Sync> EncryptedStore<S> {
     /// Opens exchanges that were read from the inner store.
     async fn open_all(&self, id: &ConversationId, exchanges: &mut [Recorded]) -> Result<(), StoreError> {
         let mut opener = Opener::new(&self.keys, id);

@@ -33,8 +33,8 @@ pub trait Vault: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the vault cannot be read, or if the entry is damaged.
     async fn read(&self, of: &Prefix) -> Result<Vec<DataKey>, KeyError>;
 
-    /// Adds a key after the others, if the current one has the id `current` (`None`: if there is no key). Returns `false`,
-    /// and adds nothing, if it has not.
+    /// Adds a key after the others, if the current one has the id `current` (`None`: if there is no key). Otherwise
+    /// returns `false` and adds nothing.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
 //! Tests of the encrypted store.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod changed;
 mod conformance;
@@ -7,6 +8,7 @@ mod labels;
 mod parallel;
 mod plaintext;
 mod providers;
+mod resealed;
 mod sealed_parts;
 mod support;
 mod vaults;

@@ -1,5 +1,7 @@
 //! Summaries, recalled messages, provenances and attachments that were changed or moved.
 
+use std::sync::Arc;
+
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived,
@@ -97,7 +99,7 @@ async fn an_attachment_of_another_name_or_range_does_not_open() {
     let sealed = store.inner().attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments.remove(0);
     assert_eq!(store.attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments, [put]);
     for (moved_to, end) in [("b", 1), ("c", 2)] {
-        let moved = Attachment::new(name(moved_to), Seq::FIRST..Seq::new(end), sealed.body.clone());
+        let moved = Attachment::new(name(moved_to), Seq::FIRST..Seq::new(end), Arc::clone(&sealed.body));
         store.inner().attach(&id, incarnation, &[], &[moved]).await.unwrap();
         let error = store.attachments(&id, &[name(moved_to)], 1 << 20).await.unwrap_err().to_string();
         assert!(error.contains(&format!("attachment {moved_to} at 0..{end}")), "{error}");

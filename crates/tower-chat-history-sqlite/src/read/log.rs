@@ -163,7 +163,7 @@ impl Log {
     }
 
     /// Reads the exchange at a position within the log.
-    pub(super) fn recorded(
+    pub(crate) fn recorded(
         &self,
         connection: &Connection,
         id: &ConversationId,

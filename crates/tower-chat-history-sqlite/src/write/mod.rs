@@ -13,6 +13,7 @@ mod labels;
 mod prune;
 #[cfg(test)]
 mod removal_tests;
+mod reseal;
 mod truncate;
 mod upkeep;
 
@@ -32,6 +33,7 @@ pub(crate) use self::{
     erasures::RecordErasure,
     labels::ReplaceLabels,
     prune::PruneLog,
+    reseal::ResealExchange,
     truncate::TruncateLog,
 };
 use crate::{

@@ -3,6 +3,7 @@
 mod attachments;
 mod listed;
 mod removal;
+mod reseal;
 mod size;
 
 use std::{

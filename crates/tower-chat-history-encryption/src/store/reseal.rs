@@ -1,0 +1,233 @@
+//! Sealing stored items again, with the current data keys.
+
+use tower_chat_history_core::{
+    Compact, Compaction, ConversationId, Cursor, Cut, FailedConversation, Incarnation, LabelsOutcome, List, Listed,
+    Load, LoadLimit, Loaded, Prefix, Profile, Recorded, Reseal, StoreError,
+};
+
+use super::EncryptedStore;
+use crate::{
+    cipher::{Cipher, key_of},
+    key::KeyId,
+    sealing::{Opener, open_compaction, open_exchange, open_labels, seal_compact, seal_exchange, seal_labels},
+};
+
+/// The largest number of conversations that are listed per call of the store.
+const PAGE: usize = 100;
+
+/// The number of exchanges that are read at a time.
+const EXCHANGES: usize = 50;
+
+/// The largest number of times that a conversation is begun again because others truncate or prune it.
+const MAX_ATTEMPTS: usize = 5;
+
+impl<S: Reseal + List> EncryptedStore<S> {
+    /// Seals exchanges, labels and the summaries of these profiles again, if they are not sealed with the current data
+    /// key of their prefix. Looks at `limit` conversations or fewer, after the cursor of the last call if there is one.
+    /// Call it after a [rotation](crate::Keys::rotate), until it returns no cursor.
+    ///
+    /// Others may use the conversations at the same time, and no revision changes. Each item is replaced by itself, so
+    /// the call can be interrupted and repeated. Processes that still have the old key in memory seal with it: to be
+    /// sure, repeat the pass after the [lifetime](crate::Keys::with_lifetime) of keys, until it seals nothing.
+    ///
+    /// [Attachments](tower_chat_history_core::Attach) stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store or the keys cannot be reached. [`ResealError::run`] says what was done before, and
+    /// at which conversation to continue. A conversation with an item that does not open is counted as
+    /// [failed](ResealRun::failed).
+    pub async fn reseal(
+        &self,
+        under: &Prefix,
+        profiles: &[Profile],
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<ResealRun, ResealError> {
+        let mut run = ResealRun { next: after.cloned(), ..ResealRun::default() };
+        let mut left = limit.max(1);
+        while left > 0 {
+            match self.reseal_page(under, profiles, left.min(PAGE), &mut run).await {
+                // An empty page counts too, so that the number of pages is bounded.
+                Ok(examined) => left = left.saturating_sub(examined.max(1)),
+                Err(source) => return Err(ResealError { run: Box::new(run), source }),
+            }
+            if run.next.is_none() {
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Seals one page again. Returns its number of conversations.
+    async fn reseal_page(
+        &self,
+        under: &Prefix,
+        profiles: &[Profile],
+        limit: usize,
+        run: &mut ResealRun,
+    ) -> Result<usize, StoreError> {
+        let page = self.inner.list(under, run.next.as_ref(), limit).await?;
+        let (examined, next) = (page.len(), page.next.clone());
+        for entry in page.into_entries() {
+            let id = match entry {
+                Ok(listed) => {
+                    let id = listed.id.clone();
+                    match self.reseal_conversation(listed, profiles, &mut run.items).await {
+                        Ok(()) => {}
+                        Err(error) if error.is_retryable() => return Err(error),
+                        Err(error) => run.fail(FailedConversation::new(id.clone(), error)),
+                    }
+                    id
+                }
+                Err(damaged) => {
+                    let id = damaged.id.clone();
+                    run.fail(damaged);
+                    id
+                }
+            };
+            run.examined += 1;
+            run.next = Some(Cursor::after(id));
+        }
+        run.next = next;
+        Ok(examined)
+    }
+
+    async fn reseal_conversation(
+        &self,
+        mut listed: Listed,
+        profiles: &[Profile],
+        items: &mut u64,
+    ) -> Result<(), StoreError> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.reseal_items(&listed, profiles, items).await {
+                // Items that are sealed already are passed quickly.
+                Err(StoreError::Gone) => match self.inner.describe(&listed.id).await? {
+                    Some(now) => listed = now,
+                    None => return Ok(()),
+                },
+                resealed => return resealed,
+            }
+        }
+        Err(StoreError::Gone)
+    }
+
+    async fn reseal_items(&self, listed: &Listed, profiles: &[Profile], items: &mut u64) -> Result<(), StoreError> {
+        let cipher = self.keys.current(&listed.id).await?;
+        self.reseal_exchanges(listed, &cipher, items).await?;
+        for profile in profiles {
+            self.reseal_compaction(listed, profile, &cipher, items).await?;
+        }
+        self.reseal_labels(listed, &cipher, items).await
+    }
+
+    async fn reseal_exchanges(&self, listed: &Listed, cipher: &Cipher, items: &mut u64) -> Result<(), StoreError> {
+        let (id, incarnation) = (&listed.id, listed.revision.incarnation());
+        let mut next = listed.revision.first();
+        loop {
+            let page = self.inner.read(id, next, EXCHANGES).await?;
+            if page.revision.map(|revision| revision.incarnation()) != Some(incarnation) {
+                return Err(StoreError::Gone);
+            }
+            for recorded in &page.exchanges {
+                *items += u64::from(self.reseal_exchange(id, incarnation, recorded, cipher).await?);
+            }
+            match page.exchanges.last() {
+                Some(last) if page.more => next = last.seq.next(),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn reseal_exchange(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        recorded: &Recorded,
+        cipher: &Cipher,
+    ) -> Result<bool, StoreError> {
+        let Recorded { seq, exchange: stored, .. } = recorded;
+        if stored.sealed.as_ref().and_then(|sealed| key_of(sealed.text())) == Some(cipher.key()) {
+            return Ok(false);
+        }
+        let opened = open_exchange(&mut Opener::new(&self.keys, id), recorded).await;
+        let opened = opened.map_err(|error| error.of_exchange(id, *seq))?;
+        let sealed = seal_exchange(cipher, id, &opened.exchange, *seq)?;
+        self.inner.reseal(id, incarnation, *seq, stored, sealed).await
+    }
+
+    async fn reseal_compaction(
+        &self,
+        listed: &Listed,
+        profile: &Profile,
+        cipher: &Cipher,
+        items: &mut u64,
+    ) -> Result<(), StoreError> {
+        let (id, incarnation) = (&listed.id, listed.revision.incarnation());
+        let load = Load::new().profile(profile.clone()).limit(LoadLimit::new(1, 1).unwrap_or_default());
+        let Loaded::Window(window) = self.inner.load(id, load).await? else { return Ok(()) };
+        let Some(compaction) = window.compaction.filter(|compaction| is_old(compaction, cipher.key())) else {
+            return Ok(());
+        };
+        let opened = open_compaction(&mut Opener::new(&self.keys, id), profile, compaction).await;
+        let Compaction { version, cut, replaced, .. } = opened.map_err(|error| error.of_compaction(id, profile))?;
+        let compact = Compact::new(profile.clone(), version, cut).replacing(replaced.map(|cut| *cut));
+        // If another compaction was stored in the meantime, that one stays.
+        self.inner.compact(id, incarnation, seal_compact(cipher, compact)?).await?;
+        *items += 1;
+        Ok(())
+    }
+
+    async fn reseal_labels(&self, listed: &Listed, cipher: &Cipher, items: &mut u64) -> Result<(), StoreError> {
+        let (id, incarnation) = (&listed.id, listed.revision.incarnation());
+        if listed.labels.is_empty() || listed.labels.as_sealed().and_then(key_of) == Some(cipher.key()) {
+            return Ok(());
+        }
+        let labels = open_labels(&mut Opener::new(&self.keys, id), &listed.labels).await?;
+        let sealed = seal_labels(cipher, &labels)?;
+        let outcome = self.inner.set_labels(id, incarnation, listed.labels_version, sealed).await?;
+        *items += u64::from(matches!(outcome, LabelsOutcome::Stored(_)));
+        Ok(())
+    }
+}
+
+/// Returns `true` if a summary of the compaction is sealed with another key than this one.
+fn is_old(compaction: &Compaction, current: KeyId) -> bool {
+    let is_old = |cut: &Cut| cut.summary.as_ref().is_some_and(|summary| key_of(&summary.text) != Some(current));
+    is_old(&compaction.cut) || compaction.replaced.as_deref().is_some_and(is_old)
+}
+
+/// The numbers of one call of [`EncryptedStore::reseal`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ResealRun {
+    /// The number of conversations that the call looked at.
+    pub examined: u64,
+    /// The number of items that were sealed again.
+    pub items: u64,
+    /// The number of conversations that are damaged, or that have an item that does not open. Their other items may
+    /// still be sealed with an old key.
+    pub failed: u64,
+    /// The first of them.
+    pub first_failure: Option<FailedConversation>,
+    /// The place at which the next call continues, or `None` if this call reached the end.
+    pub next: Option<Cursor>,
+}
+
+impl ResealRun {
+    fn fail(&mut self, failed: FailedConversation) {
+        self.failed += 1;
+        self.first_failure.get_or_insert(failed);
+    }
+}
+
+/// The error for a call of [`EncryptedStore::reseal`] that stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the items were not all sealed again: it stopped after {} conversations: {source}", run.examined)]
+#[non_exhaustive]
+pub struct ResealError {
+    /// The numbers so far, and the place at which to continue.
+    pub run: Box<ResealRun>,
+    /// The cause.
+    pub source: StoreError,
+}
