@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::RecordError;
+
 /// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them
 /// and never sends them to a model.
 ///
@@ -112,8 +114,8 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if the text is not a JSON object of valid labels.
-    pub fn decode(json: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(json)
+    pub fn decode(json: &str) -> Result<Self, RecordError> {
+        serde_json::from_str(json).map_err(RecordError::malformed)
     }
 }
 
@@ -206,6 +208,12 @@ mod tests {
         for wrong in ["", "[]", "{\"\":\"x\"}", "{\"a\":1}"] {
             assert!(Labels::decode(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_error_does_not_quote_labels() {
+        let error = Labels::decode(r#"["secret"]"#).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
     }
 
     #[test]

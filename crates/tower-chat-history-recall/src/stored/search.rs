@@ -137,8 +137,8 @@ impl StoredIndex {
         }
     }
 
-    /// Reads the exchanges at positions of the joined log. If another conversation cannot be read in time, its exchanges
-    /// are left out.
+    /// Reads the exchanges at positions of the joined log. If another conversation cannot be read in time, its
+    /// exchanges are left out.
     async fn picked_of_all(
         &self,
         ask: &Ask<'_>,

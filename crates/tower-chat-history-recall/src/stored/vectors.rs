@@ -130,8 +130,8 @@ impl<'a> MeaningQuery<'a> {
         Self { vector, names, max, bytes }
     }
 
-    /// Returns the messages of a range that are nearest, by the newest vectors of these attachments. It pauses after each
-    /// block.
+    /// Returns the messages of a range that are nearest, by the newest vectors of these attachments. It pauses after
+    /// each block.
     pub(super) async fn nearest(
         &self,
         attachments: &[Attachment],

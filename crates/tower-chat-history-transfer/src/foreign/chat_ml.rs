@@ -68,10 +68,10 @@ const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "f
 
 /// Reads the text form of ChatML: `<|im_start|>role`, a line break or a space, the text, and `<|im_end|>`.
 ///
-/// A role may have a name: `<|im_start|>user name=Ann`. A name with spaces needs a line break after it. Between messages
-/// there may be only white space. A system message after other messages begins the next conversation. The name of a
-/// conversation is its number. A conversation with an unknown role is an error, and the next one is read. The reader
-/// ends at the first text that has another form, because nothing after it can be understood.
+/// A role may have a name: `<|im_start|>user name=Ann`. A name with spaces needs a line break after it. Between
+/// messages there may be only white space. A system message after other messages begins the next conversation. The name
+/// of a conversation is its number. A conversation with an unknown role is an error, and the next one is read. The
+/// reader ends at the first text that has another form, because nothing after it can be understood.
 #[derive(Debug)]
 pub struct ChatMlText<R> {
     lines: Records<R>,
