@@ -77,7 +77,7 @@ impl Recall for LogRecall {
         let found = match index.search(ask).await? {
             Searched::Found(found) => found,
             Searched::Gone => return Err(StoreError::Gone.into()),
-            _ => return Ok(Recollection::nothing()),
+            _ => return Ok(Recollection { conversations: 0, ..Recollection::nothing() }),
         };
         warn(&found);
         Ok(Recollection {
