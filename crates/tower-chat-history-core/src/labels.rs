@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::RecordError;
+
 /// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them
 /// and never sends them to a model.
 ///
@@ -144,8 +146,8 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if the text is not a JSON object of valid labels.
-    pub fn decode(json: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(json)
+    pub fn decode(json: &str) -> Result<Self, RecordError> {
+        serde_json::from_str(json).map_err(RecordError::malformed)
     }
 }
 
@@ -248,6 +250,12 @@ mod tests {
         assert_eq!(Labels::sealed(text + "x"), Err(LabelsError::TooLarge { bytes: 2049 }));
         assert!(Labels::new([("sealed", "x".repeat(1020))]).is_err(), "only a wrapper may store larger ones");
         assert_eq!(Labels::new([("sealed", "x"), ("title", "y")]).unwrap().as_sealed(), None);
+    }
+
+    #[test]
+    fn an_error_does_not_quote_labels() {
+        let error = Labels::decode(r#"["secret"]"#).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
     }
 
     #[test]

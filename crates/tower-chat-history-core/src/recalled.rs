@@ -4,7 +4,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{conversation_id::ConversationId, memory::block, message::Message, seq::Seq};
+use crate::{
+    conversation_id::ConversationId,
+    memory::{block, shared},
+    message::Message,
+    seq::Seq,
+};
 
 /// Earlier messages that were shown to the model again, as one message before the input of a call. They are of the same
 /// log, or of [other conversations](Citation::conversation).
@@ -66,7 +71,9 @@ impl Recalled {
 
     /// Returns an estimate of the memory of its parts, in bytes.
     pub(crate) fn memory(&self) -> usize {
-        self.message.memory() + block(self.citations.capacity().saturating_mul(size_of::<Citation>()))
+        let cited = self.citations.iter().filter_map(|citation| citation.conversation.as_ref());
+        let ids: usize = cited.map(|id| shared(id.as_str().len())).sum();
+        self.message.memory() + block(self.citations.capacity().saturating_mul(size_of::<Citation>())) + ids
     }
 }
 

@@ -32,7 +32,8 @@ pub struct Removed {
     /// The conversations with labels.
     pub labels: u64,
     /// The ids of conversations that do not exist any more, or were never created, in an index that the store keeps
-    /// apart from the conversations.
+    /// apart from the conversations. An erasure also removes the ids of conversations that another call has just
+    /// removed, and does not count them.
     pub names: u64,
     /// The [attachments](crate::Attach) by kind: the beginning of their name, up to the first `/`. The index of recall
     /// has the kinds `terms` and `vectors`. Of more than 64 kinds, the others are counted as `other`.

@@ -1,6 +1,9 @@
 //! Running scripts, and repeating them after transient failures.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
@@ -18,6 +21,8 @@ const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) options: RedisOptions,
+    /// `true` if no script can use the keys of a conversation and those of the registry.
+    divides_keys: AtomicBool,
 }
 
 /// A script with its keys and arguments.
@@ -41,6 +46,22 @@ pub(crate) enum Argument<'a> {
 const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 
 impl Shared {
+    pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
+        let divides_keys = AtomicBool::new(connection.divides_keys);
+        Self { connection, options, divides_keys }
+    }
+
+    /// Returns `true` if one script can register a conversation and create it. If conversations expire, a registration
+    /// also looks for expired ones, whose keys no script can name in advance.
+    pub(crate) fn creates_in_one_step(&self) -> bool {
+        self.options.expire_after.is_none() && !self.divides_keys.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server divides the keys, as a node of a Cluster does, and a proxy in front of several servers.
+    pub(crate) fn create_in_two_steps(&self) {
+        self.divides_keys.store(true, Ordering::Relaxed);
+    }
+
     /// Creates a call of a script for one conversation.
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
         Call { script, id: Some(id), keys: keys::of(&self.options.prefix, id), arguments: Vec::new() }
@@ -121,6 +142,11 @@ impl<'a> Call<'a> {
     /// Creates a call of a script with keys that belong to no conversation.
     pub(crate) const fn new(script: &'a Script, keys: Vec<String>) -> Self {
         Self { script, id: None, keys, arguments: Vec::new() }
+    }
+
+    pub(crate) fn with_keys(mut self, keys: Vec<String>) -> Self {
+        self.keys.extend(keys);
+        self
     }
 
     pub(crate) fn text(mut self, text: &'a str) -> Self {

@@ -118,6 +118,8 @@ pub(crate) struct Connection {
     transport: Box<dyn Transport>,
     /// `true` if `send_to_masters` reaches each master of a Cluster.
     pub(crate) reaches_masters: bool,
+    /// `true` if it is known to divide the keys among several servers.
+    pub(crate) divides_keys: bool,
 }
 
 impl Connection {
@@ -133,7 +135,7 @@ impl Connection {
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
         let manager = manager.await.map_err(OpenError::unreachable)?;
         let current = Mutex::new(Current { manager, number: 0, since: None });
-        Ok(Self { transport: Box::new(Single { client, config, current }), reaches_masters: true })
+        Ok(Self { transport: Box::new(Single { client, config, current }), reaches_masters: true, divides_keys: false })
     }
 
     pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, OpenError> {
@@ -148,14 +150,14 @@ impl Connection {
             .build()
             .map_err(OpenError::unreachable)?;
         let connection = client.get_async_connection().await.map_err(OpenError::unreachable)?;
-        Ok(Self { transport: Box::new(Cluster(connection)), reaches_masters: true })
+        Ok(Self { transport: Box::new(Cluster(connection)), reaches_masters: true, divides_keys: true })
     }
 
     pub(crate) fn other<C>(connection: C) -> Self
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self { transport: Box::new(connection), reaches_masters: false }
+        Self { transport: Box::new(connection), reaches_masters: false, divides_keys: false }
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {

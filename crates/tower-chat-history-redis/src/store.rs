@@ -23,7 +23,7 @@ pub struct RedisStore {
 
 impl RedisStore {
     pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
-        Self { shared: Arc::new(Shared { connection, options }) }
+        Self { shared: Arc::new(Shared::new(connection, options)) }
     }
 }
 

@@ -1,12 +1,15 @@
 //! A process that erases everything under a prefix, for tests that kill it. Its arguments are the address of a store
-//! and the prefix. It prints one line when it begins, and the receipt as JSON when it is done.
+//! and the prefix. It prints a line for each page that is erased, and the receipt as JSON when it is done.
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the test.
 
 use std::io::Write as _;
 
 use tests::Storage;
-use tower_chat_history::store::{EraseExt as _, Prefix};
+use tower_chat_history::store::{Erase as _, EraseExt as _, Prefix};
+
+/// The number of conversations of a page. It is small, so that an erasure can be killed at many places.
+const PAGE: usize = 20;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -14,8 +17,16 @@ async fn main() {
     let [address, under] = arguments.as_slice() else { panic!("expected an address and a prefix") };
     let store = Storage::open_address(address).await.store;
     let under: Prefix = under.parse().unwrap();
-    println!("begins");
-    std::io::stdout().flush().unwrap();
+    store.bar(&under).await.unwrap();
+    let mut after = None;
+    loop {
+        after = store.erase(&under, after.as_ref(), PAGE).await.unwrap().next;
+        println!("page");
+        std::io::stdout().flush().unwrap();
+        if after.is_none() {
+            break;
+        }
+    }
     let receipt = store.erase_all(&under).await.unwrap();
     println!("{}", serde_json::to_string(&receipt).unwrap());
 }

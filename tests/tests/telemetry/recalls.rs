@@ -74,6 +74,7 @@ impl Recall for CyclicRecall {
                 let citations = vec![Citation::new(Seq::FIRST, 0..2), Citation::new(Seq::new(1), 0..1)];
                 let mut shown = Recollection::shown(Recalled::new(text, citations));
                 (shown.best_score, shown.conversations, shown.failed_conversations) = (Some(2.5), 7, 2);
+                shown.is_incomplete = true;
                 Ok(shown)
             }
             Found::Fails => Err(RecallError::search(SECRET)),
@@ -134,6 +135,7 @@ async fn a_search_has_a_span_with_its_outcome_and_no_text(storage: Storage) {
             ("chat_history.recall.messages", json!(3)),
             ("chat_history.recall.conversations", json!(7)),
             ("chat_history.recall.failed_conversations", json!(2)),
+            ("chat_history.recall.incomplete", json!(true)),
             ("chat_history.recall.score", json!(2.5)),
             ("error.type", Value::Null),
         ]);
@@ -154,6 +156,7 @@ async fn a_failed_search_has_a_failed_span_and_its_turn_does_not_fail(storage: S
         ("chat_history.tokens.recalled", json!(0)),
         ("chat_history.recall.conversations", json!(0)),
         ("chat_history.recall.failed_conversations", Value::Null),
+        ("chat_history.recall.incomplete", Value::Null),
         ("chat_history.recall.score", Value::Null),
     ]);
     assert!(!trace.turn().is_error);

@@ -89,7 +89,8 @@ pub struct Others {
     /// The number of conversations that were searched.
     pub searched: u32,
     /// The number of conversations that could not be searched, or of which no messages could be read: the store failed,
-    /// or the conversation is damaged. It is at least 1 if the conversations could not be listed.
+    /// the conversation is damaged, or the [time](crate::StoredIndex::time_for_others) was over. It is at least 1 if the
+    /// conversations could not be listed.
     pub failed: u32,
     /// The number of their exchanges that were not searched, because they are not indexed and there are too many.
     pub unsearched: u64,

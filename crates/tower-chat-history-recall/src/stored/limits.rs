@@ -45,11 +45,13 @@ impl Limits {
         let index = divided(MAX_INDEX_BYTES, &indexes);
         let exchanges = divided(exchanges.min(MAX_EXCHANGES_OF_OTHERS), &lengths);
         let (read, analyzed) = (divided(MAX_READ_OF_OTHERS, &bytes), divided(MAX_ANALYZED_OF_OTHERS, &bytes));
-        let vectors = MAX_VECTORS / others.len().max(1);
+        // Each exchange has a passage or more, and long ones have one for about each kilobyte.
+        let passages: Vec<usize> = lengths.iter().zip(&bytes).map(|(len, bytes)| len * 2 + bytes / 1024).collect();
+        let vectors = divided(MAX_VECTORS, &passages);
         (0..others.len())
             .map(|at| Self {
                 index: index[at],
-                vectors,
+                vectors: vectors[at],
                 exchanges: exchanges[at],
                 read: read[at],
                 analyzed: analyzed[at],
@@ -77,6 +79,7 @@ fn divided(total: usize, demands: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tower_chat_history_core::{Incarnation, Revision, Timestamp};
 
     use super::*;
 
@@ -85,6 +88,20 @@ mod tests {
         assert_eq!(divided(100, &[500, 10, 80, 500]), [30, 10, 30, 30]);
         assert_eq!(divided(100, &[5, 10]), [5, 10]);
         assert_eq!(divided(100, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_small_conversation_may_compare_all_its_vectors() {
+        let listed = |len: u64, bytes: u64| {
+            let revision = Revision::new(Incarnation::random(), len);
+            let now = Timestamp::now();
+            Listed::new("a".parse().unwrap(), revision, now, now, bytes)
+        };
+        let mut others = vec![listed(4_000, 40 << 20); 19];
+        others.push(listed(50, 5_000));
+        let vectors: Vec<usize> = Limits::of_others(512, &others).iter().map(|limits| limits.vectors).collect();
+        assert!(vectors[19] >= 100 && vectors[..19].iter().all(|vectors| *vectors > 1_000), "{vectors:?}");
+        assert!(vectors.iter().sum::<usize>() <= MAX_VECTORS);
     }
 
     proptest! {

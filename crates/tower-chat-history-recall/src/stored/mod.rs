@@ -25,6 +25,7 @@ mod search;
 mod suspects;
 mod vectors;
 mod verify;
+mod waiting;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -51,6 +52,7 @@ use self::{
     scope::Listing,
     suspects::Suspects,
     vectors::{ByMeaning, VectorNames},
+    waiting::TimeForOthers,
 };
 use crate::{analyzer::Analyzer, gate::Gate};
 
@@ -106,7 +108,7 @@ use crate::{analyzer::Analyzer, gate::Gate};
 /// | `terms/<id>/all` | 64 exchanges | a block |
 /// | `terms/<id>/b00` to `b63` | up to 4,096 exchanges | the terms of a segment |
 /// | `terms/<id>/docs` | the same | the documents of a segment, written last |
-/// | `vectors/<model>/<segment>` | 64 exchanges | the vectors of a block |
+/// | `vectors/<model>/<block>` | 64 exchanges | the vectors of a block |
 /// | `vectors/<model>/made` | the same | a mark that the vectors were made |
 ///
 /// `<id>` is a hash of the [analyzer's id](Analyzer::id), so another analyzer has other names, and each of two versions
@@ -124,7 +126,8 @@ use crate::{analyzer::Analyzer, gate::Gate};
 ///   search.
 /// - With a [scope](Self::under), the other conversations share limits: at most 32 MiB of their indexes, 20,000 vectors,
 ///   and of what is not indexed, 512 exchanges, 4 MiB that are read, and 1 MiB that is analyzed. Small conversations
-///   get what they need, and the others get equal parts of the rest. At most four are read at the same time.
+///   get what they need, and the others get equal parts of the rest. At most four are read at the same time, the newest
+///   first.
 /// - The terms of an exchange have 64,000 bytes of room in the record of its block: about 7,000 different words. The
 ///   passages after these are found by their neighbors only. [`Indexed::cut`] is the number of such exchanges. So the
 ///   record of a block always fits into an attachment.
@@ -158,6 +161,7 @@ pub struct StoredIndex {
     former: Arc<[TermNames]>,
     scan_limit: usize,
     time_limit: Option<Duration>,
+    time_for_others: Option<TimeForOthers>,
     by_meaning: Option<ByMeaning>,
     least_cosine: Option<f64>,
     former_models: Arc<[VectorNames]>,
@@ -185,6 +189,7 @@ impl StoredIndex {
             former: Arc::new([]),
             scan_limit: Self::SCAN_LIMIT,
             time_limit: None,
+            time_for_others: None,
             by_meaning: None,
             least_cosine: None,
             former_models: Arc::new([]),

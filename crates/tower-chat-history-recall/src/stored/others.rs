@@ -1,8 +1,5 @@
 //! The search in other conversations.
 
-use std::future::Future;
-
-use futures_util::{StreamExt as _, stream};
 use tower_chat_history_core::{ConversationId, ListExt as _, Listed, Prefix};
 
 use super::{
@@ -13,23 +10,12 @@ use super::{
     limits::Limits,
     pause::Pace,
     ranked::{LogPart, Ranked},
+    waiting::{Waiting, side_by_side, until},
 };
 use crate::{
     search::{Query, Search},
     vectors::Vector,
 };
-
-/// The most conversations that are read at the same time.
-const CONCURRENT: usize = 4;
-
-/// Awaits all futures, at most 4 at the same time. Returns their results in order.
-pub(super) async fn side_by_side<'a, F>(futures: impl Iterator<Item = F>) -> Vec<F::Output>
-where
-    F: Future<Output: Send> + Send + 'a,
-{
-    let boxed = futures.map(futures_util::FutureExt::boxed).collect::<Vec<_>>();
-    stream::iter(boxed).buffered(CONCURRENT).collect().await
-}
 
 impl StoredIndex {
     /// Returns the prefix of the other conversations to search, if there is one.
@@ -37,20 +23,24 @@ impl StoredIndex {
         self.listing.as_ref()?.scope.prefix(conversation)
     }
 
-    /// Searches the newest other conversations under a prefix. Returns their logs, the oldest first, and the report.
+    /// Searches the newest other conversations under a prefix, the newest first. Returns their logs, the oldest first,
+    /// and the report.
     pub(super) async fn others(
         &self,
         ask: &Ask<'_>,
         query: &Query,
         vector: Option<&Vector>,
         under: &Prefix,
+        waiting: &Waiting,
         pace: &mut Pace,
     ) -> Result<(Vec<Log>, Others), Stop> {
         let mut report = Others::default();
         let Some(listing) = &self.listing else { return Ok((Vec::new(), report)) };
         let (most, walk) = listing.limits();
         // The conversation itself may be among the newest.
-        let Ok(newest) = listing.store.newest(under, most.saturating_add(1), walk).await else {
+        let mut end = waiting.for_searches();
+        let newest = until(listing.store.newest(under, most.saturating_add(1), walk), &mut end).await;
+        let Some(Ok(newest)) = newest else {
             report.failed = 1;
             return Ok((Vec::new(), report));
         };
@@ -59,8 +49,7 @@ impl StoredIndex {
         report.failed = u32::try_from(newest.damaged).unwrap_or(u32::MAX);
         // A store that lists others by mistake must not widen the search.
         let is_other = |listed: &Listed| listed.id != *ask.conversation && under.contains(&listed.id);
-        let mut others: Vec<Listed> = newest.conversations.into_iter().filter(is_other).take(most).collect();
-        others.reverse();
+        let others: Vec<Listed> = newest.conversations.into_iter().filter(is_other).take(most).collect();
         let limits = Limits::of_others(self.scan_limit, &others);
         let paces: Vec<Pace> = others.iter().map(|_| pace.of_part()).collect();
         let searches = others.iter().zip(limits).zip(paces).map(|((listed, limits), mut pace)| async move {
@@ -76,17 +65,17 @@ impl StoredIndex {
             self.ranked(part, query, vector, &mut pace).await
         });
         let mut logs = Vec::new();
-        let found: Vec<Result<Ranked, Stop>> = side_by_side(searches).await;
-        for (listed, found) in others.iter().zip(found) {
+        let found: Vec<Option<Result<Ranked, Stop>>> = side_by_side(searches, &mut end).await;
+        for (listed, found) in others.iter().zip(found).rev() {
             match found {
-                Ok(ranked) => {
+                Some(Ok(ranked)) => {
                     report.searched = report.searched.saturating_add(1);
                     report.unsearched = report.unsearched.saturating_add(ranked.unsearched);
                     logs.push(Log { conversation: Some(listed.id.clone()), ranked });
                 }
-                Err(Stop::Gone) => {}
-                Err(Stop::TimedOut(limit)) => return Err(Stop::TimedOut(limit)),
-                Err(Stop::Failed(_)) => report.failed = report.failed.saturating_add(1),
+                Some(Err(Stop::Gone)) => {}
+                Some(Err(Stop::TimedOut(limit))) => return Err(Stop::TimedOut(limit)),
+                None | Some(Err(Stop::Failed(_))) => report.failed = report.failed.saturating_add(1),
             }
         }
         Ok((logs, report))

@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{AttachmentKey, AttachmentName, ConversationId, Incarnation, Revision};
 
-use super::{StoredIndex, error::Stop, read::MAX_INDEX_BYTES, records::Parts};
+use super::{StoredIndex, error::Stop, read::MAX_INDEX_BYTES, records::Parts, vectors::VectorNames};
 use crate::index::IndexPart;
 
 /// The most records that one write removes.
@@ -53,11 +53,11 @@ impl StoredIndex {
             return Ok(0);
         }
         let terms = self.former.iter().flat_map(|names| names.all().cloned());
-        let mut names: Vec<AttachmentName> = terms.collect();
+        let names: Vec<AttachmentName> = terms.collect();
+        let mut removed = self.remove_named(id, incarnation, &names).await?;
         for former in self.former_vectors() {
-            names.extend(former.all(revision.next())?);
+            removed += self.remove_vectors(id, incarnation, former).await?;
         }
-        let removed = self.remove_named(id, incarnation, &names).await?;
         self.progress.set_cleaned(id, incarnation);
         Ok(removed)
     }
@@ -80,6 +80,22 @@ impl StoredIndex {
             }
         }
         Ok(removed)
+    }
+
+    /// Removes all vectors of a model, by the marks of their blocks. Returns the number of records.
+    async fn remove_vectors(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        former: &VectorNames,
+    ) -> Result<u64, Stop> {
+        let marks = self.store.attachments(id, &[former.made()?], MAX_INDEX_BYTES).await?.attachments;
+        let mut keys: Vec<AttachmentKey> = Vec::new();
+        for mark in &marks {
+            keys.extend(former.keys(mark.range.start)?);
+        }
+        self.remove(id, incarnation, &keys).await?;
+        Ok(keys.len() as u64)
     }
 
     /// Removes records, in steps.

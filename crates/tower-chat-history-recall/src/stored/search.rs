@@ -1,5 +1,6 @@
 //! The search for the input of a call.
 
+use futures_util::future::join;
 use tower_chat_history_core::{Citation, Prefix, Recorded, Seq};
 
 use super::{
@@ -10,9 +11,9 @@ use super::{
     fit::fit,
     joined::{Joined, Log},
     limits::Limits,
-    others::side_by_side,
     pause::Pace,
     ranked::LogPart,
+    waiting::{Waiting, side_by_side},
 };
 use crate::{
     search::{Query, Ranking, Search, evidence},
@@ -54,7 +55,7 @@ impl StoredIndex {
         has_earlier: bool,
         under: Option<Prefix>,
     ) -> Result<Found, Stop> {
-        let mut pace = Pace::new(self.time_limit);
+        let (mut pace, waiting) = (Pace::new(self.time_limit), self.waiting());
         let (vector, failed) = match self.embedded(ask, query).await {
             Some(Ok(vector)) => (Some(vector), None),
             Some(Err(error)) => (None, Some(error)),
@@ -65,7 +66,7 @@ impl StoredIndex {
             false => None,
         };
         let (mut logs, mut others) = match under {
-            Some(under) => self.others(ask, query, vector.as_ref(), &under, &mut pace).await?,
+            Some(under) => self.others(ask, query, vector.as_ref(), &under, &waiting, &mut pace).await?,
             None => (Vec::new(), Others::default()),
         };
         let unsearched = own.as_ref().map_or(0, |own| own.ranked.unsearched);
@@ -80,7 +81,7 @@ impl StoredIndex {
             // Scores of fused ranks say little.
             selector = selector.ratio(0.0);
         }
-        let exchanges = self.picked_of_all(ask, &joined, &selector.needed(&ranking), &mut others).await?;
+        let exchanges = self.picked_of_all(ask, &joined, &selector.needed(&ranking), &waiting, &mut others).await?;
         pace.pause().await?;
         let fitted = fit(ask, &joined, selector, &ranking, &exchanges, &mut pace).await?;
         let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
@@ -136,33 +137,45 @@ impl StoredIndex {
         }
     }
 
-    /// Reads the exchanges at positions of the joined log. If another conversation cannot be read, its exchanges are
-    /// left out.
+    /// Reads the exchanges at positions of the joined log. If another conversation cannot be read in time, its
+    /// exchanges are left out.
     async fn picked_of_all(
         &self,
         ask: &Ask<'_>,
         joined: &Joined,
         needed: &[Seq],
+        waiting: &Waiting,
         others: &mut Others,
     ) -> Result<Vec<Recorded>, Stop> {
-        let reads = joined.logs().iter().enumerate().map(|(number, log)| async move {
-            let conversation = log.conversation.as_ref().unwrap_or(ask.conversation);
+        let pick = |number: usize, log: &'_ Log| {
+            let conversation = log.conversation.clone().unwrap_or_else(|| ask.conversation.clone());
             let positions = joined.positions_of(number, needed);
-            self.picked(conversation, log.ranked.incarnation, &positions, &log.ranked.exchanges).await
-        });
-        let mut all = Vec::new();
-        for (number, read) in side_by_side(reads).await.into_iter().enumerate() {
+            let (incarnation, known) = (log.ranked.incarnation, log.ranked.exchanges.clone());
+            async move { self.picked(&conversation, incarnation, &positions, &known).await }
+        };
+        let logs = || joined.logs().iter().enumerate();
+        let own = logs().find(|(_, log)| log.conversation.is_none());
+        let of_others: Vec<usize> = logs().filter(|(_, log)| log.conversation.is_some()).map(|(at, _)| at).collect();
+        let mut end = waiting.for_messages();
+        let reads = of_others.iter().filter_map(|at| Some(pick(*at, joined.logs().get(*at)?)));
+        let (read, own) = join(side_by_side(reads, &mut end), async {
+            match own {
+                Some((number, log)) => pick(number, log).await.map(|exchanges| Joined::moved(number, exchanges)),
+                None => Ok(Vec::new()),
+            }
+        })
+        .await;
+        let mut all = own?;
+        for (number, read) in of_others.into_iter().zip(read) {
             match read {
-                Ok(exchanges) => all.extend(Joined::moved(number, exchanges)),
-                Err(stop) if joined.logs().get(number).is_some_and(|log| log.conversation.is_none()) => {
-                    return Err(stop);
-                }
+                Some(Ok(exchanges)) => all.extend(Joined::moved(number, exchanges)),
                 // It was erased in the meantime.
-                Err(Stop::Gone) => {}
-                Err(Stop::TimedOut(limit)) => return Err(Stop::TimedOut(limit)),
-                Err(Stop::Failed(_)) => others.failed = others.failed.saturating_add(1),
+                Some(Err(Stop::Gone)) => {}
+                Some(Err(Stop::TimedOut(limit))) => return Err(Stop::TimedOut(limit)),
+                None | Some(Err(Stop::Failed(_))) => others.failed = others.failed.saturating_add(1),
             }
         }
+        all.sort_by_key(|recorded| recorded.seq);
         Ok(all)
     }
 }

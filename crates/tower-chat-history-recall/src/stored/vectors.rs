@@ -26,16 +26,16 @@ use crate::{
 
 /// The most vectors that are compared: the newest ones.
 pub(super) const MAX_VECTORS: usize = 20_000;
-/// The most segments whose vectors are read. They have 20,480 exchanges.
-const MAX_SEGMENTS: u64 = 5;
+/// The most blocks whose vectors are read. They have 20,480 exchanges.
+const MAX_BLOCKS: u64 = 320;
 /// The most bytes of an input that are embedded, from each of its ends.
 const MAX_QUERY_BYTES: usize = 4096;
 /// The most bytes that a stored vector has besides its numbers.
 pub(super) const AROUND_VECTOR: usize = 24;
 
-/// The model, and the names of its attachments: `vectors/<hash of its name>/<number of the segment>` for vectors, and
+/// The model, and the names of its attachments: `vectors/<hash of its name>/<number of the block>` for vectors, and
 /// `vectors/<hash of its name>/made`, which marks the ranges that have vectors, so a step can find them without reading
-/// vectors.
+/// vectors. Each block has its own name, so that a search reads the newest blocks first.
 #[derive(Clone, Debug)]
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
@@ -76,30 +76,23 @@ impl VectorNames {
         AttachmentName::new(format!("vectors/{}/made", self.0))
     }
 
-    /// Returns the name of the vectors of exchanges from a position on.
+    /// Returns the name of the vectors of a block.
     pub(super) fn of(&self, start: Seq) -> Result<AttachmentName, AttachmentNameError> {
-        AttachmentName::new(format!("vectors/{}/{}", self.0, start.get() / IndexPart::SEGMENT))
+        AttachmentName::new(format!("vectors/{}/{}", self.0, start.get() / IndexPart::BLOCK))
     }
 
     /// Returns the keys of the vectors of a block.
     pub(super) fn keys(&self, start: Seq) -> Result<[AttachmentKey; 2], AttachmentNameError> {
         Ok([self.of(start)?, self.made()?].map(|name| AttachmentKey { name, start }))
     }
-
-    /// Returns all names for a log of this length.
-    pub(super) fn all(&self, next: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
-        let segments = 0..=next.get() / IndexPart::SEGMENT;
-        let of_segments = segments.map(|segment| self.of(Seq::new(segment * IndexPart::SEGMENT)));
-        [self.made()].into_iter().chain(of_segments).collect()
-    }
 }
 
 impl ByMeaning {
     /// Returns the names of the vectors that a search before a position reads, the newest first.
     pub(super) fn names_before(&self, before: Seq) -> Result<Vec<AttachmentName>, AttachmentNameError> {
-        let last = before.get().saturating_sub(1) / IndexPart::SEGMENT;
-        let segments = last.saturating_sub(MAX_SEGMENTS - 1)..=last;
-        segments.rev().map(|segment| self.names.of(Seq::new(segment * IndexPart::SEGMENT))).collect()
+        let last = before.get().saturating_sub(1) / IndexPart::BLOCK;
+        let blocks = last.saturating_sub(MAX_BLOCKS - 1)..=last;
+        blocks.rev().map(|block| self.names.of(Seq::new(block * IndexPart::BLOCK))).collect()
     }
 
     /// Embeds texts, as [`embed`] does.
@@ -130,12 +123,15 @@ impl ByMeaning {
 }
 
 impl<'a> MeaningQuery<'a> {
-    /// Creates the query for the vectors that have these names, at most `max` of them.
+    /// Creates the query for the vectors that have these names, at most `max` of them. The newest block is read in any
+    /// case.
     pub(super) fn new(vector: &'a Vector, names: Vec<AttachmentName>, max: usize) -> Self {
-        Self { vector, names, max, bytes: max.saturating_mul(vector.dimension() + AROUND_VECTOR) }
+        let bytes = max.saturating_mul(vector.dimension() + AROUND_VECTOR).max(Attachment::MAX_BYTES);
+        Self { vector, names, max, bytes }
     }
 
-    /// Returns the messages of a range that are nearest, by these attachments. It pauses after each block.
+    /// Returns the messages of a range that are nearest, by the newest vectors of these attachments. It pauses after
+    /// each block.
     pub(super) async fn nearest(
         &self,
         attachments: &[Attachment],
@@ -147,14 +143,13 @@ impl<'a> MeaningQuery<'a> {
         stored.sort_by_key(|attachment| std::cmp::Reverse(attachment.range.start));
         let (mut nearest, mut damaged, mut compared, mut other) = (vectors::Nearest::default(), Vec::new(), 0, None);
         for attachment in stored {
+            if compared == self.max {
+                break;
+            }
             match VectorBlock::decode(&attachment.body) {
                 Ok(block) if block.is_empty() => {}
                 Ok(block) if block.dimension() != self.vector.dimension() => other = Some(block.dimension()),
-                Ok(block) if compared + block.len() > self.max => break,
-                Ok(block) => {
-                    compared += block.len();
-                    nearest.add(&block, self.vector, within);
-                }
+                Ok(block) => compared += nearest.add_newest(&block, self.vector, within, self.max - compared),
                 Err(_) => damaged.push(attachment.range.start),
             }
             pace.pause().await?;

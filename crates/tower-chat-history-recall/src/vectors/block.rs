@@ -117,7 +117,9 @@ impl VectorBlock {
         limit: usize,
     ) -> Vec<Hit> {
         let mut nearest = Nearest::default();
-        blocks.into_iter().for_each(|block| nearest.add(block, to, within));
+        for block in blocks {
+            nearest.add_newest(block, to, within, usize::MAX);
+        }
         nearest.hits(limit)
     }
 }
@@ -128,11 +130,13 @@ pub(crate) struct Nearest(BTreeMap<(Seq, u32), f64>);
 
 impl Nearest {
     /// Compares with the vectors of a block.
-    pub(crate) fn add(&mut self, block: &VectorBlock, to: &Vector, within: &Range<Seq>) {
-        for (seq, message, vector) in &block.entries {
+    /// Compares with the newest vectors of a block, at most `most`. Returns the number of vectors that were compared.
+    pub(crate) fn add_newest(&mut self, block: &VectorBlock, to: &Vector, within: &Range<Seq>, most: usize) -> usize {
+        for (seq, message, vector) in block.entries.iter().rev().take(most) {
             let Some(score) = vector.cosine(to).filter(|_| within.contains(seq)) else { continue };
             self.0.entry((*seq, *message)).and_modify(|best| *best = best.max(score)).or_insert(score);
         }
+        block.len().min(most)
     }
 
     /// Returns the nearest messages, at most `limit`.

@@ -1,8 +1,11 @@
 //! A store in memory that can be interrupted, and that can hide the index.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use tower_chat_history::MemoryStore;
@@ -32,6 +35,8 @@ struct State {
     most: AtomicUsize,
     /// The conversation whose attachments and exchanges cannot be read.
     failing: Mutex<Option<ConversationId>>,
+    /// The conversation whose attachments and exchanges are never returned.
+    hanging: Mutex<Option<ConversationId>>,
     /// The conversation that is erased as soon as it was listed, and begun again.
     vanishing: Mutex<Option<ConversationId>>,
     /// The conversations that are listed under each prefix, although they are not under it.
@@ -52,6 +57,7 @@ impl Halting {
             read: AtomicUsize::new(0),
             most: AtomicUsize::new(usize::MAX),
             failing: Mutex::default(),
+            hanging: Mutex::default(),
             vanishing: Mutex::default(),
             strangers: Mutex::default(),
         };
@@ -91,7 +97,16 @@ impl Halting {
         self.state.strangers.lock().unwrap().push(listed);
     }
 
-    fn call_for(&self, id: &ConversationId) -> Result<(), StoreError> {
+    /// Lets all reads of a conversation wait forever.
+    pub(crate) fn hang_for(&self, id: &ConversationId) {
+        *self.state.hanging.lock().unwrap() = Some(id.clone());
+    }
+
+    async fn call_for(&self, id: &ConversationId) -> Result<(), StoreError> {
+        let hangs = self.state.hanging.lock().unwrap().as_ref() == Some(id);
+        if hangs {
+            pending::<()>().await;
+        }
         let fails = self.state.failing.lock().unwrap().as_ref() == Some(id);
         if fails { Err(StoreError::unavailable("it fails")) } else { self.call() }
     }
@@ -144,7 +159,7 @@ impl HistoryStore for Halting {
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
-        self.call_for(id)?;
+        self.call_for(id).await?;
         // Pages are smaller than asked for.
         let page = self.store.read(id, from, limit.min(40)).await?;
         self.state.read.fetch_add(page.exchanges.len(), Ordering::Relaxed);
@@ -177,14 +192,14 @@ impl Attach for Halting {
         names: &[AttachmentName],
         limit: usize,
     ) -> Result<Attachments, StoreError> {
-        self.call_for(id)?;
+        self.call_for(id).await?;
         let names = if self.state.blind.load(Ordering::Relaxed) { &[] } else { names };
         let limit = limit.min(self.state.most.load(Ordering::Relaxed));
         self.store.attachments(id, names, limit).await
     }
 
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.call()?;
+        self.call_for(id).await?;
         self.store.pick(id, positions).await
     }
 }

@@ -8,6 +8,7 @@ mod logs;
 mod meaning;
 mod others;
 mod others_cost;
+mod others_meaning;
 mod pauses;
 mod search;
 mod select;

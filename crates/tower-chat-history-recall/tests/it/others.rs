@@ -1,6 +1,6 @@
 //! A search in other conversations finds those under a prefix of the conversation's own id, and no others.
 
-use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc};
+use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -188,6 +188,25 @@ async fn a_conversation_that_fails_costs_its_results_only() {
     let own = search(&store, &index, &id("acme/ann/3"), Seq::FIRST, "What is my dog called?", &[]).await;
     let Searched::Found(own) = own else { panic!() };
     assert_eq!((own.others.searched, own.others.failed, own.recalled), (0, 1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_does_not_answer_costs_its_results_only() {
+    let store = Halting::new();
+    let [one, two, own] = ["acme/ann/1", "acme/ann/2", "acme/ann/3"].map(id);
+    for id in [&one, &two, &own] {
+        let name = [format!("My dog is called {}.", if *id == own { "Bello" } else { "Rex" })];
+        say(&store, id, name.into_iter().chain(chapters(30))).await;
+    }
+    store.hang_for(&two);
+    let time = Duration::from_millis(100);
+    let index = index(&store, scope(2)).time_for_others(time, tokio::time::sleep);
+    let begun = tokio::time::Instant::now();
+    let searched = search(&store, &index, &own, Seq::new(20), "What is my dog called?", &[]).await;
+    assert_eq!(begun.elapsed(), time);
+    let Searched::Found(found) = searched else { panic!() };
+    assert_eq!((found.conversations, found.others.searched, found.others.failed), (2, 1, 1));
+    assert_eq!(cited(&found), BTreeSet::from([None, Some(one)]));
 }
 
 #[tokio::test]

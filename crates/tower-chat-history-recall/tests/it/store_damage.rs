@@ -121,7 +121,7 @@ async fn a_missing_table_is_damage_also_if_vectors_are_cut_off() {
     let incarnation = chat.revision().await.unwrap().incarnation();
     chat.store.store.attach(&chat.id, incarnation, &[table.key()], &[]).await.unwrap();
 
-    let vectors = format!("vectors/{:012x}/1", Term::of("subjects").get());
+    let vectors = format!("vectors/{:012x}/64", Term::of("subjects").get());
     let mut bytes = 0;
     for name in [record("docs"), record("all"), vectors] {
         bytes += chat.stored(&name).await.iter().map(|stored| stored.body.len()).sum::<usize>();

@@ -219,12 +219,12 @@ async fn damaged_vectors_are_made_again() {
     let index = index(&chat.store, &embedder);
     let before = Seq::new(190);
     chat.index_all(&index, before).await;
-    let name = format!("vectors/{:012x}/0", tower_chat_history_recall::Term::of("subjects").get());
+    let name = format!("vectors/{:012x}/1", tower_chat_history_recall::Term::of("subjects").get());
     let mut stored = chat.stored(&name).await;
-    assert_eq!(stored.len(), 2);
+    assert_eq!(stored.len(), 1);
     let incarnation = chat.revision().await.unwrap().incarnation();
-    stored[1].body = [1, 2, 3].as_slice().into();
-    chat.store.store.attach(&chat.id, incarnation, &[stored[1].key()], &stored[1..]).await.unwrap();
+    stored[0].body = [1, 2, 3].as_slice().into();
+    chat.store.store.attach(&chat.id, incarnation, &[stored[0].key()], &stored).await.unwrap();
     let found = chat.found(&index, QUESTION, before).await;
     assert_eq!((found.damaged, found.meaning), (1, Meaning::Compared { vectors: 64 }));
     chat.index_all(&index, before).await;

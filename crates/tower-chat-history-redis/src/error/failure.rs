@@ -56,6 +56,12 @@ impl Failure {
         }
     }
 
+    /// Returns `true` if a call failed because its keys are in several slots of a Cluster.
+    pub(crate) fn is_cross_slot(error: &StoreError) -> bool {
+        let failure = error.source().and_then(|source| source.downcast_ref::<Self>());
+        failure.is_some_and(|failure| failure.0.kind() == ErrorKind::Server(ServerErrorKind::CrossSlot))
+    }
+
     /// Returns `true` if the system or rustls rejected data from the server, such as its certificate.
     pub(super) fn is_invalid_data(&self) -> bool {
         // The source that redis-rs returns is an `Arc` around the cause, so it must be downcast twice.

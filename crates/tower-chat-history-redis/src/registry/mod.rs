@@ -46,6 +46,11 @@ impl Slot {
         PARTS.iter().map(|part| format!("{prefix}{{!{}}}{part}", self.0)).collect()
     }
 
+    /// Adds the slot's keys to a call that has the keys of a conversation.
+    pub(crate) fn add_to<'a>(self, call: Call<'a>, shared: &Shared) -> Call<'a> {
+        call.with_keys(self.keys(&shared.options.prefix))
+    }
+
     pub(crate) fn call<'a>(self, shared: &Shared, script: &'a Script) -> Call<'a> {
         Call::new(script, self.keys(&shared.options.prefix))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::Value;
-use tower_chat_history_core::{ConversationId, Epoch, Prefix, StoreError};
+use tower_chat_history_core::{ConversationId, Epoch, StoreError};
 
 use super::{Slot, Stamp};
 use crate::{call::Shared, error::UnexpectedReply, reply::Reply, scripts};
@@ -38,7 +38,6 @@ pub(crate) async fn register(
     let call = Slot::of(id).call(shared, &scripts::REGISTER).text(id.as_str());
     let call = call.owned(since.map(|epoch| epoch.get().to_string()).unwrap_or_default());
     let call = call.owned(age.map(|age| age.to_string()).unwrap_or_default());
-    let call = Prefix::containing(id).fold(call, |call, prefix| call.text(prefix));
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
         "registered" => {

@@ -46,6 +46,21 @@ pub(crate) static APPEND: LazyLock<Script> = script!(
     "cut.lua",
     "append.lua"
 );
+/// Registers the conversation, then appends. Only a server that has the keys of all slots can run it.
+pub(crate) static CREATE: LazyLock<Script> = script!(
+    "registry.lua",
+    "rights.lua",
+    "refused.lua",
+    "registration.lua",
+    "state.lua",
+    "gone.lua",
+    "recalled.lua",
+    "log.lua",
+    "write.lua",
+    "cut.lua",
+    "create.lua",
+    "append.lua"
+);
 pub(crate) static COMPACT: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "refused.lua", "cut.lua", "compact.lua");
 pub(crate) static COMPACTIONS: LazyLock<Script> = script!("master.lua", "state.lua", "compactions.lua");
@@ -106,7 +121,8 @@ pub(crate) static FENCE: LazyLock<Script> = script!("master.lua", "rights.lua", 
 pub(crate) static COUNT: LazyLock<Script> =
     script!("master.lua", "state.lua", "log.lua", "attached.lua", "counted.lua", "count.lua");
 
-pub(crate) static REGISTER: LazyLock<Script> = script!("registry.lua", "rights.lua", "refused.lua", "register.lua");
+pub(crate) static REGISTER: LazyLock<Script> =
+    script!("registry.lua", "rights.lua", "refused.lua", "registration.lua", "register.lua");
 pub(crate) static EPOCH: LazyLock<Script> = script!("master.lua", "registry.lua", "epoch.lua");
 pub(crate) static BAR: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "bar.lua");
 pub(crate) static STAMP: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "stamp.lua");

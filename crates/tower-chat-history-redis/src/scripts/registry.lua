@@ -9,7 +9,9 @@
 --
 -- Stamps order the registrations and erasures of a slot: each is greater than all earlier ones. A stamp is about the
 -- time in microseconds, so stamps stay in order even if a failover loses the last ones.
-local names, registered, erasures, epochs = unpack(KEYS)
+--
+-- These are the last keys of each script.
+local names, registered, erasures, epochs = unpack(KEYS, #KEYS - 3)
 
 -- Returns the server's time in microseconds.
 local function now()

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, Incarnation, Provenance, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Epoch, Expect, Incarnation, Provenance, Seq, StoreError,
 };
 
 use super::{compact, sweep::sweep};
 use crate::{
     call::{Call, Shared, call_name},
     contention::ContentionRetry,
-    error::{Contended, LogFull, UnexpectedReply},
+    error::{Contended, Failure, LogFull, UnexpectedReply},
     recalled,
-    registry::{self, Registered, Registration},
+    registry::{self, Registered, Registration, Slot},
     reply::Reply,
     scripts, tidy,
 };
@@ -46,49 +46,83 @@ async fn once(
     let mut needs_registration = append.since.is_some() || append.expect == Expect::Absent;
     let mut retry = ContentionRetry::new();
     loop {
-        let registration = match needs_registration {
-            true => Some(registry::register(shared, id, append.since).await?),
-            false => None,
+        let naming = match append.since {
+            _ if !needs_registration => Naming::None,
+            Some(since) if shared.creates_in_one_step() => Naming::ByScript(since),
+            since => Naming::from(registry::register(shared, id, since).await?),
         };
-        let mut reply = send(shared, id, append, random, name, registration.as_ref()).await?;
+        let mut reply = match send(shared, id, append, random, name, &naming).await {
+            Err(error) if matches!(naming, Naming::ByScript(_)) && Failure::is_cross_slot(&error) => {
+                shared.create_in_two_steps();
+                continue;
+            }
+            reply => reply?,
+        };
         match reply.word.as_str() {
             "register" => needs_registration = true,
             // The conversation was deleted since it was registered, or the request was on its way for too long.
             "again" => retry.again().await?,
             _ => {
                 let appended = appended(&mut reply, id, append);
-                if let Some(Registration::Registered(registered)) = registration {
-                    tidy_names(shared, id, &registered, appended.as_ref().err()).await;
-                }
+                tidy_names(shared, id, &naming, appended.as_ref().err()).await;
                 return appended;
             }
         }
     }
 }
 
+/// The registration of the conversation that an append sends.
+enum Naming {
+    /// None. If there is no such conversation, the script asks for a registration.
+    None,
+    Registered(Registered),
+    /// The registry refused the conversation. The exchange may be in the log all the same, so the script looks for it.
+    Erased,
+    /// The script registers the conversation, unless it was erased since the epoch.
+    ///
+    /// Only calls that name an epoch may do this. If such a call arrives late, the registry refuses it. One without an
+    /// epoch would create a conversation again that was deleted in between.
+    ByScript(Epoch),
+}
+
+impl From<Registration> for Naming {
+    fn from(registration: Registration) -> Self {
+        match registration {
+            Registration::Registered(registered) => Self::Registered(registered),
+            Registration::Erased => Self::Erased,
+        }
+    }
+}
+
 /// Removes names that the registry found, and the name of a conversation that was not created. A name that cannot be
 /// removed now is removed later.
-async fn tidy_names(shared: &Shared, id: &ConversationId, registered: &Registered, refused: Option<&StoreError>) {
-    tidy::forget_expired(shared, &registered.stale).await.ok();
+async fn tidy_names(shared: &Shared, id: &ConversationId, naming: &Naming, refused: Option<&StoreError>) {
+    match naming {
+        Naming::None | Naming::Erased => return,
+        Naming::Registered(registered) => {
+            tidy::forget_expired(shared, &registered.stale).await.ok();
+        }
+        Naming::ByScript(_) => {}
+    }
     if refused.is_some_and(|error| !matches!(error, StoreError::Conflict { current: Some(_) })) {
         tidy::drop_name(shared, id).await.ok();
     }
 }
 
-/// Sends an append with its registration (see `scripts/append.lua`).
+/// Sends an append with its registration (see `scripts/append.lua` and `scripts/create.lua`).
 async fn send(
     shared: &Shared,
     id: &ConversationId,
     append: &Append,
     random: Incarnation,
     name: &str,
-    registration: Option<&Registration>,
+    naming: &Naming,
 ) -> Result<Reply, StoreError> {
-    let [stamp, time] = match registration {
-        None => [String::new(), String::new()],
-        // The exchange may be in the log all the same, so the script still looks for it.
-        Some(Registration::Erased) => ["erased".to_owned(), String::new()],
-        Some(Registration::Registered(registered)) => [registered.stamp.0.to_string(), registered.time.to_string()],
+    let [stamp, time] = match naming {
+        Naming::None => [String::new(), String::new()],
+        Naming::Erased => ["erased".to_owned(), String::new()],
+        Naming::Registered(registered) => [registered.stamp.0.to_string(), registered.time.to_string()],
+        Naming::ByScript(since) => [since.get().to_string(), id.as_str().to_owned()],
     };
     let body = append.exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled::to_value(&append.exchange)?;
@@ -101,7 +135,11 @@ async fn send(
         Expect::AnyOrCreate => ("any", None, String::new()),
     };
     let exchange = &append.exchange;
-    let call = shared.call(&scripts::APPEND, id).text(exchange.id.as_str()).text(word);
+    let call = match naming {
+        Naming::ByScript(_) => Slot::of(id).add_to(shared.call(&scripts::CREATE, id), shared),
+        Naming::None | Naming::Registered(_) | Naming::Erased => shared.call(&scripts::APPEND, id),
+    };
+    let call = call.text(exchange.id.as_str()).text(word);
     let call = call.bytes(incarnation.as_ref().map_or(&[], |incarnation| incarnation.as_bytes())).text(&version);
     let call = match exchange.continues {
         Some(continues) => call.number(continues.get()),

@@ -1,12 +1,14 @@
 //! The cost of a call for the server.
 
+use std::{net::TcpListener, time::Duration};
+
 use libtest_mimic::Trial;
-use test_servers::trials;
+use test_servers::{redis::Server, trials};
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, List, Load,
     LoadLimit, Loaded, Prefix, Profile, Seq, Summary, testing::shorthand::page_sizes,
 };
-use tower_chat_history_redis::RedisStore;
+use tower_chat_history_redis::{RedisOptions, RedisStore};
 
 use crate::support::{TestServer, append, cluster, command, conversation, say, texts, window};
 
@@ -14,7 +16,9 @@ pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_turn_is_one_command_for_the_load_and_one_for_the_append,
         a_deletion_is_three_commands,
-        a_first_turn_is_two_commands_for_the_load_and_two_for_the_append,
+        a_first_turn_is_two_commands_for_the_load_and_one_for_the_append,
+        a_server_that_divides_its_keys_is_asked_only_once,
+        expiring_conversations_are_created_in_two_steps,
         an_append_that_names_no_epoch_registers_only_a_new_conversation,
         a_page_of_a_listing_costs_the_same_among_many_conversations,
         an_unchanged_window_costs_three_small_commands,
@@ -140,15 +144,46 @@ async fn a_deletion_is_three_commands() {
     }
 }
 
-async fn a_first_turn_is_two_commands_for_the_load_and_two_for_the_append() {
+async fn a_first_turn_is_two_commands_for_the_load_and_one_for_the_append() {
     let mut test = TestServer::new().await;
     for id in ["a", "b"].map(conversation) {
         scripts(&mut test);
         let Loaded::Absent(epoch) = test.store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
         assert_eq!(scripts(&mut test), 2);
         test.store.append(&id, append("one").since(Some(epoch))).await.unwrap();
-        assert_eq!(scripts(&mut test), 2);
+        assert_eq!(scripts(&mut test), 1);
     }
+}
+
+async fn first_turn(store: &RedisStore, id: &str) {
+    let id = conversation(id);
+    let Loaded::Absent(epoch) = store.load(&id, Load::new()).await.unwrap() else { panic!("it exists") };
+    store.append(&id, append("one").since(Some(epoch))).await.unwrap();
+    assert_eq!(texts(store, &id).await, ["one"]);
+}
+
+/// A node of a Cluster refuses a script whose keys are in several slots, also if it has all slots.
+async fn a_server_that_divides_its_keys_is_asked_only_once() {
+    let [port, bus] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [port, bus] = [port, bus].map(|listener| listener.local_addr().unwrap().port().to_string());
+    let settings = ["--save", "", "--bind", "127.0.0.1", "--port", &port, "--cluster-port", &bus];
+    let mut test = TestServer::on(Server::with(&[&settings[..], &["--cluster-enabled", "yes"]].concat())).await;
+    test.run::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    first_turn(&test.store, "a").await;
+    first_turn(&test.store, "b").await;
+    scripts(&mut test);
+    first_turn(&test.store, "c").await;
+    assert_eq!(scripts(&mut test), 5, "three for the loads, one to register, and one to append");
+}
+
+async fn expiring_conversations_are_created_in_two_steps() {
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().expire_after(Duration::from_secs(9)).connect(test.server.url()).await.unwrap();
+    let id = conversation("a");
+    let Loaded::Absent(epoch) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
+    scripts(&mut test);
+    store.append(&id, append("one").since(Some(epoch))).await.unwrap();
+    assert_eq!(scripts(&mut test), 2);
 }
 
 async fn an_append_that_names_no_epoch_registers_only_a_new_conversation() {

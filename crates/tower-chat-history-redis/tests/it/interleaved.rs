@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, Pipeline, RedisFuture, Value,
+    Cmd, ErrorKind, Pipeline, RedisFuture, ServerErrorKind, Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use test_servers::trials;
@@ -32,6 +32,8 @@ pub(crate) fn tests() -> Vec<Trial> {
 enum Actor {
     /// A first turn whose load was before all other calls.
     FirstTurn,
+    /// The same on a server that divides its keys, so that it takes two scripts.
+    DividedFirstTurn,
     /// An append that expects nothing.
     Append,
     Delete,
@@ -46,7 +48,7 @@ impl Actor {
     async fn run(self, store: &RedisStore, id: &ConversationId, since: Epoch) -> Result<(), StoreError> {
         let under = Prefix::from(id);
         match self {
-            Self::FirstTurn => {
+            Self::FirstTurn | Self::DividedFirstTurn => {
                 let append = Append::new(Expect::AnyOrCreate, exchange("first turn")).since(Some(since));
                 store.append(id, append).await.map(drop)
             }
@@ -82,6 +84,7 @@ enum Arrival {
 struct Gate {
     connection: MultiplexedConnection,
     marks: Arc<[String]>,
+    divides_keys: bool,
     actor: usize,
     arrivals: mpsc::UnboundedSender<Arrival>,
     turns: Arc<Semaphore>,
@@ -92,6 +95,9 @@ impl ConnectionLike for Gate {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
             let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
+            if self.divides_keys && self.marks.iter().all(|mark| packed.contains(mark)) {
+                return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
+            }
             if self.marks.iter().any(|mark| packed.contains(mark)) {
                 self.arrivals.send(Arrival::AtScript(self.actor)).unwrap();
                 self.turns.acquire().await.unwrap().forget();
@@ -166,6 +172,7 @@ impl World {
             let gate = Gate {
                 connection: self.connection.clone(),
                 marks: Arc::clone(&self.marks),
+                divides_keys: actor == Actor::DividedFirstTurn,
                 actor: number,
                 arrivals: arrivals.clone(),
                 turns: Arc::clone(&turn),
@@ -213,7 +220,8 @@ impl World {
 
     async fn check(&mut self, results: &[Result<(), StoreError>], order: &str) {
         for (actor, result) in self.actors.iter().zip(results) {
-            let is_refused = *actor == Actor::FirstTurn && matches!(result, Err(StoreError::Gone));
+            let is_first_turn = matches!(actor, Actor::FirstTurn | Actor::DividedFirstTurn);
+            let is_refused = is_first_turn && matches!(result, Err(StoreError::Gone));
             assert!(result.is_ok() || is_refused, "{order}: {actor:?} {result:?}");
         }
         let texts = log_texts(&self.test.store, &self.id).await;
@@ -239,11 +247,18 @@ impl World {
 }
 
 async fn a_first_turn_among_an_erasure_and_a_listing() {
-    World::new(&[Actor::FirstTurn, Actor::Erase, Actor::List], false).await.run_all(1_000).await;
+    World::new(&[Actor::FirstTurn, Actor::Erase, Actor::List], false).await.run_all(240).await;
+    World::new(&[Actor::DividedFirstTurn, Actor::Erase, Actor::List], false).await.run_all(1_000).await;
 }
 
 async fn two_first_turns_among_a_deletion() {
-    World::new(&[Actor::FirstTurn, Actor::FirstTurn, Actor::Delete], false).await.run_all(200).await;
+    for (actors, at_least) in [
+        ([Actor::FirstTurn, Actor::FirstTurn], 20),
+        ([Actor::FirstTurn, Actor::DividedFirstTurn], 60),
+        ([Actor::DividedFirstTurn, Actor::DividedFirstTurn], 200),
+    ] {
+        World::new(&[actors[0], actors[1], Actor::Delete], false).await.run_all(at_least).await;
+    }
 }
 
 async fn an_append_among_an_erasure() {
@@ -255,5 +270,6 @@ async fn an_append_to_an_old_conversation_among_a_deletion_and_a_listing() {
 }
 
 async fn two_first_turns_among_an_expiry_and_a_listing() {
-    World::new(&[Actor::FirstTurn, Actor::Append, Actor::EraseIf], true).await.run_all(100).await;
+    World::new(&[Actor::FirstTurn, Actor::Append, Actor::EraseIf], true).await.run_all(40).await;
+    World::new(&[Actor::DividedFirstTurn, Actor::Append, Actor::EraseIf], true).await.run_all(100).await;
 }

@@ -68,24 +68,28 @@ const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "f
 
 /// Reads the text form of ChatML: `<|im_start|>role`, a line break or a space, the text, and `<|im_end|>`.
 ///
-/// A role may have a name: `<|im_start|>user name=Ann`. Between messages there may be only white space. A system
-/// message after other messages begins the next conversation. The name of a conversation is its number. The reader ends
-/// at the first text that has another form, because nothing after it can be understood.
+/// A role may have a name: `<|im_start|>user name=Ann`. A name with spaces needs a line break after it. Between
+/// messages there may be only white space. A system message after other messages begins the next conversation. The name
+/// of a conversation is its number. A conversation with an unknown role is an error, and the next one is read. The
+/// reader ends at the first text that has another form, because nothing after it can be understood.
 #[derive(Debug)]
 pub struct ChatMlText<R> {
     lines: Records<R>,
     conversation: ForeignConversation,
     /// The message whose end was not read yet.
     open: Option<Open>,
+    /// The error of the conversation that is being read.
+    failed: Option<ForeignError>,
     /// The conversations that were read whole.
-    ready: VecDeque<ForeignConversation>,
+    ready: VecDeque<Result<ForeignConversation, ForeignError>>,
     conversations: u64,
     has_ended: bool,
 }
 
 #[derive(Debug)]
 struct Open {
-    role: &'static str,
+    /// `None` if the role is unknown.
+    role: Option<&'static str>,
     name: String,
     text: String,
 }
@@ -97,6 +101,7 @@ impl<R: BufRead> ChatMlText<R> {
             lines: Records::new(input),
             conversation: ForeignConversation::new(String::new(), 1),
             open: None,
+            failed: None,
             ready: VecDeque::new(),
             conversations: 0,
             has_ended: false,
@@ -109,14 +114,20 @@ impl<R: BufRead> ChatMlText<R> {
 
     /// Adds a message. If it begins the next conversation, the one before it is ready.
     fn add(&mut self, open: &Open) -> Result<(), ForeignError> {
-        let mut json = serde_json::json!({ "role": open.role, "content": open.text });
+        let Some(role) = open.role else {
+            let error = self.problem(Problem::Form("expected the role of a chat message after <|im_start|>"));
+            self.failed.get_or_insert(error);
+            return Ok(());
+        };
+        let mut json = serde_json::json!({ "role": role, "content": open.text });
         if let Some(fields) = json.as_object_mut().filter(|_| !open.name.is_empty()) {
             fields.insert("name".into(), open.name.as_str().into());
         }
         let index = self.conversation.messages.len();
         let message = json::message(&json).ok_or_else(|| self.problem(Problem::Message(index)))?;
         let last = self.conversation.messages.last();
-        if message.is_instruction() && last.is_some_and(|last| !last.message.is_instruction()) {
+        let has_others = self.failed.is_some() || last.is_some_and(|last| !last.message.is_instruction());
+        if message.is_instruction() && has_others {
             self.end_conversation();
         }
         self.conversation.push(ForeignMessage::new(message));
@@ -126,12 +137,13 @@ impl<R: BufRead> ChatMlText<R> {
     fn end_conversation(&mut self) {
         let next = ForeignConversation::new(String::new(), self.lines.number());
         let mut conversation = mem::replace(&mut self.conversation, next);
-        if conversation.messages.is_empty() {
+        let failed = self.failed.take();
+        if conversation.messages.is_empty() && failed.is_none() {
             return;
         }
         self.conversations += 1;
         conversation.name = self.conversations.to_string();
-        self.ready.push_back(conversation);
+        self.ready.push_back(failed.map_or(Ok(conversation), Err));
     }
 
     fn line(&mut self, mut line: &str) -> Result<(), ForeignError> {
@@ -143,8 +155,7 @@ impl<R: BufRead> ChatMlText<R> {
                 }
                 let start = line.strip_prefix(START);
                 let start = start.ok_or_else(|| self.problem(Problem::Form("expected <|im_start|>")))?;
-                let (open, rest) =
-                    opened(start).ok_or_else(|| self.problem(Problem::Form("expected a role after <|im_start|>")))?;
+                let (open, rest) = opened(start);
                 self.open = Some(open);
                 line = rest;
                 continue;
@@ -181,18 +192,20 @@ impl<R: BufRead> ChatMlText<R> {
 }
 
 /// Reads a role with its name. Returns the message without its text, and the rest of the line.
-fn opened(line: &str) -> Option<(Open, &str)> {
+fn opened(line: &str) -> (Open, &str) {
     let word = |line: &str| line.find(|next: char| next.is_whitespace() || next == '<').unwrap_or(line.len());
     let (role, mut rest) = line.split_at(word(line));
-    let role = ROLES.into_iter().find(|known| *known == role)?;
+    let role = ROLES.into_iter().find(|known| *known == role);
     let mut name = String::new();
     if let Some(named) = rest.strip_prefix(" name=") {
-        let (word, after) = named.split_at(word(named));
+        // If the text begins on the next line, the rest of this one is the name.
+        let end = if named.contains(END) { word(named) } else { named.trim_end().len() };
+        let (word, after) = named.split_at(end);
         name.push_str(word);
         rest = after;
     }
     let text = ["\r\n", "\n", " "].iter().find_map(|space| rest.strip_prefix(space)).unwrap_or(rest);
-    Some((Open { role, name, text: String::new() }, text))
+    (Open { role, name, text: String::new() }, text)
 }
 
 impl<R: BufRead> Iterator for ChatMlText<R> {
@@ -205,6 +218,6 @@ impl<R: BufRead> Iterator for ChatMlText<R> {
             self.has_ended = true;
             return Some(Err(error));
         }
-        self.ready.pop_front().map(Ok)
+        self.ready.pop_front()
     }
 }

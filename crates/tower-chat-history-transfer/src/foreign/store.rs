@@ -4,7 +4,7 @@ use tower_chat_history_core::{ConversationId, ConversationIdError, List, Prefix,
 
 use super::conversation::ForeignConversation;
 use crate::{
-    import::{ImportError, ImportReport, Log, Put, Reason},
+    import::{ImportError, ImportReport, Log, Put, Reason, may_concern_one_conversation},
     problem::ForeignError,
 };
 
@@ -98,7 +98,14 @@ async fn one(
     };
     report.instructions += conversation.remove_instructions() as u64;
     report.left_out += conversation.left_out;
-    let mut log = Log::open(store, id.clone(), Seq::FIRST).await.map_err(failed)?;
+    let mut log = match Log::open(store, id.clone(), Seq::FIRST).await {
+        Ok(log) => log,
+        Err(source) if may_concern_one_conversation(&source) => {
+            report.skip(at, Some(&id), Reason::Store { seq: Seq::FIRST, source });
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
     for exchange in conversation.exchanges(options.now) {
         match log.put(store, exchange).await.map_err(failed)? {
             Put::Stored => report.stored += 1,

@@ -74,10 +74,7 @@ impl Log {
         };
         self.next = seq.next();
         match put {
-            // Other conversations may not be concerned.
-            Err(source @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) => {
-                Ok(Put::Refused(Reason::Store { seq, source }))
-            }
+            Err(source) if may_concern_one_conversation(&source) => Ok(Put::Refused(Reason::Store { seq, source })),
             put => put,
         }
     }
@@ -123,6 +120,11 @@ impl Log {
         self.epoch = None;
         Ok(Put::Stored)
     }
+}
+
+/// Returns `true` if the store may have failed for one conversation only, so that others can be imported.
+pub(crate) const fn may_concern_one_conversation(error: &StoreError) -> bool {
+    matches!(error, StoreError::Backend { .. } | StoreError::Corrupt { .. } | StoreError::CorruptCompaction { .. })
 }
 
 /// Returns `true` if both are the same exchange. Only its id and its messages count: its token counts, for example, may

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use futures_util::{StreamExt, pin_mut};
 use tower_chat_history_core::{Digest, List, StoreError};
 
-pub(crate) use self::log::{Log, Put};
+pub(crate) use self::log::{Log, Put, may_concern_one_conversation};
 pub use self::{
     options::ImportOptions,
     report::{ImportReport, Reason, Skipped},
@@ -94,7 +94,8 @@ impl Importer {
     /// # Errors
     ///
     /// - [`ImportError::File`] if the file does not begin as an export, or if a newer version of this crate wrote it.
-    /// - [`ImportError::Store`] if the store cannot be read or written. To continue, import the file again.
+    /// - [`ImportError::Store`] if the store cannot be read or written. To continue, import the file again. If it fails
+    ///   for one conversation only, that one is skipped, and the report names it.
     pub async fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ImportError> {
         while let Some(line) = self.splitter.next(&mut bytes) {
             self.line(line).await?;
@@ -220,7 +221,7 @@ impl Importer {
                 return Ok(Part::refused(first, digest));
             }
         }
-        let begun = Part::begin(&*self.store, first, digest).await;
+        let begun = Part::begin(&*self.store, first, digest, at, &mut self.report).await;
         begun.map_err(|source| ImportError::Store { line: at, source })
     }
 }

@@ -6,7 +6,7 @@ use tower_chat_history_core::{
 };
 
 use super::{
-    log::{Log, Put},
+    log::{Log, Put, may_concern_one_conversation},
     report::{ImportReport, Reason},
 };
 use crate::line::{ConversationLine, EndLine, Line, Running};
@@ -24,9 +24,23 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) async fn begin(store: &dyn List, first: ConversationLine, digest: Digest) -> Result<Self, StoreError> {
-        let log = Log::open(store, first.id.clone(), first.first).await?;
-        Ok(Self { log: Some(log), ..Self::refused(first, digest) })
+    /// Begins a conversation. If the store fails for it, its lines are skipped.
+    pub(super) async fn begin(
+        store: &dyn List,
+        first: ConversationLine,
+        digest: Digest,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<Self, StoreError> {
+        let log = match Log::open(store, first.id.clone(), first.first).await {
+            Ok(log) => Some(log),
+            Err(source) if may_concern_one_conversation(&source) => {
+                report.skip(at, Some(&first.id), Reason::Store { seq: first.first, source });
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { log, ..Self::refused(first, digest) })
     }
 
     /// Creates a part that is skipped. The digest is that of its first line.
@@ -51,7 +65,25 @@ impl Part {
         }
     }
 
+    /// Imports a line. If the store fails for this conversation, the rest of it is skipped.
     pub(super) async fn line(
+        &mut self,
+        store: &dyn List,
+        attach: Option<&dyn Attach>,
+        line: Line,
+        at: u64,
+        report: &mut ImportReport,
+    ) -> Result<(), StoreError> {
+        match self.imported(store, attach, line, at, report).await {
+            Err(source) if may_concern_one_conversation(&source) => {
+                self.skip_rest(at, Reason::Store { seq: self.next, source }, report);
+                Ok(())
+            }
+            imported => imported,
+        }
+    }
+
+    async fn imported(
         &mut self,
         store: &dyn List,
         attach: Option<&dyn Attach>,

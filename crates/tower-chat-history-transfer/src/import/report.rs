@@ -115,7 +115,8 @@ pub enum Reason {
     /// The store refuses the exchange. The rest of the conversation is skipped.
     #[error("the store refuses the exchange at position {0}, so the rest of the conversation is skipped")]
     Refused(Seq),
-    /// The store fails at this exchange. The rest of the conversation is skipped.
+    /// The store fails for this conversation, for example because it is damaged there. The rest of the conversation is
+    /// skipped.
     #[error("the store failed at position {seq}, so the rest of the conversation is skipped: {source}")]
     Store {
         /// The position.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tower_chat_history_core::{HistoryStore, StoreError};
-use tower_chat_history_core::{Labels, Seq};
+use tower_chat_history_core::{Compaction, CompactionVersion, Cut, HistoryStore, Labels, Profile, Seq, StoreError};
 use tower_chat_history_transfer::{ExportOptions, ImportError, ImportOptions, Importer};
 
 use crate::support::{
@@ -62,6 +61,26 @@ async fn a_conversation_that_the_store_cannot_take_does_not_stop_the_import() {
     let report = imported(&target, &exported(&source, "a").await).await;
     assert_skipped(&report, "too long");
     assert_eq!(report.stored, 42);
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_damaged_in_the_store_does_not_stop_the_import() {
+    let source = source().await;
+    let compaction = Compaction::new(CompactionVersion::new(1), Cut::window_from(Seq::new(1)));
+    source.change(|logs| logs.get_mut("a/1").unwrap().compactions.insert(Profile::default(), compaction));
+    let export = exported(&source, "a").await;
+    for fails in ["read", "load", "compact", "set_labels"] {
+        let target = TestStore::default();
+        let mut is_first = true;
+        target.before_each(move |method, _| match method == fails && std::mem::take(&mut is_first) {
+            true => Err(StoreError::backend("damaged")),
+            false => Ok(()),
+        });
+        let report = imported(&target, &export).await;
+        assert_skipped(&report, "damaged");
+        assert_eq!(report.skipped, 1, "{fails}: {report:?}");
+        assert!(report.stored >= 30, "{fails}: {report:?}");
+    }
 }
 
 #[tokio::test]

@@ -119,6 +119,7 @@ impl RecallWorker {
             shown: &shown,
             allowance,
             cost: &cost,
+            timeout: self.options.timeout,
         };
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
         let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
@@ -237,6 +238,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         best_score: None,
         conversations: 0,
         failed_conversations: 0,
+        is_incomplete: false,
         took: begun.elapsed(),
     };
     let mut took_too_long = false;
@@ -250,9 +252,10 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         report.outcome = RecallOutcome::Failed(Arc::new(error));
         Recollection { conversations: 0, ..Recollection::nothing() }
     });
-    let Recollection { mut recalled, best_score, unprepared, conversations, failed_conversations } = found;
+    let Recollection { mut recalled, best_score, unprepared, conversations, failed_conversations, is_incomplete } =
+        found;
     (report.conversations, report.failed_conversations) = (conversations, failed_conversations);
-    report.best_score = best_score;
+    (report.is_incomplete, report.best_score) = (is_incomplete, best_score);
     if let Some(recalled) = &mut recalled {
         let tokens = call.counting.message(&recalled.message);
         recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());

@@ -1,12 +1,13 @@
 //! Recall by a search in the log.
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{Attach, ConversationId, StoreError};
 use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
+use crate::engine::timeout;
 
 /// The most steps of the index that one preparation makes.
 const MAX_STEPS: usize = 4;
@@ -68,10 +69,15 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
-        let found = match self.index.clone().dialect(request.dialect).search(ask).await? {
+        let mut index = self.index.clone().dialect(request.dialect);
+        if index.covers_others(request.conversation) {
+            // The messages that are found must be read in the rest of the time.
+            index = index.time_for_others(request.timeout / 2, after);
+        }
+        let found = match index.search(ask).await? {
             Searched::Found(found) => found,
             Searched::Gone => return Err(StoreError::Gone.into()),
-            _ => return Ok(Recollection::nothing()),
+            _ => return Ok(Recollection { conversations: 0, ..Recollection::nothing() }),
         };
         warn(&found);
         Ok(Recollection {
@@ -80,6 +86,7 @@ impl Recall for LogRecall {
             unprepared: found.unsearched,
             conversations: found.conversations,
             failed_conversations: found.others.failed,
+            is_incomplete: found.others.is_incomplete,
         })
     }
 
@@ -105,6 +112,11 @@ impl Recall for LogRecall {
     }
 }
 
+/// Waits for a duration. Outside of a runtime there is no timer, so it waits forever.
+async fn after(duration: Duration) {
+    timeout(Some(duration), pending::<()>()).await.ok();
+}
+
 /// Logs what a search did without.
 fn warn(found: &Found) {
     if let Meaning::Failed(error) = &found.meaning {
@@ -112,7 +124,10 @@ fn warn(found: &Found) {
     }
     if found.others.failed > 0 {
         let failed = found.others.failed;
-        tracing::warn!(failed, "other conversations could not be searched; nothing of them was recalled");
+        tracing::warn!(
+            failed,
+            "other conversations could not be searched, or not in time; nothing of them was recalled"
+        );
     }
     if found.damaged > 0 {
         tracing::warn!(
@@ -138,7 +153,10 @@ mod tests {
     use tower_chat_history_core::{ChatCompletions, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq};
     use tower_chat_history_recall::EmbedError;
 
-    use super::{super::ServiceEmbedder, *};
+    use super::{
+        super::{RecallOptions, ServiceEmbedder},
+        *,
+    };
     use crate::{error::BoxError, memory::MemoryStore};
 
     const BEFORE: Seq = Seq::new(90);
@@ -186,6 +204,7 @@ mod tests {
             shown: &[],
             allowance: 500,
             cost: &cost,
+            timeout: RecallOptions::TIMEOUT,
         };
         let recalled = LogRecall::from(index).recall(request).await.unwrap().recalled;
         assert!(recalled.as_ref().unwrap().message.text().contains("called Rex"), "words alone find it");

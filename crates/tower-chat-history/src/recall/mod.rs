@@ -7,7 +7,7 @@ mod options;
 #[cfg(feature = "recall")]
 mod service;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{ChatCompletions, Citation, ConversationId, Dialect, Message, Recalled, Revision, Seq};
@@ -97,6 +97,8 @@ pub struct RecallRequest<'a> {
     pub allowance: u64,
     /// Counts the tokens of a message.
     pub cost: &'a (dyn Fn(&Message) -> u64 + Send + Sync),
+    /// The [time](RecallOptions::timeout) after which the model is called without the result.
+    pub timeout: Duration,
 }
 
 /// A request to prepare later searches.
@@ -125,13 +127,15 @@ pub struct Recollection {
     pub unprepared: u64,
     /// The number of conversations that were searched.
     pub conversations: u32,
-    /// The number of [other conversations](Recall::covers_others) that could not be searched.
+    /// The number of [other conversations](Recall::covers_others) that could not be searched, or not in time.
     pub failed_conversations: u32,
+    /// `true` if there are so many other conversations that newer ones may have been left out.
+    pub is_incomplete: bool,
 }
 
 impl<'a> RecallRequest<'a> {
-    /// Creates a request for this input, in [`ChatCompletions`]. The engine creates the requests of calls. Use this to
-    /// test a search.
+    /// Creates a request for this input, in [`ChatCompletions`], with the default timeout. The engine creates the
+    /// requests of calls. Use this to test a search.
     #[must_use]
     pub const fn new(
         conversation: &'a ConversationId,
@@ -141,7 +145,8 @@ impl<'a> RecallRequest<'a> {
         allowance: u64,
         cost: &'a (dyn Fn(&Message) -> u64 + Send + Sync),
     ) -> Self {
-        Self { conversation, revision, before, dialect: &ChatCompletions, input, shown: &[], allowance, cost }
+        let timeout = RecallOptions::TIMEOUT;
+        Self { conversation, revision, before, dialect: &ChatCompletions, input, shown: &[], allowance, cost, timeout }
     }
 
     /// Sets the dialect of the call.
@@ -172,7 +177,14 @@ impl Recollection {
     /// Creates the result of a search that found nothing to show.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { recalled: None, best_score: None, unprepared: 0, conversations: 1, failed_conversations: 0 }
+        Self {
+            recalled: None,
+            best_score: None,
+            unprepared: 0,
+            conversations: 1,
+            failed_conversations: 0,
+            is_incomplete: false,
+        }
     }
 
     /// Creates the result of a search that shows these messages.

@@ -29,11 +29,14 @@ const WITHOUT_BUDGET: u64 = 2_000;
 pub(crate) const LEAST_ALLOWANCE: u64 = 64;
 
 impl RecallOptions {
+    /// The default [timeout](Self::timeout) of a search.
+    pub const TIMEOUT: Duration = Duration::from_millis(250);
+
     /// Creates the default options, with this search.
     pub fn new(recall: impl Recall) -> Self {
         Self {
             recall: Arc::new(recall),
-            timeout: Duration::from_millis(250),
+            timeout: Self::TIMEOUT,
             prepare_timeout: Duration::from_secs(60),
             max_preparations: 16,
             percent: 12,

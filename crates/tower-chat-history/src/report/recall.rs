@@ -23,8 +23,10 @@ pub struct RecallReport {
     /// The number of conversations that were searched. It is greater than 1 only if the search
     /// [covers](crate::recall::Recall::covers_others) other conversations, and 0 if the search failed.
     pub conversations: u32,
-    /// The number of other conversations that could not be searched. Nothing of them was shown.
+    /// The number of other conversations that could not be searched, or not in time. Nothing of them was shown.
     pub failed_conversations: u32,
+    /// `true` if there are so many other conversations that newer ones may have been left out.
+    pub is_incomplete: bool,
     /// The duration of the search.
     pub took: Duration,
 }

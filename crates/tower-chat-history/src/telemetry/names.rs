@@ -195,6 +195,8 @@ pub mod attributes {
         pub const RECALL_CONVERSATIONS: &str = "chat_history.recall.conversations";
         /// The number of other conversations that could not be searched.
         pub const RECALL_FAILED_CONVERSATIONS: &str = "chat_history.recall.failed_conversations";
+        /// `true` if there are so many other conversations that newer ones may have been left out.
+        pub const RECALL_INCOMPLETE: &str = "chat_history.recall.incomplete";
         /// The score of the best message that was found.
         pub const RECALL_SCORE: &str = "chat_history.recall.score";
         /// The size of the recalled messages, in tokens.

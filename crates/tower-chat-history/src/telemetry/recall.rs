@@ -43,6 +43,7 @@ impl<'a> RecallStep<'a> {
             { attributes::RECALL_CONVERSATIONS } = i64::from(report.conversations),
             { attributes::RECALL_FAILED_CONVERSATIONS } =
                 Some(i64::from(report.failed_conversations)).filter(|n| *n > 0),
+            { attributes::RECALL_INCOMPLETE } = report.is_incomplete.then_some(true),
             { attributes::RECALL_SCORE } = report.best_score,
         );
         if let Some(kind) = report.outcome.error_kind() {
@@ -79,6 +80,7 @@ fn span(turn: &Span) -> Span {
         { attributes::RECALL_ALLOWANCE } = Empty,
         { attributes::RECALL_CONVERSATIONS } = Empty,
         { attributes::RECALL_FAILED_CONVERSATIONS } = Empty,
+        { attributes::RECALL_INCOMPLETE } = Empty,
         { attributes::RECALL_SCORE } = Empty,
     )
 }

@@ -1,9 +1,10 @@
 //! Opens the store that the parent names.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use tests::FullStore;
 use tower_chat_history::BoxError;
+use tower_chat_history_encryption::{DirectoryVault, EncryptedStore, KeyRing, Keys};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
@@ -13,11 +14,32 @@ use crate::PATIENCE;
 /// The connections of one process. They are few, so that several calls wait for a connection.
 const CONNECTIONS: usize = 2;
 
+/// The master key of the tests.
+const MASTER: &str = "torture dG9ydHVyZSB0b3J0dXJlIHRvcnR1cmUgdG9ydHVyZSE=";
+
+/// The number of parts of an id that have a data key of their own. With the ids of people, these are the parts of one
+/// person. A chat has a key of its own.
+const PARTS: usize = 3;
+
 /// A store of any kind.
 pub(crate) type Store = Arc<dyn FullStore>;
 
-/// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis) or `redis+cluster:URL,URL`. A server
-/// may be down for a short time, so this tries again.
+/// Returns the URL of an encrypted store, whose keys are in a directory.
+pub(crate) fn encrypted(vault: &Path, url: &str) -> String {
+    format!("{ENCRYPTED}{}|{url}", vault.display())
+}
+
+const ENCRYPTED: &str = "encrypted:";
+
+/// Returns the keys that are in a directory. They stay in memory for a short time only, so that processes soon use keys
+/// that another one has added.
+pub(crate) fn keys(vault: &Path) -> Result<Keys, BoxError> {
+    let keys = Keys::new(KeyRing::parse(MASTER)?, DirectoryVault::open(vault)?, PARTS);
+    Ok(keys.with_lifetime(Duration::from_millis(50)))
+}
+
+/// Opens `sqlite:PATH`, `postgres://…`, `redis://…`, `unix://…` (Redis), `redis+cluster:URL,URL`, or one of them
+/// [`encrypted`]. A server may be down for a short time, so this tries again.
 ///
 /// # Errors
 ///
@@ -34,6 +56,16 @@ pub(crate) async fn open(url: &str) -> Result<Store, BoxError> {
 }
 
 async fn open_once(url: &str) -> Result<Store, BoxError> {
+    match url.strip_prefix(ENCRYPTED).and_then(|rest| rest.split_once('|')) {
+        Some((vault, inner)) => {
+            let keys = keys(Path::new(vault))?;
+            Ok(Arc::new(EncryptedStore::new(open_plain(inner).await?, keys)))
+        }
+        None => open_plain(url).await,
+    }
+}
+
+async fn open_plain(url: &str) -> Result<Store, BoxError> {
     let (scheme, rest) = url.split_once(':').ok_or("not a URL")?;
     Ok(match scheme {
         "sqlite" => Arc::new(SqliteStore::open(rest).await?),

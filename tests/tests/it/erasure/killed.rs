@@ -1,9 +1,8 @@
 //! Erasures that are killed.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader},
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use tests::{Storage, over_every_store, rng::SeededRng};
@@ -19,8 +18,14 @@ over_every_store! {
 /// The variable `KILLS` sets another number.
 const KILLS: usize = 4;
 
-/// A person has this many conversations, which take longer to erase than a process to start.
+/// The conversations of a person.
 const CONVERSATIONS: usize = 300;
+
+/// The number of conversations that the program `eraser` erases at a time.
+const PAGE: usize = 20;
+
+/// The number of erasures that are killed before one is completed.
+const KILLS_EACH: usize = 4;
 
 async fn an_erasure_that_was_killed_is_completed_by_a_repeat(storage: Storage) {
     let Some(address) = storage.address() else { return };
@@ -37,39 +42,44 @@ async fn an_erasure_that_was_killed_is_completed_by_a_repeat(storage: Storage) {
     while killed < kills {
         for number in 0..CONVERSATIONS {
             let id = format!("{erased}/{number}").parse().unwrap();
-            if storage
-                .store
-                .list(&prefix(&format!("{erased}/{number}")), None, 1)
-                .await
-                .unwrap()
-                .conversations
-                .is_empty()
-            {
-                store(&storage, &id, "secret", Timestamp::now()).await;
-            }
+            store(&storage, &id, "secret", Timestamp::now()).await;
         }
-        // Several erasures are killed before one is completed.
-        for _ in 0..4.min(kills - killed) {
+        for left in (1..=KILLS_EACH.min(kills - killed)).rev() {
+            let stored = stored(&storage, &erased).await;
+            // Each kill leaves some pages for the next one.
+            let pages = rng.below((stored / PAGE / left).max(1) as u64) as usize;
             let mut eraser = Command::new(env!("CARGO_BIN_EXE_eraser"));
             let mut eraser = eraser.args([&address, &erased]).stdout(Stdio::piped()).spawn().unwrap();
-            let (mut line, mut rest) = (String::new(), String::new());
-            let mut output = BufReader::new(eraser.stdout.take().unwrap());
-            output.read_line(&mut line).unwrap();
-            assert_eq!(line, "begins\n");
-            std::thread::sleep(Duration::from_micros(rng.below(20_000)));
+            let mut output = BufReader::new(eraser.stdout.take().unwrap()).lines();
+            for _ in 0..=pages {
+                assert_eq!(output.next().unwrap().unwrap(), "page");
+            }
             eraser.kill().unwrap();
             eraser.wait().unwrap();
-            output.read_to_string(&mut rest).unwrap();
             killed += 1;
-            // An erasure that was done has printed its receipt.
-            interrupted += usize::from(rest.is_empty());
+            let remaining = self::stored(&storage, &erased).await;
+            interrupted += usize::from(0 < remaining && remaining < stored);
         }
         let receipt = storage.store.erase_all(&prefix(&erased)).await.unwrap();
         assert!(receipt.is_complete(), "{receipt:?}");
+        assert_eq!(stored(&storage, &erased).await, 0);
     }
     // The output of a test that succeeds is shown with `--nocapture`.
-    println!("{interrupted} of {killed} erasures were interrupted");
-    assert!(interrupted > 0, "all erasures were done before they were killed");
+    println!("{interrupted} of {killed} erasures were interrupted in the middle");
+    assert!(interrupted * 2 > killed, "{interrupted} of {killed} erasures were interrupted in the middle");
     assert!(storage.store.count(&prefix(&erased)).await.unwrap().total().is_nothing());
     assert_eq!(read_all(&storage, &prefix(&kept)).await, before, "nothing else was touched");
+}
+
+/// Returns the number of conversations of a person.
+async fn stored(storage: &Storage, person: &str) -> usize {
+    let (mut number, mut after) = (0, None);
+    loop {
+        let page = storage.store.list(&prefix(person), after.as_ref(), CONVERSATIONS).await.unwrap();
+        number += page.conversations.len();
+        after = page.next;
+        if after.is_none() {
+            return number;
+        }
+    }
 }

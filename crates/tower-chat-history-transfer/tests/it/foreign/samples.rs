@@ -70,6 +70,19 @@ async fn the_text_form_of_chat_ml_on_one_line() {
 }
 
 #[tokio::test]
+async fn an_unknown_role_of_chat_ml_costs_its_conversation_only() {
+    let text = "<|im_start|>system\nOne.<|im_end|>\n<|im_start|>critic\nNo.<|im_end|>\n\
+                <|im_start|>user\nHi<|im_end|>\n<|im_start|>system\nTwo.<|im_end|>\n\
+                <|im_start|>user name=Ann Lee\nHello<|im_end|>\n";
+    let read: Vec<_> = ChatMlText::new(text.as_bytes()).collect();
+    let [Err(ForeignError::Conversation { record: 4, .. }), Ok(two)] = &read[..] else { panic!("{read:?}") };
+    assert_eq!(two.name, "2");
+    let (store, report) = import_twice(|| ChatMlText::new(text.as_bytes())).await;
+    assert_eq!((report.conversations, report.stored, report.skipped), (2, 1, 1));
+    assert_eq!(stored(&store).await[0].1, [r#"{"content":"Hello","name":"Ann Lee","role":"user"}"#]);
+}
+
+#[tokio::test]
 async fn text_of_chat_ml_is_no_role_and_is_not_left_out() {
     let whole = "<|im_start|>user\nHi<|im_end|>\n";
     for rest in ["<|im_start|>Hello<|im_end|>", "<|im_start|>", "lost", "<|im_end|>", "<|im_start|>user\nHi"] {

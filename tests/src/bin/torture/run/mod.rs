@@ -1,5 +1,6 @@
 //! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
+mod encryption;
 mod indexes;
 mod ledger;
 mod people;
@@ -18,6 +19,7 @@ use tokio::runtime::Runtime;
 use tower_chat_history::{BoxError, store::Attach};
 
 use self::{
+    encryption::Encryption,
     ledger::Ledger,
     plan::{Disruption, Plan},
     pool::{Event, WorkerPool, WorkerSettings},
@@ -63,6 +65,9 @@ pub(crate) struct Settings {
     /// Kills the first processes while they open the store.
     #[arg(long)]
     kill_first: bool,
+    /// Encrypts everything, and replaces the keys of people again and again.
+    #[arg(long)]
+    encrypted: bool,
 }
 
 /// The state of a run.
@@ -89,8 +94,10 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     eprintln!("seed: {seed}");
     let mut rng = SeededRng::new(seed);
     let deployment = Deployment::start(args.store, !args.no_proxy, rng.fork(), runtime);
+    let encryption = args.encrypted.then(|| Encryption::start(runtime));
+    let url_of = |url: &str| encryption.as_ref().map_or_else(|| url.to_owned(), |encryption| encryption.url(url));
     let settings = WorkerSettings {
-        store: deployment.through_proxy().to_owned(),
+        store: url_of(deployment.through_proxy()),
         conversations: args.conversations,
         lanes: args.lanes,
     };
@@ -112,9 +119,10 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
         restarts += deployment.crash_and_restart_all();
     }
     ledger.violations.extend(deployment.check_file().err());
+    let rotations = encryption.as_ref().map_or(0, Encryption::stop);
     let began = Instant::now();
     let found = runtime.block_on(async {
-        let store = store::open(deployment.direct()).await?;
+        let store = store::open(&url_of(deployment.direct())).await?;
         let mut of_people = verify::Found::default();
         people::check(&store, &ledger.people, &mut of_people).await;
         // The chats come after the erasures, which must not have touched them.
@@ -127,7 +135,8 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     })?;
     let reading = began.elapsed();
     let store = format!("{:?}, {} processes, {} conversations", args.store, args.processes, args.conversations);
-    let report = Report { store, seed, ledger: &ledger, found: &found, faults, kills, restarts, running, reading };
+    let report =
+        Report { store, seed, ledger: &ledger, found: &found, faults, kills, restarts, rotations, running, reading };
     print!("{report}");
     Ok(if report.violations() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -138,11 +138,13 @@ async fn erase(store: &Store, under: &Prefix, listed: &[Listed]) -> Result<Resul
         expected.bytes += entry.bytes;
         expected.labels += u64::from(!entry.labels.is_empty());
     }
-    let counted = store.count(under).await?.total();
+    let mut counted = store.count(under).await?.total();
     let receipt = store.erase_all(under).await?;
     let erased = receipt.removed.total();
-    // Calls that were killed may have left names without conversations.
+    // Calls that were killed may have left names without conversations. A receipt does not have those that another
+    // removal left, because it may still be running.
     expected.names = erased.names;
+    counted.names = counted.names.min(erased.names);
     if !receipt.is_complete() || erased != expected || counted != expected {
         return Ok(Err(format!(
             "under {under}, {counted:?} was counted and {erased:?} erased. It must be {expected:?}"
