@@ -68,7 +68,12 @@ mod sqlite {
             eight_processes_write_one_signed_conversation,
             eight_processes_create_one_file,
             a_file_whose_creators_were_killed_can_be_used,
+            nothing_is_lost_when_everything_is_encrypted,
         ]
+    }
+
+    fn nothing_is_lost_when_everything_is_encrypted() {
+        super::nothing_is_lost_when_everything_is_encrypted("sqlite");
     }
 
     fn nothing_is_lost_when_processes_are_killed() {
@@ -117,11 +122,19 @@ mod postgres {
     use test_servers::trials;
 
     pub(crate) fn tests() -> Vec<Trial> {
-        trials![; blocking: nothing_is_lost_when_the_server_crashes]
+        trials![
+            ; blocking:
+            nothing_is_lost_when_the_server_crashes,
+            nothing_is_lost_when_everything_is_encrypted,
+        ]
     }
 
     fn nothing_is_lost_when_the_server_crashes() {
         super::nothing_is_lost_when_the_server_crashes("postgres", 6, 3);
+    }
+
+    fn nothing_is_lost_when_everything_is_encrypted() {
+        super::nothing_is_lost_when_everything_is_encrypted("postgres");
     }
 }
 
@@ -130,11 +143,19 @@ mod redis {
     use test_servers::trials;
 
     pub(crate) fn tests() -> Vec<Trial> {
-        trials![; blocking: nothing_is_lost_when_the_server_crashes]
+        trials![
+            ; blocking:
+            nothing_is_lost_when_the_server_crashes,
+            nothing_is_lost_when_everything_is_encrypted,
+        ]
     }
 
     fn nothing_is_lost_when_the_server_crashes() {
         super::nothing_is_lost_when_the_server_crashes("redis", 6, 3);
+    }
+
+    fn nothing_is_lost_when_everything_is_encrypted() {
+        super::nothing_is_lost_when_everything_is_encrypted("redis");
     }
 }
 
@@ -143,7 +164,11 @@ mod redis_cluster {
     use test_servers::{cluster::NODES, trials};
 
     pub(crate) fn tests() -> Vec<Trial> {
-        trials![; blocking: nothing_is_lost_when_nodes_crash]
+        trials![; blocking: nothing_is_lost_when_nodes_crash, nothing_is_lost_when_everything_is_encrypted]
+    }
+
+    fn nothing_is_lost_when_everything_is_encrypted() {
+        super::nothing_is_lost_when_everything_is_encrypted("redis-cluster");
     }
 
     fn nothing_is_lost_when_nodes_crash() {
@@ -161,6 +186,16 @@ fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, rest
     assert_erasures(&report);
     let faults = ["requests cut off", "answers lost", "delays"].map(|fault| report.number(fault));
     assert!(report.number("connections") > 0 && faults.iter().sum::<u64>() > 0);
+}
+
+/// The keys of chats and of people are replaced while the processes use them.
+fn nothing_is_lost_when_everything_is_encrypted(store: &str) {
+    let options = format!("--store {store} --encrypted --processes 3 --conversations 6 --exchanges 300 --kills 6");
+    let report = torture(&options);
+    assert_eq!(report.number("workers killed"), 6);
+    assert!(report.number("keys replaced") > 20);
+    assert_both_dialects(&report);
+    assert_erasures(&report);
 }
 
 fn main() -> ExitCode {

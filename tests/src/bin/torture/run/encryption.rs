@@ -1,4 +1,4 @@
-//! The keys of an encrypted run, which are replaced while the workers use them.
+//! The keys of an encrypted run, which are replaced again and again while the workers use them.
 
 use std::{
     path::Path,
@@ -11,14 +11,15 @@ use std::{
 
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::interval};
-use tower_chat_history::BoxError;
+use tower_chat_history::{BoxError, store::Prefix};
 
-use crate::{people::Person, store};
+use crate::{exchange::conversation_id, people::Person, store};
 
 /// The time between two rotations.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The numbers of workers and of their people whose keys are replaced. There are others, whose keys stay.
+/// The numbers of chats, of workers, and of their people whose keys are replaced. The keys of others stay.
+const CHATS: u32 = 4;
 const WORKERS: u32 = 4;
 const PEOPLE: u32 = 4;
 
@@ -62,7 +63,10 @@ async fn rotate(
             break;
         }
         let person = Person { worker: number % WORKERS, number: number / WORKERS % PEOPLE };
-        rotations.fetch_add(u64::from(keys.rotate(&person.prefix()?).await?), Relaxed);
+        let chat = Prefix::from(&conversation_id((number % CHATS).into())?);
+        for of in [person.prefix()?, chat] {
+            rotations.fetch_add(u64::from(keys.rotate(&of).await?), Relaxed);
+        }
     }
     Ok(())
 }

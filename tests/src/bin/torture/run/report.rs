@@ -15,6 +15,8 @@ pub(crate) struct Report<'a> {
     pub(crate) faults: Option<Faults>,
     pub(crate) kills: u64,
     pub(crate) restarts: u64,
+    /// The data keys that were added during an encrypted run.
+    pub(crate) rotations: u64,
     pub(crate) running: Duration,
     pub(crate) reading: Duration,
 }
@@ -64,6 +66,7 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "late calls refused: {}", people.refused)?;
         writeln!(f, "workers killed: {}", self.kills)?;
         writeln!(f, "server restarts: {}", self.restarts)?;
+        writeln!(f, "keys replaced: {}", self.rotations)?;
         match self.faults {
             Some(Faults { connections, cuts, lost, delays }) => {
                 writeln!(f, "connections: {connections}")?;
