@@ -17,8 +17,9 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
     CachedStore, ConversationId, MemoryStore,
-    store::{Attach, Erase, Prune, Truncate},
+    store::{Attach, Erase, Prune, Reseal, Truncate},
 };
+use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
@@ -26,6 +27,9 @@ use tower_chat_history_test::FaultStore;
 
 pub use self::remote::Remote;
 use self::remote::with_clock_held;
+
+/// A master key of tests: a name, and 32 bytes.
+pub const MASTER_KEY: &str = "tests dG9ydHVyZSB0b3J0dXJlIHRvcnR1cmUgdG9ydHVyZSE=";
 
 /// Runs each of these functions as a test on each store. To add a store, add a module here.
 ///
@@ -37,6 +41,7 @@ macro_rules! over_every_store {
     (#[$test:meta] $($name:ident),+ $(,)?) => {
         $crate::over_every_store! { @store over_memory, $crate::Storage::memory(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_cached, $crate::Storage::cached(), #[$test] $($name)+ }
+        $crate::over_every_store! { @store over_encrypted, $crate::Storage::encrypted(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_sqlite, $crate::Storage::sqlite(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_postgres, $crate::Storage::postgres(), #[$test] $($name)+ }
         $crate::over_every_store! { @store over_redis, $crate::Storage::redis(), #[$test] $($name)+ }
@@ -60,6 +65,11 @@ pub trait FullStore: Truncate + Prune + Attach + Erase {}
 
 impl<S: Truncate + Prune + Attach + Erase> FullStore for S {}
 
+/// A store that can also replace encrypted exchanges, as all stores can that keep data themselves.
+pub trait ResealStore: FullStore + Reseal {}
+
+impl<S: FullStore + Reseal> ResealStore for S {}
+
 /// A store to run a test on. It fails on demand.
 pub struct Storage {
     /// The store. Clones share its state.
@@ -73,6 +83,8 @@ enum Location {
     Memory(MemoryStore),
     /// In memory, with a cache for each handle.
     Cached(MemoryStore),
+    /// In memory and encrypted, with a cache of what was decrypted for each handle.
+    Encrypted(MemoryStore, Keys),
     /// A file, in a directory that is removed at the end if this process created it.
     File(PathBuf, #[allow(dead_code)] Option<Arc<TempDir>>),
     /// A schema for this test alone, in a database that the tests of this process share.
@@ -94,21 +106,30 @@ enum Location {
 
 impl Location {
     async fn open(&self) -> Arc<dyn FullStore> {
+        let plain = self.open_plain().await;
         match self {
-            Self::Memory(store) => Arc::new(Remote(store.clone())),
-            Self::Cached(store) => Arc::new(Remote(CachedStore::new(store.clone()))),
-            Self::File(path, _) => Arc::new(Remote(SqliteStore::open(path).await.unwrap())),
+            Self::Cached(_) => Arc::new(Remote(CachedStore::new(plain))),
+            Self::Encrypted(_, keys) => Arc::new(Remote(CachedStore::new(EncryptedStore::new(plain, keys.clone())))),
+            _ => Arc::new(Remote(plain)),
+        }
+    }
+
+    /// Opens the store without wrappers.
+    async fn open_plain(&self) -> Arc<dyn ResealStore> {
+        match self {
+            Self::Memory(store) | Self::Cached(store) | Self::Encrypted(store, _) => Arc::new(store.clone()),
+            Self::File(path, _) => Arc::new(SqliteStore::open(path).await.unwrap()),
             Self::Postgres { url, schema } => {
                 let options = PostgresOptions::new().schema(schema);
-                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
+                Arc::new(with_clock_held(options.connect(url)).await.unwrap())
             }
             Self::Redis { url, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(with_clock_held(options.connect(url)).await.unwrap()))
+                Arc::new(with_clock_held(options.connect(url)).await.unwrap())
             }
             Self::Cluster { urls, prefix } => {
                 let options = RedisOptions::new().prefix(prefix);
-                Arc::new(Remote(with_clock_held(options.connect_cluster(urls)).await.unwrap()))
+                Arc::new(with_clock_held(options.connect_cluster(urls)).await.unwrap())
             }
         }
     }
@@ -123,6 +144,12 @@ impl Storage {
     /// Opens a caching store over a memory store.
     pub async fn cached() -> Option<Self> {
         Some(Self::at(Location::Cached(MemoryStore::new())).await)
+    }
+
+    /// Opens a caching store over an encrypted memory store.
+    pub async fn encrypted() -> Option<Self> {
+        let keys = Keys::new(KeyRing::parse(MASTER_KEY).unwrap(), MemoryVault::new(), 2);
+        Some(Self::at(Location::Encrypted(MemoryStore::new(), keys)).await)
     }
 
     /// Opens an SQLite store in a new temporary directory.
@@ -173,11 +200,22 @@ impl Storage {
         Self::at(self.location.clone()).await
     }
 
+    /// Opens another handle to the same data, which encrypts with these keys.
+    pub async fn with_keys(&self, keys: Keys) -> Self {
+        let store: Arc<dyn FullStore> = Arc::new(Remote(EncryptedStore::new(self.plain().await, keys)));
+        Self { store: FaultStore::new(store), location: self.location.clone() }
+    }
+
+    /// Opens another handle to the same data, without wrappers.
+    pub async fn plain(&self) -> Arc<dyn ResealStore> {
+        self.location.open_plain().await
+    }
+
     /// Returns the address of the data for [`open_address`](Self::open_address), if another process can open it.
     #[must_use]
     pub fn address(&self) -> Option<String> {
         match &self.location {
-            Location::Memory(_) | Location::Cached(_) => None,
+            Location::Memory(_) | Location::Cached(_) | Location::Encrypted(..) => None,
             Location::File(path, _) => Some(format!("sqlite - {}", path.display())),
             Location::Postgres { url, schema } => Some(format!("postgres {schema} {url}")),
             Location::Redis { url, prefix } => Some(format!("redis {prefix} {url}")),
@@ -217,6 +255,7 @@ impl Storage {
             Location::File(path, _) => Some(path.clone()),
             Location::Memory(_)
             | Location::Cached(_)
+            | Location::Encrypted(..)
             | Location::Postgres { .. }
             | Location::Redis { .. }
             | Location::Cluster { .. } => None,

@@ -9,6 +9,7 @@ mod budget;
 mod call_options;
 mod cases;
 mod dialects;
+mod encryption;
 mod erasure;
 mod http_layer;
 mod invariants;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use tests::FullStore;
+use tests::{FullStore, MASTER_KEY};
 use tower_chat_history::BoxError;
 use tower_chat_history_encryption::{DirectoryVault, EncryptedStore, KeyRing, Keys};
 use tower_chat_history_postgres::PostgresOptions;
@@ -13,9 +13,6 @@ use crate::PATIENCE;
 
 /// The connections of one process. They are few, so that several calls wait for a connection.
 const CONNECTIONS: usize = 2;
-
-/// The master key of the tests.
-const MASTER: &str = "torture dG9ydHVyZSB0b3J0dXJlIHRvcnR1cmUgdG9ydHVyZSE=";
 
 /// The number of parts of an id that have a data key of their own. With the ids of people, these are the parts of one
 /// person. A chat has a key of its own.
@@ -34,7 +31,7 @@ const ENCRYPTED: &str = "encrypted:";
 /// Returns the keys that are in a directory. They stay in memory for a short time only, so that processes soon use keys
 /// that another one has added.
 pub(crate) fn keys(vault: &Path) -> Result<Keys, BoxError> {
-    let keys = Keys::new(KeyRing::parse(MASTER)?, DirectoryVault::open(vault)?, PARTS);
+    let keys = Keys::new(KeyRing::parse(MASTER_KEY)?, DirectoryVault::open(vault)?, PARTS);
     Ok(keys.with_lifetime(Duration::from_millis(50)))
 }
 

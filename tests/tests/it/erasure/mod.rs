@@ -5,4 +5,4 @@ mod in_flight;
 mod killed;
 mod neighbors;
 mod secrets;
-mod world;
+pub(crate) mod world;

@@ -1,0 +1,3 @@
+//! Encrypted conversations over every store.
+
+mod killed;
