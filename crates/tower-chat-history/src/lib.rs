@@ -44,6 +44,7 @@
 //! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
 //! | [budget], [tokens] | the limits of a prompt, and the token counters |
+//! | [limits] | the most that the conversations of a tenant may use |
 //! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
 //! | [recall] | showing messages again that left the window |
@@ -93,6 +94,7 @@ pub mod engine;
 pub mod error;
 mod expire;
 mod last_used;
+pub mod limits;
 mod memory;
 pub mod middleware;
 mod options;

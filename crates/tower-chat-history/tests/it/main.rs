@@ -17,6 +17,7 @@ mod expiry_task;
 mod foreign;
 #[cfg(feature = "http")]
 mod http;
+mod limits;
 mod memory_store;
 mod middleware;
 mod open_calls;
