@@ -76,6 +76,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `config` | options and stores as data of serde, for a configuration file (`config`) |
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
 //! | `recall` | [recall] by a search in the log (`recall::LogRecall`), by words and by meaning, and as a tool |
@@ -88,6 +89,8 @@ mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
 pub mod completion;
+#[cfg(feature = "config")]
+pub mod config;
 pub mod dialect;
 mod discard;
 pub mod engine;

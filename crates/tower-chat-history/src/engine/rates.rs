@@ -11,8 +11,8 @@ use tower_chat_history_core::ConversationId;
 
 use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, first_parts};
 
-/// The largest number of conversations, or of prefixes, whose turns are counted by one rate. For one that is evicted, the
-/// rate begins anew.
+/// The largest number of conversations, or of prefixes, whose turns are counted by one rate. For one that is evicted,
+/// the rate begins anew.
 const COUNTED: usize = 1 << 14;
 
 /// The rates of an engine's [rules](LimitRules).

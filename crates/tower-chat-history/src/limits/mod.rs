@@ -35,8 +35,8 @@
 //!
 //! # Nothing is lost
 //!
-//! - The limits apply before a call begins, and never to the save of its reply. A reply that was paid for is stored even
-//!   if the log then exceeds a limit.
+//! - The limits apply before a call begins, and never to the save of its reply. A reply that was paid for is stored
+//!   even if the log then exceeds a limit.
 //! - A call that is refused stores nothing and changes nothing. Its tool results can be sent again: after a while, if a
 //!   rate was reached, or to another program with other limits. The calls that they answer stay open. A new question
 //!   ends the turn, as always.
@@ -44,15 +44,17 @@
 //!   not count toward a rate.
 //!
 //! A call without an exchange id of the caller is checked for its size and for rates before anything is loaded. A call
-//! with one is checked after the load.
+//! with one is checked after the load. A call that is refused later, for example because the conversation is full, counts
+//! toward its rates.
 //!
 //! # Exactness
 //!
-//! - A rate holds for one engine, with all its clones. Each process has its own. An engine remembers the rates of 16,384
-//!   conversations, and of 16,384 prefixes for each number of parts. For one that it forgot, a rate begins anew.
-//! - The limits of the log and of conversations are compared with the state at the load. Calls that run at the same time
-//!   do not see each other, so a log can exceed its limit by the exchanges of these calls, and a prefix its limit by
-//!   their conversations.
+//! - A rate holds for one engine, with all its clones. Each process has its own. An engine remembers the rates of
+//!   16,384 conversations, and of 16,384 prefixes for each number of parts. For one that it forgot, a rate begins
+//!   anew.
+//! - The limits of the log and of conversations are compared with the state at the load. Calls that run at the same
+//!   time do not see each other, so a log can exceed its limit by the exchanges of these calls, and a prefix its
+//!   limit by their conversations.
 //! - If the history cannot be loaded, and the model is called [without
 //!   it](crate::policy::OnLoadFailure::CallWithoutHistory), only sizes and rates are checked.
 
@@ -104,8 +106,8 @@ impl Limits {
         self
     }
 
-    /// Sets the largest number of rounds of tool calls in one turn. A call that would send the results of a further round
-    /// is refused. The default is no limit.
+    /// Sets the largest number of rounds of tool calls in one turn. A call that would send the results of a further
+    /// round is refused. The default is no limit.
     #[must_use]
     pub const fn max_tool_rounds(mut self, rounds: u64) -> Self {
         self.max_tool_rounds = Some(rounds);
@@ -120,17 +122,17 @@ impl Limits {
         self
     }
 
-    /// Sets the largest size of a conversation, in bytes of the JSON of its messages. Messages that were removed do not
-    /// count. The size of the reply is not known before the call, so the last reply can exceed the limit. The default is
-    /// no limit.
+    /// Sets the largest size of a conversation, in bytes of the JSON of its messages. Messages that were removed do
+    /// not count. The size of the reply is not known before the call, so the last reply can exceed the limit. The
+    /// default is no limit.
     #[must_use]
     pub const fn max_conversation_bytes(mut self, bytes: u64) -> Self {
         self.max_conversation_bytes = Some(bytes);
         self
     }
 
-    /// Sets the rate of calls in one conversation. This number of calls may begin at once. After that, one more may begin
-    /// in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
+    /// Sets the rate of calls in one conversation. This number of calls may begin at once. After that, one more may
+    /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
     #[must_use]
     pub const fn turns_per_minute(mut self, turns: u32) -> Self {
         self.turns_per_minute = Some(turns);

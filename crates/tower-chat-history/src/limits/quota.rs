@@ -48,8 +48,8 @@ impl ConversationQuota {
     /// Sets the largest number of conversations with the same first parts of their ids, for the conversations under a
     /// prefix. With 0 parts, these are all conversations of the store.
     ///
-    /// Another limit for the same prefix and the same number of parts is replaced. For each number of parts, the limit of
-    /// the longest prefix that contains the conversation applies. The default is no limit.
+    /// Another limit for the same prefix and the same number of parts is replaced. For each number of parts, the
+    /// limit of the longest prefix that contains the conversation applies. The default is no limit.
     #[must_use]
     pub fn under(mut self, prefix: Prefix, parts: usize, conversations: u64) -> Self {
         self.rules.retain(|rule| rule.prefix != prefix || rule.parts != parts);

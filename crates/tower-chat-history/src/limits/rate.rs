@@ -6,9 +6,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Decides if a turn may begin, at a rate of this many turns per minute. All times are counted from one fixed time.
 ///
-/// Each turn uses up a part of a minute, and the parts of successive turns follow each other. `used_until` is the end of
-/// the last part, and 0 before the first turn. A turn may begin if its part ends at most a minute from now. This is the
-/// generic cell rate algorithm, with a minute's turns as its burst.
+/// Each turn uses up a part of a minute, and the parts of successive turns follow each other. `used_until` is the end
+/// of the last part, and 0 before the first turn. A turn may begin if its part ends at most a minute from now. This
+/// is the generic cell rate algorithm, with a minute's turns as its burst.
 ///
 /// # Errors
 ///

@@ -103,8 +103,8 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets the largest numbers of conversations, which are counted in a store that lists its conversations. The default
-    /// is no limit.
+    /// Sets the largest numbers of conversations, which are counted in a store that lists its conversations. The
+    /// default is no limit.
     #[must_use]
     pub fn conversation_quota(mut self, quota: ConversationQuota) -> Self {
         self.conversation_quota = Some(quota);

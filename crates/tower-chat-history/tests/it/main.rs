@@ -8,6 +8,8 @@ mod audit;
 mod beginnings;
 mod cached_store;
 mod commit;
+#[cfg(feature = "config")]
+mod config;
 mod conformance_failures;
 mod counts;
 mod dialects;

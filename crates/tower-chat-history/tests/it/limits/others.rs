@@ -1,5 +1,7 @@
 //! A tenant that reaches a limit does not disturb the calls of another one.
 
+#![allow(clippy::future_not_send)] // Each test runs on one thread, with async closures.
+
 use std::time::Duration;
 
 use tower_chat_history::{limits::ConversationQuota, store::Prefix};
