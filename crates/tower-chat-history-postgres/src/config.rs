@@ -54,7 +54,8 @@ impl PostgresConfig {
     ///
     /// # Errors
     ///
-    /// Returns an error if the address is empty, if the name of the schema is not valid, or if an option is out of range.
+    /// Returns an error if the address is empty, if the name of the schema is not valid, or if an option is out of
+    /// range.
     pub fn options(&self) -> Result<PostgresOptions, ConfigError> {
         ConfigError::unless(!self.url.expose().is_empty(), "url", "it must not be empty")?;
         let mut options = PostgresOptions::new();

@@ -35,7 +35,8 @@ use super::ConfigError;
 ///
 /// # Errors
 ///
-/// Returns the path of the first setting that cannot be read. The error has no text of a setting, only names of settings.
+/// Returns the path of the first setting that cannot be read. The error has no text of a setting, only names of
+/// settings.
 pub fn read<'de, T, D>(settings: D) -> Result<T, ConfigError>
 where
     T: DeserializeOwned,

@@ -10,8 +10,8 @@ use super::number::positive;
 
 /// The settings of a [`ContextBudget`].
 ///
-/// At most one of `window_tokens`, `window_of_model` and `unlimited` sets the context window. Without them, it is that of
-/// the model that each request names.
+/// At most one of `window_tokens`, `window_of_model` and `unlimited` sets the context window. Without them, it is
+/// that of the model that each request names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

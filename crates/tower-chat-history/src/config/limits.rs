@@ -15,7 +15,8 @@ use crate::limits::{ConversationQuota, LimitRules, Limits};
 pub struct LimitRulesConfig {
     /// The limits of all conversations without limits of their own.
     pub all: LimitsConfig,
-    /// The limits of the conversations under prefixes, by the text form of the prefix. They replace those of all others.
+    /// The limits of the conversations under prefixes, by the text form of the prefix. They replace those of all
+    /// others.
     pub under: BTreeMap<String, LimitsConfig>,
     /// The largest numbers of conversations. They need a [store](super::Parts::store).
     pub conversations: Vec<QuotaConfig>,

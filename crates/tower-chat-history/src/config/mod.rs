@@ -38,8 +38,8 @@
 //! ```
 //!
 //! A setting that is missing has the default of the [option](crate::HistoryOptions). Names end in their unit. Unknown
-//! names, values that cannot be used, and settings without an effect are errors with the path of the setting. The stores
-//! in other crates have their own structs, behind their features `config`.
+//! names, values that cannot be used, and settings without an effect are errors with the path of the setting. The
+//! stores in other crates have their own structs, behind their features `config`.
 //!
 //! Options that are code have no settings: adapters, hooks, counters, trimmers, recall, and the form of summaries.
 

@@ -43,9 +43,9 @@
 //! - A call that is repeated under an exchange id of the log is answered from the log, whatever the limits are. It does
 //!   not count toward a rate.
 //!
-//! A call without an exchange id of the caller is checked for its size and for rates before anything is loaded. A call
-//! with one is checked after the load. A call that is refused later, for example because the conversation is full, counts
-//! toward its rates.
+//! A call without an exchange id of the caller is checked for its size and for rates before anything is loaded. A
+//! call with one is checked after the load. A call that is refused later, for example because the conversation is
+//! full, counts toward its rates.
 //!
 //! # Exactness
 //!
