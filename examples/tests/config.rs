@@ -45,8 +45,9 @@ impl Summarizer for Unused {
 
 /// Returns the file with all settings that are in comments as well.
 fn uncommented(text: &str) -> String {
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.-".contains(&byte));
     let is_setting =
-        |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(name, _)| !name.contains(' '));
+        |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(name, _)| is_name(name));
     let line = |line: &str| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line).to_owned();
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -3,7 +3,7 @@
 use tower_chat_history_core::{Message, Recorded, Seq};
 
 use super::{
-    Engine,
+    Engine, ToolResults,
     turn::{Call, LoadedHistory, PlannedTurn},
 };
 use crate::{
@@ -68,7 +68,7 @@ impl Call {
 
 impl Engine {
     /// Checks the size of tool results that are stored without a call of the model.
-    pub(super) fn check_results(&self, results: &super::ToolResults) -> Result<(), LimitExceeded> {
+    pub(super) fn check_results(&self, results: &ToolResults) -> Result<(), LimitExceeded> {
         let limits = self.options().limits.of(&results.conversation);
         limits.map_or(Ok(()), |limits| limits.check(&sizes(&results.results)))
     }
