@@ -67,7 +67,8 @@ impl Log {
             }
         }
         let exchanges = scan.start().map_or(Vec::new(), |start| self.since(start).to_vec());
-        Window::new(self.revision(), compaction, exchanges, scan.is_truncated())
+        let log_bytes = self.exchanges.iter().map(|recorded| recorded.exchange.bytes() as u64).sum();
+        Window::new(self.revision(), compaction, exchanges, scan.is_truncated()).log_bytes(log_bytes)
     }
 
     fn compact(&mut self, compact: Compact) -> Result<CompactOutcome, StoreError> {

@@ -58,6 +58,8 @@ mod attachment;
 pub mod backend;
 mod causes;
 mod compaction;
+#[cfg(feature = "config")]
+pub mod config;
 mod conversation;
 mod conversation_id;
 mod cursor;

@@ -3,7 +3,10 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use http::{
+    HeaderValue, Response,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 
 use super::{refusal::Refusal, wire::Wire};
 
@@ -20,6 +23,9 @@ use super::{refusal::Refusal, wire::Wire};
 /// | [`HistoryError::Input`](tower_chat_history::HistoryError::Input) | 400; for [`TurnOpen`](tower_chat_history::error::InputError::TurnOpen) 409 |
 /// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded), [`OtherDialect`](tower_chat_history::HistoryError::OtherDialect) of a stored exchange or an open turn | 409 |
 /// | [`HistoryError::DoesNotFit`](tower_chat_history::HistoryError::DoesNotFit) | 413 |
+/// | [`HistoryError::Limit`](tower_chat_history::HistoryError::Limit) of a [rate](tower_chat_history::limits::LimitKind::TurnsPerMinute) | 429 with `Retry-After` |
+/// | the same of a message or an input | 413 |
+/// | the same of another limit | 409 |
 /// | [`HistoryError::Load`](tower_chat_history::HistoryError::Load) | 503 if [`is_retryable`](tower_chat_history::StoreError::is_retryable), otherwise 500 |
 /// | [`HistoryError::LoadTimeout`](tower_chat_history::HistoryError::LoadTimeout) | 504 |
 /// | [`HistoryError::QueueFull`](tower_chat_history::HistoryError::QueueFull) | 429 |
@@ -53,6 +59,11 @@ pub fn error_response(error: &(dyn Error + 'static), wire: &dyn Wire) -> Respons
     let refusal = Refusal::of(error);
     let mut response = Response::new(Bytes::from(wire.refusal(&refusal)));
     *response.status_mut() = refusal.status;
+    if let Some(after) = refusal.retry_after {
+        // In whole seconds, rounded up: a client that comes too early would be refused again.
+        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

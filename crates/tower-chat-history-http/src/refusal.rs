@@ -1,12 +1,13 @@
 //! The status and the text of an error of the layer.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use http::{Response, StatusCode};
 use http_body_util::LengthLimitError;
 use tower_chat_history::{
     HistoryError, MissingConversation, Unsaved,
     error::{DialectPlace, HeaderError, InputError, OtherDialect},
+    limits::LimitKind,
 };
 
 use super::{body::HistoryBody, error::CallError};
@@ -25,6 +26,9 @@ pub struct Refusal {
     pub code: &'static str,
     /// The text for the sender.
     pub text: String,
+    /// The time after which the same request can succeed, if it is known. [`error_response`](crate::error_response)
+    /// sends it as the header `Retry-After`, in seconds.
+    pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
@@ -47,7 +51,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
     if let Some(error) = error.downcast_ref::<HistoryError>() {
         return Some(of_history(error));
     }
-    let of_sender = |status, code| Refusal { status, code, text: error.to_string() };
+    let of_sender = |status, code| Refusal { status, code, text: error.to_string(), retry_after: None };
     if let Some(error) = error.downcast_ref::<CallError>() {
         return Some(match error {
             CallError::TooLarge { .. } => of_sender(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
@@ -79,7 +83,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Refusal> {
 }
 
 fn of_history(error: &HistoryError) -> Refusal {
-    let of_sender = |status| Refusal { status, code: error.kind(), text: error.to_string() };
+    let of_sender = |status| Refusal { status, code: error.kind(), text: error.to_string(), retry_after: None };
     let load = "the conversation's history could not be loaded";
     let internal = |status, text| internal(status, error.kind(), text);
     match error {
@@ -91,12 +95,25 @@ fn of_history(error: &HistoryError) -> Refusal {
         | HistoryError::AlreadyRecorded(_) => of_sender(StatusCode::CONFLICT),
         HistoryError::Input(_) => of_sender(StatusCode::BAD_REQUEST),
         HistoryError::DoesNotFit(_) => of_sender(StatusCode::PAYLOAD_TOO_LARGE),
+        HistoryError::Limit(exceeded) => {
+            Refusal { retry_after: exceeded.retry_after, ..of_sender(status_of(exceeded.kind)) }
+        }
         HistoryError::QueueFull { .. } => of_sender(StatusCode::TOO_MANY_REQUESTS),
         HistoryError::QueueTimeout(_) => of_sender(StatusCode::SERVICE_UNAVAILABLE),
         HistoryError::Load(error) if error.is_retryable() => internal(StatusCode::SERVICE_UNAVAILABLE, load),
         HistoryError::LoadTimeout(_) => internal(StatusCode::GATEWAY_TIMEOUT, load),
         HistoryError::Load(_) | HistoryError::LoadPanicked => internal(StatusCode::INTERNAL_SERVER_ERROR, load),
         _ => internal(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be continued by this program"),
+    }
+}
+
+/// Returns the status for a call over a limit.
+const fn status_of(limit: LimitKind) -> StatusCode {
+    match limit {
+        LimitKind::MessageBytes | LimitKind::InputBytes => StatusCode::PAYLOAD_TOO_LARGE,
+        LimitKind::TurnsPerMinute => StatusCode::TOO_MANY_REQUESTS,
+        // The conversation, or those of the tenant, must change first.
+        _ => StatusCode::CONFLICT,
     }
 }
 
@@ -114,5 +131,5 @@ fn is_limit(error: &(dyn Error + 'static)) -> bool {
 
 /// Returns a refusal with a constant text.
 fn internal(status: StatusCode, code: &'static str, text: &str) -> Refusal {
-    Refusal { status, code, text: text.to_owned() }
+    Refusal { status, code, text: text.to_owned(), retry_after: None }
 }

@@ -186,7 +186,7 @@ fn server(config: &Config) -> Option<String> {
 }
 
 /// Returns `true` if a name needs no escaping within quotes and no quotes elsewhere.
-fn is_plain_name(name: &str) -> bool {
+pub(crate) fn is_plain_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=63).contains(&name.len())
         && name.bytes().all(legal)

@@ -34,6 +34,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `config` | no | `RedisConfig`: the address and the options as data of serde, for a configuration file |
 //! | `rustls` | no | `rediss://` addresses, `RedisOptions::root_certificates`, `RedisOptions::client_certificate` |
 //!
 //! # Guide
@@ -58,6 +59,8 @@
 mod attachment;
 mod call;
 mod concurrent;
+#[cfg(feature = "config")]
+mod config;
 mod connection;
 mod contention;
 mod entry;
@@ -80,6 +83,8 @@ mod tidy;
 mod tls;
 mod write;
 
+#[cfg(feature = "config")]
+pub use self::config::RedisConfig;
 pub use self::{
     error::{Damaged, NewerLayout, OpenError},
     options::RedisOptions,

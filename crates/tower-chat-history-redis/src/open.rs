@@ -76,7 +76,7 @@ impl RedisOptions {
         self.open(async { Ok(Connection::other(connection)) }).await
     }
 
-    fn check(&self) -> Result<(), OpenError> {
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
         let legal = |b: u8| b.is_ascii_graphic() && b != b'{' && b != b'}';
         if self.prefix.len() > Self::MAX_PREFIX || !self.prefix.bytes().all(legal) {
             return Err(OpenError::Prefix);

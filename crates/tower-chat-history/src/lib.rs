@@ -44,6 +44,7 @@
 //! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
 //! | [budget], [tokens] | the limits of a prompt, and the token counters |
+//! | [limits] | the most that the conversations of a tenant may use |
 //! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
 //! | [recall] | showing messages again that left the window |
@@ -75,6 +76,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `config` | options and stores as data of serde, for a configuration file (`config`) |
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
 //! | `recall` | [recall] by a search in the log (`recall::LogRecall`), by words and by meaning, and as a tool |
@@ -87,12 +89,15 @@ mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.
 pub mod completion;
+#[cfg(feature = "config")]
+pub mod config;
 pub mod dialect;
 mod discard;
 pub mod engine;
 pub mod error;
 mod expire;
 mod last_used;
+pub mod limits;
 mod memory;
 pub mod middleware;
 mod options;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, history_error, over_every_store, user_call};
 use tower_chat_history::{
     ExchangeId, HistoryError, HistoryOptions, Policies,
+    limits::Limits,
     policy::{OnConflict, OnLoadFailure, QueueLimits},
 };
 use tower_chat_history_test::{Fault, Op, Reply};
@@ -24,6 +25,7 @@ over_every_store! {
     a_caller_that_leaves_during_the_load,
     a_recorded_exchange,
     a_refused_input,
+    a_call_over_a_limit,
     the_queue,
     a_full_queue,
     a_wait_for_an_earlier_save,
@@ -106,6 +108,23 @@ async fn a_refused_input(storage: Storage) {
     assert!(answered.is_err());
     assert_eq!(trace.tree(), ["chat_history !input", "  load", "  trim !input"]);
     trace.turn().assert_attributes([("chat_history.outcome", json!("refused"))]);
+}
+
+async fn a_call_over_a_limit(storage: Storage) {
+    for kind in BOTH_KINDS {
+        let options = HistoryOptions::new().limits(Limits::new().max_message_bytes(100).max_exchanges(0));
+        let (chat, id) = (Chat::with_options(&storage, [], options), storage.conversation());
+        let secret = "secret".repeat(20);
+        for (text, tree) in [
+            (&*secret, &["chat_history !max_message_bytes"] as &[_]),
+            ("u", &["chat_history !max_exchanges", "  load"]),
+        ] {
+            let (answered, trace) = traced(ask(&chat, kind, &id, text)).await;
+            assert!(!answered);
+            assert_eq!(trace.tree(), tree);
+            trace.turn().assert_attributes([("chat_history.outcome", json!("refused"))]);
+        }
+    }
 }
 
 async fn the_queue(storage: Storage) {

@@ -88,6 +88,12 @@ impl Watermarks {
         self.high
     }
 
+    /// Returns the low watermark, to which a compaction reduces the prompt.
+    #[must_use]
+    pub const fn low(self) -> Watermark {
+        self.low
+    }
+
     #[doc(hidden)]
     /// Returns `true` if the high watermark counts messages or turns, which needs no budget.
     #[must_use]

@@ -165,18 +165,24 @@ pub struct Window {
     pub exchanges: Vec<Recorded>,
     /// `true` if the limit cut off exchanges that belong to the window.
     pub truncated: bool,
+    /// The size of the whole log in bytes of message JSON, including the exchanges that are not in the window.
+    pub log_bytes: u64,
 }
 
 impl Window {
-    /// Creates a window of these exchanges.
+    /// Creates a window of these exchanges, which are the whole log. If the log has more exchanges, set its
+    /// [size](Self::log_bytes).
     #[must_use]
-    pub const fn new(
-        revision: Revision,
-        compaction: Option<Compaction>,
-        exchanges: Vec<Recorded>,
-        truncated: bool,
-    ) -> Self {
-        Self { revision, compaction, exchanges, truncated }
+    pub fn new(revision: Revision, compaction: Option<Compaction>, exchanges: Vec<Recorded>, truncated: bool) -> Self {
+        let log_bytes = exchanges.iter().map(|recorded| recorded.exchange.bytes() as u64).sum();
+        Self { revision, compaction, exchanges, truncated, log_bytes }
+    }
+
+    /// Sets the size of the whole log, in bytes of message JSON. The default is the size of the window's exchanges.
+    #[must_use]
+    pub const fn log_bytes(mut self, bytes: u64) -> Self {
+        self.log_bytes = bytes;
+        self
     }
 
     /// Returns the state to present as [`Load::known`] next time.

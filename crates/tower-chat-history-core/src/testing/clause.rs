@@ -120,6 +120,8 @@ clauses! {
     LIMIT = "LoadLimit",
         "A load returns the newest turns that exceed neither number. A turn is never split. The newest turn is returned \
          whole even if it exceeds the limit by itself.";
+    LOG_BYTES = "Window::log_bytes",
+        "The size of the whole log in bytes of message JSON, including the exchanges that are not in the window.";
     EMPTY = "LoadLimit", "An exchange counts as many messages as it has, and as one message if it has none.";
     LOAD = "HistoryStore::load",
         "The first of these that applies is the answer: 1. If there is no such conversation: Loaded::Absent, with \

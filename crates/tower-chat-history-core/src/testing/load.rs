@@ -3,7 +3,7 @@
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     compaction::{CompactionVersion, Cut},
-    exchange::Recorded,
+    exchange::{Exchange, Recorded},
     exchange_id::ExchangeId,
     revision::{Incarnation, Revision},
     seq::Seq,
@@ -32,6 +32,28 @@ pub async fn the_window_is_the_whole_log_at_first(fixture: &dyn Fixture) {
     let window = chat.window(Load::new()).await;
     assert_eq!((window.compaction, window.truncated), (None, false));
     assert_eq!(window.exchanges, added);
+}
+
+/// A window says how large the whole log is, whatever part of the log it has.
+pub async fn a_window_has_the_size_of_the_whole_log(fixture: &dyn Fixture) {
+    const CLAUSE: Clause = clause::LOG_BYTES;
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(3).await;
+    chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
+    for text in ["", "a longer question"] {
+        for load in [Load::new(), limit(1, 1)] {
+            for chat in [&chat, &chat.reopened(fixture).await] {
+                assert_eq!(chat.window(load.clone()).await.log_bytes, bytes_of(&log));
+            }
+        }
+        log.push(chat.add(turn_of(text)).await);
+    }
+    let empty = Exchange::new(ExchangeId::generate(), []);
+    chat.add(empty).await;
+    assert_eq!(chat.window(Load::new()).await.log_bytes, bytes_of(&log));
+    chat.delete().await;
+    let log = chat.add_turns(1).await;
+    assert_eq!(chat.window(Load::new()).await.log_bytes, bytes_of(&log));
 }
 
 /// A caller that knows the log and the compaction gets `Unchanged`, with and without a compaction.

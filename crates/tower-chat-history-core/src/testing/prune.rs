@@ -24,6 +24,7 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
         for chat in [chat, &chat.reopened(fixture).await] {
             let window = chat.window(Load::new()).await;
             assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
+            assert_eq!(window.log_bytes, bytes_of(&log[from as usize..]));
             assert_eq!(chat.log().await, log[from as usize..]);
             for read in 0..=from {
                 let page = chat.store.read(&chat.id, Seq::new(read), 1).await.must("the log can be read", &CLAUSE);
@@ -34,6 +35,7 @@ pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
         log.push(chat.add(turn_of("next")).await);
         assert_eq!(log[4].seq, Seq::new(4));
         assert_eq!(chat.log().await, log[from as usize..]);
+        assert_eq!(chat.window(limit(1, 1)).await.log_bytes, bytes_of(&log[from as usize..]));
     }
 }
 

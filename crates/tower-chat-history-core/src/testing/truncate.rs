@@ -24,6 +24,7 @@ pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
             let window = chat.window(Load::new()).await;
             assert_eq!(Some(window.revision), truncated.revision);
             assert_eq!(window.exchanges, log[..keep as usize]);
+            assert_eq!(window.log_bytes, bytes_of(&log[..keep as usize]));
             assert_eq!(chat.log().await, log[..keep as usize]);
         }
     }

@@ -236,7 +236,12 @@ mod tests {
             (504, "timeout_error"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let json = MessagesWire::new().refusal(&Refusal { status, code: "body", text: "a \"b\"".into() });
+            let json = MessagesWire::new().refusal(&Refusal {
+                status,
+                code: "body",
+                text: "a \"b\"".into(),
+                retry_after: None,
+            });
             assert_eq!(json, format!(r#"{{"error":{{"message":"a \"b\"","type":"{kind}"}},"type":"error"}}"#));
         }
     }

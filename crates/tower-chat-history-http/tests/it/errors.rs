@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, Uri};
+use http::{HeaderName, HeaderValue, Uri};
 use http_body::Frame;
 use http_body_util::{Full, Limited, StreamBody};
 use serde_json::Value;
@@ -11,6 +11,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, Exchange, ExchangeId, HistoryError, HistoryOptions, Message, MissingConversation,
     Policies, StoreError,
     error::{HeaderError, InputError},
+    limits::Limits,
     policy::OnOpenTurn,
     store::{Recorded, Seq},
 };
@@ -99,6 +100,34 @@ async fn errors_of_a_conversation_have_their_status() {
     let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "word ".repeat(10_000));
     let budget = options().context(ContextBudget::tokens(2_000));
     assert_eq!(second(budget, WHOLE, [ASK, &large]).await, (413, "does_not_fit"));
+}
+
+#[tokio::test]
+async fn calls_over_a_limit_have_their_status() {
+    let again = r#"{"messages":[{"role":"user","content":"u1"}]}"#;
+    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(1_000));
+    let limited = |limits: Limits| HistoryOptions::new().limits(limits);
+    let (small, one) = (Limits::new().max_message_bytes(500), Limits::new().max_exchanges(1));
+    assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (413, "max_message_bytes"));
+    let small = Limits::new().max_input_bytes(500);
+    assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (413, "max_input_bytes"));
+    assert_eq!(second(limited(one), WHOLE, [ASK, again]).await, (409, "max_exchanges"));
+    let small = Limits::new().max_conversation_bytes(500);
+    assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (409, "max_conversation_bytes"));
+    let slow = Limits::new().turns_per_minute(1);
+    assert_eq!(second(limited(slow), WHOLE, [ASK, again]).await, (429, "turns_per_minute"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_by_a_rate_says_when_to_come_again() {
+    let history = History::of(HttpHistory::new(), HistoryOptions::new().limits(Limits::new().turns_per_minute(7)));
+    for _ in 0..7 {
+        history.ok(ASK, answer(JSON, WHOLE)).await;
+    }
+    let (_, response) = history.call(ask(ASK.to_owned()), answer(JSON, WHOLE)).await;
+    let response = error_response(&*response.unwrap_err(), &ChatWire::new());
+    // A seventh of a minute is 8.57 seconds.
+    assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &HeaderValue::from(9)));
 }
 
 #[tokio::test]

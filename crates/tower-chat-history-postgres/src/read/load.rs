@@ -76,6 +76,7 @@ const RECORDED: usize = 15;
 const COMPACTION: usize = 16;
 const POSITIONS: usize = 17;
 const EPOCH: usize = 18;
+const BYTES_BEFORE: usize = 19;
 const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.
@@ -120,5 +121,7 @@ fn window(
     let exchanges = exchanges?;
     head.check_window(id, &exchanges)?;
     let truncated = from > start.max(head.revision.first()).get();
-    Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated)))
+    let before: Option<i64> = row.try_get(BYTES_BEFORE)?;
+    let log_bytes = head.bytes_after(before.unwrap_or_default());
+    Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated).log_bytes(log_bytes)))
 }

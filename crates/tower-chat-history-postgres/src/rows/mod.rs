@@ -130,6 +130,11 @@ impl Head {
         seq >= 0 && (self.revision.first().get()..self.len).contains(&count(seq))
     }
 
+    /// Returns the size of the log, in bytes, if the exchanges before it have this size.
+    pub(crate) fn bytes_after(&self, before: i64) -> u64 {
+        count(self.sums[1].saturating_sub(before))
+    }
+
     /// Checks the row's position of the newest opening against the exchanges at the end of the log.
     pub(crate) fn check_window(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), StoreError> {
         let newest = exchanges.iter().rev().find(|recorded| recorded.exchange.opens_turn());

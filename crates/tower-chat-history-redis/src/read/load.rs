@@ -50,7 +50,9 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
             let exchanges = reply.exchanges(id, from.., revision.version())?;
-            Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated)))
+            // A number that is negative contradicts the others.
+            let log_bytes = reply.number().map_err(|_| Damaged::error(id, revision.first().get()))?;
+            Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated).log_bytes(log_bytes)))
         }
         _ => Err(UnexpectedReply::error()),
     }

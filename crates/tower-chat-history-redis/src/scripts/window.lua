@@ -28,4 +28,5 @@ local stopped = from > start
 local first, last = from - self.b, self.n - 1 - self.b
 local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
 return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries,
-  recalled_of(self, from, entries), provenances_of(self, from, #entries), self.messages, self.bytes, self.openings}
+  recalled_of(self, from, entries), provenances_of(self, from, #entries), self.messages, self.bytes, self.openings,
+  self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}

@@ -11,9 +11,9 @@ use crate::{error::Failure, job::Request, stats::Counters};
 /// The largest number of conversations of a page.
 const MAX_PAGE: usize = 1_000;
 
-/// The columns of an entry. The first five are those that [`Log::from_row`] reads.
+/// The columns of an entry. The first six are those that [`Log::from_row`] reads.
 const COLUMNS: &str =
-    "id, incarnation, version, len, first, key, created_at, updated_at, bytes, labels_version, labels";
+    "id, incarnation, version, len, first, bytes, key, created_at, updated_at, labels_version, labels";
 
 /// Returns a page of the conversations under a prefix.
 pub(crate) struct ListConversations {
@@ -43,7 +43,7 @@ impl Request for ListConversations {
                 return Ok(page);
             }
             // A key that is not the id of a conversation was written by another program.
-            let Ok(id) = row.get_ref(5)?.as_str().unwrap_or_default().parse::<ConversationId>() else {
+            let Ok(id) = row.get_ref(6)?.as_str().unwrap_or_default().parse::<ConversationId>() else {
                 page.foreign_keys += 1;
                 continue;
             };
@@ -98,7 +98,7 @@ fn select(condition: &str) -> String {
 /// Reads the entry in a row of [`COLUMNS`].
 fn listed(id: ConversationId, row: &Row<'_>) -> Result<Listed, Failure> {
     let log = Log::from_row(&id, row)?;
-    let (created, updated, bytes): (i64, i64, i64) = (row.get(6)?, row.get(7)?, row.get(8)?);
+    let (created, updated, bytes): (i64, i64, i64) = (row.get(7)?, row.get(8)?, log.bytes);
     let number = |stored: i64| u64::try_from(stored).map_err(|_| Damage::Entry { created, updated, bytes }.at(&id, 0));
     let (created, updated) = (number(created)?, number(updated)?);
     let [created, updated] = [created, updated].map(Timestamp::from_unix_millis);

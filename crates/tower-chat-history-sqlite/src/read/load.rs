@@ -45,7 +45,9 @@ impl Request for LoadWindow {
             Some(start) => self.exchanges(connection, &log, start.get(), counters)?,
             None => Vec::new(),
         };
-        Ok(Loaded::Window(Window::new(log.revision, compaction, exchanges, scan.is_truncated())))
+        // A listing reports a size that is damaged.
+        let log_bytes = u64::try_from(log.bytes).unwrap_or_default();
+        Ok(Loaded::Window(Window::new(log.revision, compaction, exchanges, scan.is_truncated()).log_bytes(log_bytes)))
     }
 }
 

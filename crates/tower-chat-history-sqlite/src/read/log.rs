@@ -36,11 +36,13 @@ pub(crate) struct Log {
     pub(crate) revision: Revision,
     /// The position of its next exchange.
     pub(crate) len: u64,
+    /// The size of the messages in bytes, as the row had it when it was read. Only a damaged row has a negative number.
+    pub(crate) bytes: i64,
 }
 
 impl Log {
     pub(crate) fn find(connection: &Connection, id: &ConversationId) -> Result<Option<Self>, Failure> {
-        let sql = "SELECT id, incarnation, version, len, first FROM conversation WHERE key = ?1";
+        let sql = "SELECT id, incarnation, version, len, first, bytes FROM conversation WHERE key = ?1";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([id.as_str()])?;
         rows.next()?.map(|row| Self::from_row(id, row)).transpose()
@@ -52,7 +54,7 @@ impl Log {
         connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()
     }
 
-    /// Reads the row of a conversation from its first five columns.
+    /// Reads the row of a conversation from its first six columns.
     pub(super) fn from_row(id: &ConversationId, row: &Row<'_>) -> Result<Self, Failure> {
         let incarnation = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let bytes = incarnation.len();
@@ -63,7 +65,7 @@ impl Log {
         let first = u64::try_from(first).ok().filter(|first| *first < len).ok_or_else(damaged)?;
         let version = u64::try_from(version).ok().filter(|version| *version == len).ok_or_else(damaged)?;
         let revision = Revision::new(Incarnation::from_bytes(incarnation), version).beginning_at(Seq::new(first));
-        Ok(Self { id: row.get(0)?, revision, len })
+        Ok(Self { id: row.get(0)?, revision, len, bytes: row.get(5)? })
     }
 
     /// Returns the position of the first exchange.

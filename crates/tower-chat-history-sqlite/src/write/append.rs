@@ -135,7 +135,7 @@ impl AppendExchange {
         let row = params![self.id.as_str(), incarnation.as_bytes(), first, next, at, bytes];
         NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
         let revision = Revision::new(incarnation, len).beginning_at(Seq::new(self.first));
-        Ok(Log { id: connection.last_insert_rowid(), revision, len })
+        Ok(Log { id: connection.last_insert_rowid(), revision, len, bytes })
     }
 
     fn lengthen(&self, connection: &Connection, log: Log) -> Result<Log, Failure> {
@@ -145,7 +145,7 @@ impl AppendExchange {
         NotWritten::check(connection.prepare_cached(sql)?.execute([log.id, at, bytes])?)?;
         let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
         let revision = revision.beginning_at(log.revision.first());
-        Ok(Log { revision, len: log.len + 1, ..log })
+        Ok(Log { revision, len: log.len + 1, bytes: log.bytes.saturating_add(bytes), ..log })
     }
 }
 

@@ -134,6 +134,7 @@ impl CachedWindow {
         }
         let mut cached = self.clone();
         cached.window.revision = after;
+        cached.window.log_bytes = cached.window.log_bytes.saturating_add(recorded.exchange.bytes() as u64);
         // A `push` alone would double the capacity.
         cached.window.exchanges.reserve_exact(1);
         cached.window.exchanges.push(recorded.clone());

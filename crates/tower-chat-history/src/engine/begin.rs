@@ -78,7 +78,11 @@ impl Stage {
         let (call, ahead) = match self {
             Self::New(new) => {
                 let (engine, input) = *new;
-                (Box::new(Call::new(engine, input, span.clone())?), Ahead::Unknown)
+                let call = Box::new(Call::new(engine, input, span.clone())?);
+                if call.exchange.is_none() {
+                    call.admit()?;
+                }
+                (call, Ahead::Unknown)
             }
             Self::Waiting(call, ahead) => (call, ahead),
             Self::Summarizing(planned, job) => {
@@ -106,6 +110,11 @@ impl Planned {
     /// Loads the conversation and plans the call.
     async fn of(call: Call, permit: Option<QueuePermit>) -> Result<Self, HistoryError> {
         let loaded = call.load_history().await?;
+        if call.exchange.is_some() {
+            // A call that is repeated is answered from the log, whatever the limits are.
+            call.admit()?;
+        }
+        call.check_conversation(&loaded).await?;
         let shared = &call.engine.shared;
         if let (true, Some(key)) = (loaded.is_absent(), call.calibration) {
             shared.calibration.forget(key);
@@ -114,6 +123,7 @@ impl Planned {
         let since_last = window.and_then(|now| shared.last_seen.since(&call.conversation, now));
         let loaded_positions = window.map(CompactionPositions::of_window);
         let turn = call.plan(&loaded).await?;
+        call.check_rounds(&loaded, &turn)?;
         Ok(Self { call, permit, loaded, turn, since_last, loaded_positions })
     }
 

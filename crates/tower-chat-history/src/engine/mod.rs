@@ -30,7 +30,9 @@ mod fair;
 mod idle;
 mod in_flight;
 mod last_seen;
+mod limited;
 mod queue;
+mod rates;
 mod recall;
 mod repair;
 mod results;
@@ -160,6 +162,7 @@ impl Engine {
     /// - [`HistoryError::Input`]: the input is not valid in this conversation.
     /// - [`HistoryError::Transcript`]: the messages that the caller resends do not match the end of the log.
     /// - [`HistoryError::DoesNotFit`]: the prompt does not fit the budget.
+    /// - [`HistoryError::Limit`]: the call exceeds a [limit](crate::limits).
     /// - [`HistoryError::AlreadyRecorded`]: the log already has an exchange with this id.
     /// - [`HistoryError::Load`], [`LoadTimeout`](HistoryError::LoadTimeout),
     ///   [`LoadPanicked`](HistoryError::LoadPanicked): the history cannot be loaded.
@@ -233,6 +236,8 @@ impl Engine {
     ///
     /// Nothing is stored in these cases. All but the last are [`StoreResultsError::History`]:
     /// - [`HistoryError::Input`]: there is no message, a message is not a tool result, or it answers no open call.
+    /// - [`HistoryError::Limit`]: a message, or all of them together, exceed their [limit](crate::limits). No other limit
+    ///   applies.
     /// - The history cannot be loaded.
     /// - [`HistoryError::QueueTimeout`]: other calls of this engine that store results in this conversation took
     ///   longer than 60 seconds. With [`OnConflict::Serialize`](crate::policy::OnConflict::Serialize), also the
@@ -266,7 +271,7 @@ impl Engine {
     /// them again.
     ///
     /// Numbers stay in memory for some conversations, with their ids: counts for retention, pauses after failed
-    /// summaries, and the progress of [recall](crate::recall). Each of these tables has a limited number of entries.
+    /// summaries, [rates](crate::limits), and the progress of [recall](crate::recall). Each of these tables has a limited number of entries.
     ///
     /// Turns that are running keep what they have loaded until they end. Without this call, a translation stays in
     /// memory until it was not used for an hour, or until it is evicted. A [`CachedStore`](crate::CachedStore) forgets

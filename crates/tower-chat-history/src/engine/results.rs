@@ -77,6 +77,7 @@ pub struct StoredResults {
 
 /// Stores results. See [`Engine::store_results`].
 pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
+    let exceeded = engine.check_results(&results).err();
     let ToolResults { conversation, exchange, results } = results;
     let dialect = results.iter().find_map(Message::dialect).unwrap_or(&ChatCompletions);
     check_dialect(dialect, &results, DialectPlace::Input).map_err(HistoryError::from)?;
@@ -107,6 +108,9 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
             }
             Found::Window(window) => window,
         };
+        if let Some(exceeded) = exceeded {
+            return Err(HistoryError::from(exceeded).into());
+        }
         if let Some(window) = &window {
             read_each(engine.options(), dialect, &conversation, &window.exchanges)?;
             check_turn(dialect, &window.exchanges, &results).map_err(HistoryError::from)?;

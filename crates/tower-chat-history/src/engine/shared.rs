@@ -6,7 +6,7 @@ use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::HistoryStore;
 
 use super::{
-    in_flight::InFlight, last_seen::LastSeen, queue::Queues, recall::RecallWorker, repair::Repairs,
+    in_flight::InFlight, last_seen::LastSeen, queue::Queues, rates::Rates, recall::RecallWorker, repair::Repairs,
     retention::Retainer, store::BoundedStore, summaries::SummaryWorker, translations::TranslationCache,
     unreadable::Unreadable,
 };
@@ -30,6 +30,7 @@ pub(super) struct Shared {
     pub(super) calibration: Calibration,
     pub(super) unreadable: Unreadable,
     pub(super) last_seen: LastSeen,
+    pub(super) rates: Rates,
     pub(super) translations: Arc<TranslationCache>,
 }
 
@@ -38,6 +39,7 @@ impl Shared {
         let recorder = Recorder::new(&options.telemetry, store.system(), &options.context.profile);
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
+        let rates = Rates::new(&store.options().limits);
         let translations = Arc::new(TranslationCache::new(store.options().translation_cache));
         let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
@@ -54,6 +56,7 @@ impl Shared {
             calibration: Calibration::default(),
             unreadable: Unreadable::default(),
             last_seen: LastSeen::default(),
+            rates,
             translations,
         }
     }

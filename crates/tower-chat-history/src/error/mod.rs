@@ -49,6 +49,8 @@ pub use tower_chat_history_context::plan::{InputError, TranscriptError};
 #[doc(inline)]
 pub use tower_chat_history_core::StoreError;
 
+use crate::limits::LimitExceeded;
+
 /// Any error, as tower's middlewares return it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -68,6 +70,9 @@ pub enum HistoryError {
     /// The prompt is too large for the model, even without all parts that may be left out.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
+    /// The call exceeds a [limit](crate::limits).
+    #[error("the call is refused: {0}")]
+    Limit(#[from] LimitExceeded),
     /// The log already contains an exchange with this id. The value is the stored exchange. The model is not called
     /// again.
     ///
@@ -129,6 +134,7 @@ impl HistoryError {
             Self::Input(_) => "input",
             Self::Transcript(_) => "transcript",
             Self::DoesNotFit(_) => "does_not_fit",
+            Self::Limit(exceeded) => exceeded.kind.name(),
             Self::AlreadyRecorded(_) => "already_recorded",
             Self::Load(error) => error.kind(),
             Self::LoadTimeout(_) => "timeout",

@@ -9,6 +9,7 @@ use tower_chat_history_core::{Dialect, Origin};
 
 pub use self::{context::ContextOptions, policies::Policies};
 use crate::{
+    limits::{ConversationQuota, LimitRules},
     policy::OnConflict,
     recall::RecallOptions,
     report::TurnReport,
@@ -26,6 +27,8 @@ pub struct HistoryOptions {
     pub(crate) policies: Policies,
     pub(crate) summaries: Option<Summaries>,
     pub(crate) recall: Option<RecallOptions>,
+    pub(crate) limits: LimitRules,
+    pub(crate) conversation_quota: Option<ConversationQuota>,
     pub(crate) origin: Origin,
     pub(crate) dialects: Vec<&'static dyn Dialect>,
     pub(crate) translation_cache: usize,
@@ -47,6 +50,8 @@ impl HistoryOptions {
             policies: Policies::default(),
             summaries: None,
             recall: None,
+            limits: LimitRules::new(),
+            conversation_quota: None,
             origin: Origin::UNKNOWN,
             dialects: Vec::new(),
             translation_cache: 64 << 20,
@@ -87,6 +92,22 @@ impl HistoryOptions {
     #[must_use]
     pub fn recall(mut self, recall: RecallOptions) -> Self {
         self.recall = Some(recall);
+        self
+    }
+
+    /// Sets the limits of calls and conversations: [`Limits`](crate::limits::Limits) for all conversations, or
+    /// [rules](LimitRules) by prefix. The default is no limits.
+    #[must_use]
+    pub fn limits(mut self, limits: impl Into<LimitRules>) -> Self {
+        self.limits = limits.into();
+        self
+    }
+
+    /// Sets the largest numbers of conversations, which are counted in a store that lists its conversations. The
+    /// default is no limit.
+    #[must_use]
+    pub fn conversation_quota(mut self, quota: ConversationQuota) -> Self {
+        self.conversation_quota = Some(quota);
         self
     }
 
@@ -214,6 +235,8 @@ impl fmt::Debug for HistoryOptions {
             .field("policies", &self.policies)
             .field("summaries", &self.summaries)
             .field("recall", &self.recall)
+            .field("limits", &self.limits)
+            .field("conversation_quota", &self.conversation_quota)
             .field("dialects", &self.dialects)
             .field("translation_cache", &self.translation_cache)
             .field("telemetry", &self.telemetry)

@@ -8,6 +8,8 @@ mod audit;
 mod beginnings;
 mod cached_store;
 mod commit;
+#[cfg(feature = "config")]
+mod config;
 mod conformance_failures;
 mod counts;
 mod dialects;
@@ -17,6 +19,7 @@ mod expiry_task;
 mod foreign;
 #[cfg(feature = "http")]
 mod http;
+mod limits;
 mod memory_store;
 mod middleware;
 mod open_calls;

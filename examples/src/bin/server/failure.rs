@@ -8,6 +8,7 @@ use axum::{
 use serde_json::json;
 use tower_chat_history::{
     BoxError, HistoryError, StoreError,
+    limits::LimitKind,
     store::{ConversationIdError, ExchangeIdError},
 };
 
@@ -54,6 +55,11 @@ impl From<BoxError> for Failure {
         let status = match error.downcast_ref::<HistoryError>() {
             Some(HistoryError::Load(error)) => return Self::store(error),
             Some(HistoryError::Input(_)) => StatusCode::BAD_REQUEST,
+            Some(HistoryError::Limit(exceeded)) => match exceeded.kind {
+                LimitKind::MessageBytes | LimitKind::InputBytes => StatusCode::PAYLOAD_TOO_LARGE,
+                LimitKind::TurnsPerMinute => StatusCode::TOO_MANY_REQUESTS,
+                _ => StatusCode::CONFLICT,
+            },
             Some(HistoryError::QueueFull { .. } | HistoryError::QueueTimeout(_)) => StatusCode::TOO_MANY_REQUESTS,
             Some(_) => StatusCode::SERVICE_UNAVAILABLE,
             // The model failed.

@@ -292,6 +292,7 @@ impl Case {
         let (Loaded::Window(window), Some(life)) = (answer, &self.life) else { return Ok(()) };
         self.figures.count("windows");
         same("a window's revision", &window.revision, &life.revision())?;
+        same("the size of the log of a window", &window.log_bytes, &life.bytes())?;
         let compaction = window.compaction.clone().map(|compaction| (compaction.version, compaction.cut));
         same("a window's compaction", &compaction, &life.compactions.get(&load.profile).cloned())?;
         if load.profile == Profile::new("default").unwrap() {

@@ -31,8 +31,7 @@ impl Case {
     /// Returns the entry that the conversation must have.
     fn entry(&self) -> Option<Listed> {
         let life = self.life.as_ref()?;
-        let bytes = life.entries.iter().map(|exchange| exchange.bytes() as u64).sum();
-        let entry = Listed::new(self.id.clone(), life.revision(), life.created_at, life.updated_at, bytes);
+        let entry = Listed::new(self.id.clone(), life.revision(), life.created_at, life.updated_at, life.bytes());
         Some(entry.labels(life.labels.clone(), life.labels_version))
     }
 
@@ -44,7 +43,7 @@ impl Case {
         numbers.conversations = 1;
         numbers.exchanges = life.entries.len() as u64;
         numbers.exchange_ids = numbers.exchanges;
-        numbers.bytes = life.entries.iter().map(|exchange| exchange.bytes() as u64).sum();
+        numbers.bytes = life.bytes();
         numbers.compactions = cuts.clone().count() as u64;
         numbers.summaries = cuts.filter(|cut| cut.summary.is_some()).count() as u64;
         numbers.labels = u64::from(!life.labels.is_empty());

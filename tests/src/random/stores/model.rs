@@ -58,6 +58,11 @@ impl Life {
         }
     }
 
+    /// Returns the size of the log, in bytes of message JSON.
+    pub(super) fn bytes(&self) -> u64 {
+        self.entries.iter().map(|exchange| exchange.bytes() as u64).sum()
+    }
+
     pub(super) fn next(&self) -> u64 {
         self.first + self.entries.len() as u64
     }

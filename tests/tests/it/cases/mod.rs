@@ -6,6 +6,7 @@
 
 mod caller;
 mod http;
+mod limits;
 mod log;
 mod model;
 mod replicas;

@@ -59,6 +59,7 @@ macro_rules! __conformance_log {
             load {
                 a_missing_conversation_is_absent
                 the_window_is_the_whole_log_at_first
+                a_window_has_the_size_of_the_whole_log
                 a_known_state_is_unchanged
                 an_append_changes_the_known_state
                 a_compaction_changes_the_known_state

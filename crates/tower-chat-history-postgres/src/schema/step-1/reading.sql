@@ -19,6 +19,7 @@
 -- compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of all exchanges. In the row of an
 -- exchange, they are the sums up to and including it. The function also returns rows at the positions before and after
 -- the log, which must not exist. With these rows, the sums and `r_id`, the client detects changes by other programs.
+-- `r_bytes_before` is the sum of the bytes before the log if exchanges before it were pruned, otherwise null.
 --
 -- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
 -- whole. Each row has the sums of all exchanges before it, so this check needs no addition. A window that is cut off by
@@ -31,7 +32,7 @@ create function @.load_1(
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
     r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
-    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint
+    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes_before bigint
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
@@ -87,12 +88,16 @@ begin
         r_to := r_len;
         s_begin := case when r_from = r_first then r_from - 1 else r_from end;
         s_end := r_to + 1;
+        if r_first > 0 then
+            select e.bytes_before into r_bytes_before from @.exchange e
+                where e.conversation = s_conversation and e.seq >= r_first order by e.seq limit 1;
+        end if;
     end if;
     return next;
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
             e.recalled_first, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint[], null::bigint
+            null::bigint, null::bigint, null::bigint[], null::bigint, null::bigint
         from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
 end

@@ -139,7 +139,8 @@ impl Call {
         exchanges.extend_from_slice(loaded);
         let translations = self.in_dialect(&mut exchanges).await?;
         let compaction = Compaction::new(window.compaction_version(), cut);
-        Ok(Some((Window::new(window.revision, Some(compaction), exchanges, false), translations)))
+        let pinned = Window::new(window.revision, Some(compaction), exchanges, false).log_bytes(window.log_bytes);
+        Ok(Some((pinned, translations)))
     }
 
     /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,

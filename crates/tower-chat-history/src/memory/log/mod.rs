@@ -164,7 +164,8 @@ impl Log {
         }
         let start = scan.start().map_or(self.entries.len(), |start| self.index(start));
         let exchanges = (start..self.entries.len()).map(|index| self.recorded(index)).collect();
-        Loaded::Window(Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated()))
+        let window = Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated());
+        Loaded::Window(window.log_bytes(self.message_bytes as u64))
     }
 
     pub(super) fn read(&self, from: Seq, limit: usize) -> Page {

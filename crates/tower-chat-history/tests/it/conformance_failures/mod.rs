@@ -34,6 +34,8 @@ enum Fault {
     Unconditional,
     /// A load returns the older half of its window.
     OldWindow,
+    /// A load returns the size of its window as that of the log.
+    SizeOfWindow,
     /// Messages lose white space when they are read back.
     Reformatted,
     /// Positions are counted from 1.
@@ -131,6 +133,9 @@ impl Faulty {
         let exchanges = &mut window.exchanges;
         if self.fault == Fault::OldWindow {
             exchanges.truncate(exchanges.len() / 2);
+        }
+        if self.fault == Fault::SizeOfWindow {
+            window.log_bytes = exchanges.iter().map(|recorded| recorded.exchange.bytes() as u64).sum();
         }
         if self.fault == Fault::CutsTurns {
             let opening = exchanges.iter().rposition(|recorded| recorded.exchange.opens_turn()).unwrap_or_default();
@@ -361,6 +366,7 @@ macro_rules! failures_are_readable {
 failures_are_readable! {
     a_store_that_ignores_expectations_is_told_so_readably: Unconditional
     a_store_that_loads_an_old_window_is_told_so_readably: OldWindow
+    a_store_that_reports_the_size_of_the_window_is_told_so_readably: SizeOfWindow
     a_store_that_changes_bytes_is_told_so_readably: Reformatted
     a_store_that_counts_from_one_is_told_so_readably: CountsFromOne
     a_store_that_removes_nothing_is_told_so_readably: NothingRemoved

@@ -1,0 +1,14 @@
+//! Settings as data: reading them from any format of `serde`, and the errors of settings that cannot be used.
+//!
+//! The crates of this library have structs for their settings behind their features `config`. A program puts those that
+//! it needs into a struct of its own, and [reads](read) it from a file. The settings are checked when options are built
+//! from them.
+//!
+//! Names of settings end in their unit: `_ms` for milliseconds, `_bytes`, `_tokens`, `_percent`. A setting that is
+//! missing has the default of the option. An unknown name is an error.
+
+mod error;
+mod read;
+mod secret;
+
+pub use self::{error::ConfigError, read::read, secret::Secret};

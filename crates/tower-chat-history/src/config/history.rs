@@ -1,0 +1,161 @@
+//! The options of engines and layers, as data.
+
+use std::{fmt, sync::Arc};
+
+use serde::Deserialize;
+use tower_chat_history_context::InputMode;
+use tower_chat_history_core::{List, config::ConfigError};
+
+use super::{
+    context::ContextConfig,
+    limits::LimitRulesConfig,
+    number::{OrNone, positive, size},
+    policies::PoliciesConfig,
+    summaries::SummariesConfig,
+    telemetry::TelemetryConfig,
+};
+use crate::{
+    engine::Retention,
+    options::HistoryOptions,
+    summary::{Summaries, Summarizer},
+};
+
+/// The settings of [`HistoryOptions`], and those that an adapter and an engine need next to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct HistoryConfig {
+    /// [`HistoryOptions::context`].
+    pub context: ContextConfig,
+    /// [`HistoryOptions::policies`].
+    pub policies: PoliciesConfig,
+    /// [`HistoryOptions::summaries`]. Without this group, there are no summaries. With it, a
+    /// [summarizer](Parts::summarizer) is needed.
+    pub summaries: Option<SummariesConfig>,
+    /// [`HistoryOptions::limits`] and [`HistoryOptions::conversation_quota`].
+    pub limits: LimitRulesConfig,
+    /// [`HistoryOptions::telemetry`].
+    pub telemetry: TelemetryConfig,
+    /// [`HistoryOptions::store_timeout`].
+    pub store_timeout_ms: Option<OrNone>,
+    /// [`HistoryOptions::save_attempts`].
+    pub save_attempts: Option<u32>,
+    /// [`HistoryOptions::stream_idle_timeout`].
+    pub stream_idle_timeout_ms: Option<OrNone>,
+    /// [`HistoryOptions::translation_cache`].
+    pub translation_cache_bytes: Option<u64>,
+    /// The largest number of turns of each conversation that stay stored: [`Retention::LastTurns`]. The default is all.
+    pub retain_last_turns: Option<u64>,
+    /// The mode of the adapter: [`InputMode`].
+    pub input_mode: Option<InputModeConfig>,
+}
+
+/// The settings of [`InputMode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputModeConfig {
+    /// [`InputMode::New`].
+    New,
+    /// [`InputMode::Transcript`].
+    Transcript,
+}
+
+/// The values that settings need and cannot describe.
+#[derive(Clone, Default)]
+pub struct Parts {
+    summaries: Option<Summaries>,
+    store: Option<Arc<dyn List>>,
+}
+
+/// The values that were built from settings.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Built {
+    /// The options for the layer or the engine.
+    pub options: HistoryOptions,
+    /// The retention for [`Engine::with_retention`](crate::Engine::with_retention), if there is one.
+    pub retention: Option<Retention>,
+    /// The mode for the adapter.
+    pub input_mode: InputMode,
+}
+
+impl Parts {
+    /// Creates a value without parts.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the summarizer, which is used if the settings have the group `summaries`.
+    #[must_use]
+    pub fn summarizer(mut self, summarizer: impl Summarizer) -> Self {
+        self.summaries = Some(Summaries::new(summarizer));
+        self
+    }
+
+    /// Sets the store in which conversations are counted, which is used if the settings limit their number.
+    #[must_use]
+    pub fn store(mut self, store: impl List) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("summaries", &self.summaries).field("store", &self.store).finish()
+    }
+}
+
+impl HistoryConfig {
+    /// Builds the options. Like [`HistoryOptions::new`], this stores the handle of the current tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first setting that cannot be used, or that needs a part which is missing.
+    pub fn build(&self, parts: Parts) -> Result<Built, ConfigError> {
+        let context = self.context.build().map_err(|error| error.within("context"))?;
+        let policies = self.policies.build().map_err(|error| error.within("policies"))?;
+        let telemetry = self.telemetry.build().map_err(|error| error.within("telemetry"))?;
+        let limits = self.limits.build(parts.store.as_ref()).map_err(|error| error.within("limits"))?;
+        let mut options =
+            HistoryOptions::new().context(context).policies(policies).telemetry(telemetry).limits(limits.0);
+        options.conversation_quota = limits.1;
+        options.summaries = self.summaries(parts.summaries).map_err(|error| error.within("summaries"))?;
+        if let Some(timeout) = self.store_timeout_ms {
+            options = options.store_timeout(timeout.millis("store_timeout_ms")?);
+        }
+        if let Some(attempts) = self.save_attempts {
+            positive(attempts.into(), "save_attempts")?;
+            options = options.save_attempts(attempts);
+        }
+        if let Some(timeout) = self.stream_idle_timeout_ms {
+            options = options.stream_idle_timeout(timeout.millis("stream_idle_timeout_ms")?);
+        }
+        if let Some(bytes) = self.translation_cache_bytes {
+            options = options.translation_cache(size(bytes));
+        }
+        if let Some(turns) = self.retain_last_turns {
+            positive(turns, "retain_last_turns")?;
+        }
+        let retention = self.retain_last_turns.map(|turns| Retention::LastTurns(size(turns)));
+        let input_mode = match self.input_mode {
+            None => InputMode::default(),
+            Some(InputModeConfig::New) => InputMode::New,
+            Some(InputModeConfig::Transcript) => InputMode::Transcript,
+        };
+        Ok(Built { options, retention, input_mode })
+    }
+
+    fn summaries(&self, summaries: Option<Summaries>) -> Result<Option<Summaries>, ConfigError> {
+        let Some(config) = &self.summaries else { return Ok(None) };
+        let reason = "they need a summarizer (`Parts::summarizer`)";
+        let summaries = config.apply(summaries.ok_or_else(|| ConfigError::new("", reason))?)?;
+        if let Some(prompt) = self.context.budget.least_prompt() {
+            let reason = format!("it must be less than the largest prompt, which has {prompt} tokens");
+            ConfigError::unless(summaries.max_tokens < prompt, "max_tokens", reason)?;
+        }
+        Ok(Some(summaries))
+    }
+}

@@ -1,0 +1,152 @@
+//! Limits: the most that the conversations of a tenant may use. They are checked before the model is called.
+//!
+//! ```
+//! use tower_chat_history::{HistoryOptions, limits::{LimitRules, Limits}, store::Prefix};
+//!
+//! let usual = Limits::new()
+//!     .max_message_bytes(64 << 10)
+//!     .max_tool_rounds(20)
+//!     .max_exchanges(5_000)
+//!     .turns_per_minute(10)
+//!     .turns_per_minute_under(1, 600);
+//! let trial = usual.clone().max_exchanges(100).turns_per_minute_under(1, 30);
+//! let rules = LimitRules::from(usual).under(Prefix::new(["trial"])?, trial);
+//! let options = HistoryOptions::new().limits(rules);
+//! # let _ = options;
+//! # Ok::<(), tower_chat_history::store::ConversationIdError>(())
+//! ```
+//!
+//! By default, there are no limits. A call over a limit fails with [`HistoryError::Limit`](crate::HistoryError::Limit).
+//!
+//! # What each limit counts
+//!
+//! | limit | counted | calls to which it applies |
+//! |---|---|---|
+//! | [`max_message_bytes`](Limits::max_message_bytes) | the JSON of the largest message of the input, or of the messages to [store instead](crate::CallOptions::store_instead) | all, and [`store_results`](crate::Engine::store_results) |
+//! | [`max_input_bytes`](Limits::max_input_bytes) | the JSON of all messages of the input, or of those to store instead, if they are larger | all, and `store_results` |
+//! | [`turns_per_minute`](Limits::turns_per_minute), [`turns_per_minute_under`](Limits::turns_per_minute_under) | calls, including those that send tool results | all |
+//! | [`max_tool_rounds`](Limits::max_tool_rounds) | the rounds of tool calls since the question, including the one that the call answers | all that answer tool calls |
+//! | [`max_exchanges`](Limits::max_exchanges) | the exchanges of the log, and the one to store | all that store |
+//! | [`max_conversation_bytes`](Limits::max_conversation_bytes) | the JSON of the messages of the log, and of those to store, without the reply | all that store |
+//! | [`ConversationQuota`] | the conversations under the first parts of the id, and the new one | the first one of a conversation, if it stores |
+//!
+//! The head of a request, the messages that a caller resends, and the messages that are recalled for a call are not
+//! counted.
+//!
+//! # Nothing is lost
+//!
+//! - The limits apply before a call begins, and never to the save of its reply. A reply that was paid for is stored
+//!   even if the log then exceeds a limit.
+//! - A call that is refused stores nothing and changes nothing. Its tool results can be sent again: after a while, if a
+//!   rate was reached, or to another program with other limits. The calls that they answer stay open. A new question
+//!   ends the turn, as always.
+//! - A call that is repeated under an exchange id of the log is answered from the log, whatever the limits are. It does
+//!   not count toward a rate.
+//!
+//! A call without an exchange id of the caller is checked for its size and for rates before anything is loaded. A
+//! call with one is checked after the load. A call that is refused later, for example because the conversation is
+//! full, counts toward its rates.
+//!
+//! # Exactness
+//!
+//! - A rate holds for one engine, with all its clones. Each process has its own. An engine remembers the rates of
+//!   16,384 conversations, and of 16,384 prefixes for each number of parts. For one that it forgot, a rate begins
+//!   anew.
+//! - The limits of the log and of conversations are compared with the state at the load. Calls that run at the same
+//!   time do not see each other, so a log can exceed its limit by the exchanges of these calls, and a prefix its
+//!   limit by their conversations.
+//! - If the history cannot be loaded, and the model is called [without
+//!   it](crate::policy::OnLoadFailure::CallWithoutHistory), only sizes and rates are checked.
+
+mod amounts;
+mod exceeded;
+mod quota;
+mod rate;
+mod rules;
+
+pub use self::{
+    amounts::Amounts,
+    exceeded::{LimitExceeded, LimitKind},
+    quota::ConversationQuota,
+    rules::LimitRules,
+};
+pub(crate) use self::{rate::admit, rules::first_parts};
+
+/// The limits of one conversation and its calls. The default is no limit. See the [module docs](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    max_message_bytes: Option<u64>,
+    max_input_bytes: Option<u64>,
+    max_tool_rounds: Option<u64>,
+    max_exchanges: Option<u64>,
+    max_conversation_bytes: Option<u64>,
+    pub(crate) turns_per_minute: Option<u32>,
+    /// The rates of prefixes, by their numbers of parts.
+    pub(crate) turns_per_minute_under: Vec<(usize, u32)>,
+}
+
+impl Limits {
+    /// Creates a value without limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the largest size of one message of the input, in bytes of its JSON. The default is no limit.
+    #[must_use]
+    pub const fn max_message_bytes(mut self, bytes: u64) -> Self {
+        self.max_message_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the largest size of the input, in bytes of the JSON of its messages. The default is no limit.
+    #[must_use]
+    pub const fn max_input_bytes(mut self, bytes: u64) -> Self {
+        self.max_input_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the largest number of rounds of tool calls in one turn. A call that would send the results of a further
+    /// round is refused. The default is no limit.
+    #[must_use]
+    pub const fn max_tool_rounds(mut self, rounds: u64) -> Self {
+        self.max_tool_rounds = Some(rounds);
+        self
+    }
+
+    /// Sets the largest number of exchanges of a conversation. Exchanges that a [retention](crate::Retention) or a prune
+    /// removed do not count. The default is no limit.
+    #[must_use]
+    pub const fn max_exchanges(mut self, exchanges: u64) -> Self {
+        self.max_exchanges = Some(exchanges);
+        self
+    }
+
+    /// Sets the largest size of a conversation, in bytes of the JSON of its messages. Messages that were removed do
+    /// not count. The size of the reply is not known before the call, so the last reply can exceed the limit. The
+    /// default is no limit.
+    #[must_use]
+    pub const fn max_conversation_bytes(mut self, bytes: u64) -> Self {
+        self.max_conversation_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the rate of calls in one conversation. This number of calls may begin at once. After that, one more may
+    /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
+    #[must_use]
+    pub const fn turns_per_minute(mut self, turns: u32) -> Self {
+        self.turns_per_minute = Some(turns);
+        self
+    }
+
+    /// Sets the [rate](Self::turns_per_minute) of calls in all conversations together whose ids begin with the same
+    /// parts, for example with the same tenant for one part. With 0 parts, these are all conversations. An id that has
+    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. The default is no
+    /// limit.
+    #[must_use]
+    pub fn turns_per_minute_under(mut self, parts: usize, turns: u32) -> Self {
+        self.turns_per_minute_under.retain(|(other, _)| *other != parts);
+        self.turns_per_minute_under.push((parts, turns));
+        self
+    }
+}
