@@ -9,6 +9,7 @@ mod delete;
 mod erase;
 mod labels;
 mod prune;
+mod reseal;
 mod scrub;
 mod truncate;
 
@@ -20,6 +21,7 @@ pub(crate) use self::{
     erase::{SYSTEM, bar, erase, erase_if},
     labels::set_labels,
     prune::prune,
+    reseal::reseal,
     scrub::scrub,
     truncate::truncate,
 };

@@ -6,7 +6,10 @@ mod attach;
 mod compact;
 mod prune;
 mod remaining;
+mod reseal;
 mod sweep;
 mod truncate;
 
-pub(crate) use self::{append::append, attach::attach, compact::compact, prune::prune, truncate::truncate};
+pub(crate) use self::{
+    append::append, attach::attach, compact::compact, prune::prune, reseal::reseal, truncate::truncate,
+};
