@@ -61,11 +61,11 @@ fn main() {
     let keys = Keys::new(KeyRing::new("bench", Secret::random().unwrap()), MemoryVault::new(), 2);
     let encrypted = |store| EncryptedStore::new(store, keys.clone());
     runtime.block_on(async {
-        let options = SqliteOptions::new().synchronous(Synchronous::Normal);
-        let store = options.open(&plain).await.unwrap();
+        let options = || SqliteOptions::new().synchronous(Synchronous::Normal);
+        let store = options().open(&plain).await.unwrap();
         fill_all(&store, 0..CONVERSATIONS, WINDOW / 2).await;
         store.close().await.unwrap();
-        let store = encrypted(options.open(&sealed).await.unwrap());
+        let store = encrypted(options().open(&sealed).await.unwrap());
         fill_all(&store, 0..CONVERSATIONS, WINDOW / 2).await;
         store.into_inner().close().await.unwrap();
     });

@@ -23,8 +23,8 @@ use crate::{conversation_id::ConversationId, exchange::Exchange, revision::Incar
 #[async_trait]
 pub trait Reseal: HistoryStore {
     /// Replaces the exchange at a position by `to`, together with its recalled messages and its provenance. Returns
-    /// `false`, and changes nothing, if the exchange there has other encrypted content than `from`, if there is none, or
-    /// if `to` is another exchange.
+    /// `false`, and changes nothing, if the exchange there has other encrypted content than `from`, if there is none,
+    /// or if `to` is another exchange.
     ///
     /// # Errors
     ///

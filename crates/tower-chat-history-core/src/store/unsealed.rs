@@ -4,8 +4,8 @@ use super::StoreError;
 use crate::exchange::Recorded;
 
 impl Recorded {
-    /// Checks that the exchange is not [encrypted](Exchange::sealed). Everything that looks at messages calls this
-    /// first. Otherwise an encrypted exchange would look like one without messages.
+    /// Checks that the exchange is not [encrypted](crate::Exchange::sealed). Everything that looks at messages calls
+    /// this first. Otherwise an encrypted exchange would look like one without messages.
     ///
     /// # Errors
     ///
