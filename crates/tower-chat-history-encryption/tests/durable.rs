@@ -1,4 +1,5 @@
-//! The conformance suite over encrypted stores on servers. It is a process of its own, because the servers end with it.
+//! The conformance suite over encrypted stores that keep data. It is a process of its own, because the servers end with
+//! it.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use libtest_mimic::Trial;
+use tempfile::TempDir;
 use test_servers::{cluster::Cluster, postgres, redis};
 use tokio::sync::OnceCell;
 use tower_chat_history_core::{
@@ -18,11 +20,13 @@ use tower_chat_history_core::{
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisStore;
+use tower_chat_history_sqlite::SqliteStore;
 
-/// The servers that hold the sealed items. Each handle has a connection and a cache of keys of its own, as in another
+/// The places that hold the sealed items. Each handle has a connection and a cache of keys of its own, as in another
 /// process.
 #[derive(Clone)]
-enum Servers {
+enum Place {
+    File(Arc<TempDir>),
     Postgres(String),
     Redis,
     Cluster,
@@ -40,7 +44,11 @@ fn keys() -> Keys {
     Keys::new(master, VAULT.get_or_init(MemoryVault::new).clone(), 2)
 }
 
-impl Servers {
+impl Place {
+    async fn file() -> Self {
+        Self::File(Arc::new(tempfile::tempdir().unwrap()))
+    }
+
     async fn postgres() -> Self {
         static URL: OnceCell<String> = OnceCell::const_new();
         Self::Postgres(URL.get_or_init(|| async { postgres::shared().database().await }).await.clone())
@@ -50,6 +58,10 @@ impl Servers {
         static SINGLE: OnceLock<redis::Server> = OnceLock::new();
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         match self {
+            Self::File(directory) => {
+                let store = SqliteStore::open(directory.path().join("chat.db")).await.unwrap();
+                Arc::new(EncryptedStore::new(store, keys()))
+            }
             Self::Postgres(url) => {
                 let options = PostgresOptions::new().connections(4).pool_timeout(Duration::from_secs(60));
                 Arc::new(EncryptedStore::new(options.connect(url).await.unwrap(), keys()))
@@ -67,7 +79,7 @@ impl Servers {
 }
 
 #[async_trait]
-impl Fixture for Servers {
+impl Fixture for Place {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         self.connect().await
     }
@@ -93,15 +105,19 @@ impl Fixture for Servers {
     }
 }
 
+/// Returns the suite without the tests through an `Arc`, which differ little.
 fn of_kind(kind: &'static str, tests: Vec<Trial>) -> impl Iterator<Item = Trial> {
-    tests.into_iter().map(move |test| test.with_kind(kind))
+    let direct = tests.into_iter().filter(|test| test.name().starts_with("store::"));
+    direct.map(move |test| test.with_kind(kind))
 }
 
 fn main() -> ExitCode {
-    let single = of_kind("single", test_servers::conformance(async || Servers::Redis));
-    let cluster = of_kind("cluster", test_servers::conformance(async || Servers::Cluster));
-    let postgres = of_kind("postgres", test_servers::conformance(Servers::postgres));
+    let file = of_kind("file", test_servers::conformance(Place::file));
+    let single = of_kind("single", test_servers::conformance(async || Place::Redis));
+    let cluster = of_kind("cluster", test_servers::conformance(async || Place::Cluster));
+    let postgres = of_kind("postgres", test_servers::conformance(Place::postgres));
     test_servers::run_groups([
+        (None, file.collect()),
         (Some((redis::NAME, redis::is_available())), single.chain(cluster).collect()),
         (Some((postgres::NAME, postgres::is_available())), postgres.collect()),
     ])
