@@ -1,3 +1,4 @@
 //! Encrypted conversations over every store.
 
 mod killed;
+mod plaintext;

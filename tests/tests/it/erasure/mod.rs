@@ -4,5 +4,5 @@ mod expiry;
 mod in_flight;
 mod killed;
 mod neighbors;
-mod secrets;
+pub(crate) mod secrets;
 pub(crate) mod world;

@@ -2,9 +2,9 @@
 //! after the steps that the documentation leaves to the operator, it is found nowhere: not in a file, not in a dump,
 //! and not in the results of caches.
 
-mod places;
-mod plant;
-mod search;
+pub(crate) mod places;
+pub(crate) mod plant;
+pub(crate) mod search;
 mod served;
 
 use std::sync::Arc;

@@ -23,12 +23,17 @@ use super::search::{secrets_in, secrets_in_files};
 
 /// A storage.
 #[async_trait]
-pub(super) trait Place {
+pub(crate) trait Place {
     /// Opens the storage, as another process would.
     async fn open(&self) -> Arc<dyn FullStore>;
 
+    /// Returns the directory of its files.
+    fn directory(&self) -> PathBuf;
+
     /// Returns the secrets in its files.
-    fn found(&self) -> Vec<String>;
+    fn found(&self) -> Vec<String> {
+        secrets_in_files(&self.directory())
+    }
 
     /// Writes files that the storage writes only from time to time.
     fn write_all_files(&self) {}
@@ -46,10 +51,10 @@ pub(super) trait Place {
 }
 
 /// A file of SQLite. There are no steps for the operator.
-pub(super) struct SqlitePlace(TempDir);
+pub(crate) struct SqlitePlace(TempDir);
 
 impl SqlitePlace {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 }
@@ -60,23 +65,23 @@ impl Place for SqlitePlace {
         Arc::new(SqliteStore::open(self.0.path().join("chat.db")).await.unwrap())
     }
 
-    fn found(&self) -> Vec<String> {
-        secrets_in_files(self.0.path())
+    fn directory(&self) -> PathBuf {
+        self.0.path().to_owned()
     }
 }
 
 /// A server of PostgreSQL.
-pub(super) struct PostgresPlace {
+pub(crate) struct PostgresPlace {
     server: postgres::Server,
     url: String,
 }
 
 impl PostgresPlace {
-    pub(super) fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         postgres::is_available()
     }
 
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let server = postgres::Server::start(Durability::None);
         let url = server.database().await;
         Self { server, url }
@@ -99,8 +104,8 @@ impl Place for PostgresPlace {
         Arc::new(PostgresStore::connect(&self.url).await.unwrap())
     }
 
-    fn found(&self) -> Vec<String> {
-        secrets_in_files(&self.server.directory().join("data"))
+    fn directory(&self) -> PathBuf {
+        self.server.directory().join("data")
     }
 
     fn do_the_operators_steps(&self) {
@@ -119,14 +124,14 @@ impl Place for PostgresPlace {
 }
 
 /// A server of Redis that has an append-only file and makes snapshots, without compression.
-pub(super) struct RedisPlace(redis::Server);
+pub(crate) struct RedisPlace(redis::Server);
 
 impl RedisPlace {
-    pub(super) fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         redis::is_available()
     }
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let settings = ["--appendonly", "yes", "--appendfsync", "no", "--save", "3600 1", "--rdbcompression", "no"];
         Self(redis::Server::with(&settings))
     }
@@ -151,8 +156,8 @@ impl Place for RedisPlace {
         Arc::new(RedisStore::connect(self.0.url()).await.unwrap())
     }
 
-    fn found(&self) -> Vec<String> {
-        secrets_in_files(self.socket().parent().unwrap_or(Path::new("/")))
+    fn directory(&self) -> PathBuf {
+        self.socket().parent().unwrap_or(Path::new("/")).to_owned()
     }
 
     fn write_all_files(&self) {

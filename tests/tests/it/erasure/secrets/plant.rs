@@ -16,7 +16,7 @@ use tower_chat_history::{
 use super::{super::world::prefix, search::secret};
 
 /// The person whose conversations are erased.
-pub(super) const PERSON: &str = "acme/nemo";
+pub(crate) const PERSON: &str = "acme/nemo";
 /// People with similar ids, and the tenant itself.
 pub(super) const NEIGHBORS: [&str; 3] = ["acme/nemo-2", "acme/nem", "acme-2/nemo"];
 
@@ -34,7 +34,7 @@ pub(super) fn id(person: &str, number: usize) -> ConversationId {
 }
 
 /// Stores this many conversations of a person.
-pub(super) async fn plant_all(store: &Arc<dyn FullStore>, person: &str, conversations: usize) {
+pub(crate) async fn plant_all(store: &Arc<dyn FullStore>, person: &str, conversations: usize) {
     let planting = (0..conversations).map(|number| plant(store, person, number));
     stream::iter(planting).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
 }
@@ -81,7 +81,7 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
 }
 
 /// Returns everything that can be read of some people, as text.
-pub(super) async fn snapshot<const N: usize>(
+pub(crate) async fn snapshot<const N: usize>(
     store: &Arc<dyn FullStore>,
     people: [&str; N],
 ) -> BTreeMap<String, String> {

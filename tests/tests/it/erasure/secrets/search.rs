@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 pub(super) const WORD: &str = "Zx7SecretOfNemo";
 
 /// Returns the secret of a place.
-pub(super) fn secret(place: &str) -> String {
+pub(crate) fn secret(place: &str) -> String {
     format!("{WORD}-{place}")
 }
 
@@ -56,22 +56,29 @@ pub(super) fn secrets_in(bytes: &[u8]) -> Vec<String> {
 
 /// Returns the secrets in all files of a directory and of its directories. Each result names the file.
 pub(super) fn secrets_in_files(directory: &Path) -> Vec<String> {
-    let (mut found, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    let mut found = Vec::new();
+    read_files(directory, |name, bytes| {
+        found.extend(secrets_in(bytes).iter().map(|secret| format!("{name}: {secret}")));
+    });
+    found
+}
+
+/// Reads all files of a directory and of its directories, with their names.
+pub(crate) fn read_files(directory: &Path, mut each: impl FnMut(&str, &[u8])) {
+    let mut directories = vec![directory.to_owned()];
     while let Some(next) = directories.pop() {
         // A server removes files at any time.
         for entry in fs::read_dir(next).into_iter().flatten().filter_map(Result::ok) {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => directories.push(entry.path()),
                 Ok(kind) if kind.is_file() => {
-                    let secrets = secrets_in(&fs::read(entry.path()).unwrap_or_default());
-                    let name = entry.file_name();
-                    found.extend(secrets.iter().map(|secret| format!("{}: {secret}", name.display())));
+                    let name = entry.file_name().display().to_string();
+                    each(&name, &fs::read(entry.path()).unwrap_or_default());
                 }
                 _ => {}
             }
         }
     }
-    found
 }
 
 #[test]
