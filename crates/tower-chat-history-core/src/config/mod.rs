@@ -5,10 +5,12 @@
 //! from them.
 //!
 //! Names of settings end in their unit: `_ms` for milliseconds, `_bytes`, `_tokens`, `_percent`. A setting that is
-//! missing has the default of the option. An unknown name is an error.
+//! missing has the default of the option. An unknown name, a name that is set twice, and a value such as `null` or `inf`,
+//! which would set nothing, are errors.
 
 mod error;
 mod read;
 mod secret;
+mod strict;
 
 pub use self::{error::ConfigError, read::read, secret::Secret};
