@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use tower_chat_history::{
-    BoxError, CachedStore, Engine, HistoryError, HistoryOptions, MemoryStore, Message, TurnInput,
+    BoxError, CachedStore, HistoryError, HistoryOptions, MemoryStore, Message, TurnInput,
     config::{CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, read},
     limits::LimitKind,
     summary::{Summarized, Summarizer, SummaryRequest},
@@ -88,13 +88,28 @@ async fn the_limits_of_the_service_apply_to_its_tenants() {
     let sqlite = store.sqlite.unwrap();
     let store = sqlite.options().unwrap().open(directory.path().join(&sqlite.path)).await.unwrap();
     let built = history.build(Parts::new().summarizer(Unused).store(store.clone())).unwrap();
-    let engine = Engine::with_options(store, built.options);
+    let engine = built.engine(store);
     let begin = async |id: &str, bytes: usize| {
         engine.begin(TurnInput::new(id.parse().unwrap(), [Message::user("x".repeat(bytes))])).await.map(drop)
     };
     begin("acme/user/chat", 20_000).await.unwrap();
     let Err(HistoryError::Limit(exceeded)) = begin("trial/user/chat", 20_000).await else { panic!() };
     assert_eq!((exceeded.kind, exceeded.limit), (LimitKind::MessageBytes, 16_384));
+}
+
+#[tokio::test]
+async fn the_trial_has_all_limits_and_none_is_looser_than_that_of_others() {
+    let Settings { history, .. } = settings(include_str!("../config/service.toml")).unwrap();
+    let built = history.build(Parts::new().summarizer(Unused).store(MemoryStore::new())).unwrap();
+    let limits = |id: &str| format!("{:#?}", built.options.limits.of(&id.parse().unwrap()).unwrap());
+    let expected = settings(
+        "history.limits.all = { max_message_bytes = 16_384, max_input_bytes = 65_536, max_tool_rounds = 5, \
+         max_exchanges = 100, max_conversation_bytes = 1_048_576, turns_per_minute = 10, turns_per_minute_under = \
+         [{ parts = 1, turns = 60 }, { parts = 2, turns = 30 }] }\nstore = {}",
+    );
+    let expected = expected.unwrap().history.build(Parts::new()).unwrap();
+    let expected = expected.options.limits.of(&"trial/user/chat".parse().unwrap()).cloned().unwrap();
+    assert_eq!(limits("trial/user/chat"), format!("{expected:#?}"));
 }
 
 #[test]

@@ -5,10 +5,12 @@
 //! from them.
 //!
 //! Names of settings end in their unit: `_ms` for milliseconds, `_bytes`, `_tokens`, `_percent`. A setting that is
-//! missing has the default of the option. An unknown name is an error.
+//! missing has the default of the option. An unknown name is an error. So is a name that is set twice, and a value that
+//! would set nothing, such as `null` or `inf`.
 
 mod error;
 mod read;
 mod secret;
+mod strict;
 
 pub use self::{error::ConfigError, read::read, secret::Secret};

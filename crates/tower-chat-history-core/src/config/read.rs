@@ -1,9 +1,8 @@
 //! Reading settings.
 
 use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
-use serde_json::Value;
 
-use super::ConfigError;
+use super::{ConfigError, strict::Strict};
 
 /// Reads settings from any format of `serde`.
 ///
@@ -43,8 +42,9 @@ where
     D: Deserializer<'de>,
 {
     // Errors of other formats can quote whole lines of their text. Those of this value have a known form.
-    let values =
-        Value::deserialize(settings).map_err(|_| ConfigError::new("", "the settings are not values of JSON"))?;
+    let Strict(values) =
+        Strict::deserialize(settings).map_err(|_| ConfigError::new("", "the settings are not values of JSON"))?;
+    let values = values?;
     serde_path_to_error::deserialize(values).map_err(|error| {
         let path = error.path().to_string();
         ConfigError::new(if path == "." { String::new() } else { path }, reason(&error.inner().to_string()))
@@ -53,7 +53,7 @@ where
 
 /// Returns the part of an error that has names of settings and expectations, and no values.
 fn reason(error: &str) -> String {
-    let has_only_names = ["missing field ", "unknown field ", "duplicate field "];
+    let has_only_names = ["missing field ", "unknown field "];
     if has_only_names.iter().any(|start| error.starts_with(start)) {
         return error.to_owned();
     }
@@ -69,7 +69,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde::Deserialize;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::{super::Secret, *};
 

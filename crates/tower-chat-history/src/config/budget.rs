@@ -129,6 +129,11 @@ impl BudgetConfig {
                 let reason = format!("it must be less than {window}, which has {tokens} tokens");
                 ConfigError::unless(reserve < tokens, path, reason)?;
             }
+            if self.window_tokens.is_none() && self.window_of_model.is_none() {
+                let largest = ModelTable::new().largest_context();
+                let reason = format!("it must be less than the largest window of all known models, {largest} tokens");
+                ConfigError::unless(reserve < largest, path, reason)?;
+            }
         }
         match (self.reply_reserve_tokens, self.shrink_reply_to_tokens) {
             (Some(reserve), Some(least)) => {
@@ -142,7 +147,9 @@ impl BudgetConfig {
     /// Returns the tokens of the smallest prompt limit that these settings name, if they name one.
     pub(super) fn least_prompt(&self) -> Option<u32> {
         let reserve = self.reply_reserve_tokens.unwrap_or_default();
-        self.windows().into_iter().map(|(_, tokens)| tokens.saturating_sub(reserve)).min()
+        let windows = self.windows().into_iter().map(|(_, tokens)| tokens.saturating_sub(reserve));
+        let prompts = self.models.values().chain(&self.unknown).filter_map(|model| model.prompt_tokens);
+        windows.chain(prompts).min()
     }
 }
 

@@ -103,6 +103,9 @@ impl ContextConfig {
     /// Checks that a prompt or a window can exceed the high watermark.
     fn check_reachable(&self, load_limit: LoadLimit) -> Result<(), ConfigError> {
         let WatermarksConfig { high, low } = self.watermarks;
+        let is_percentage = matches!(low, Some(WatermarkConfig::Percent(_)));
+        let reason = "it has no effect: without a limit, there is no percentage of it";
+        ConfigError::unless(!(is_percentage && high.is_some() && self.budget.unlimited), "low", reason)?;
         match high {
             Some(WatermarkConfig::Messages(number) | WatermarkConfig::Turns(number)) => {
                 let reason = format!(

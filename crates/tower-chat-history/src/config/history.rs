@@ -4,18 +4,18 @@ use std::{fmt, sync::Arc};
 
 use serde::Deserialize;
 use tower_chat_history_context::InputMode;
-use tower_chat_history_core::{List, config::ConfigError};
+use tower_chat_history_core::{List, Prune, config::ConfigError};
 
 use super::{
     context::ContextConfig,
-    limits::LimitRulesConfig,
+    limits::{LimitRulesConfig, LimitsConfig},
     number::{OrNone, positive, size},
     policies::PoliciesConfig,
     summaries::SummariesConfig,
     telemetry::TelemetryConfig,
 };
 use crate::{
-    engine::Retention,
+    engine::{Engine, Retention},
     options::HistoryOptions,
     summary::{Summaries, Summarizer},
 };
@@ -44,7 +44,9 @@ pub struct HistoryConfig {
     pub stream_idle_timeout_ms: Option<OrNone>,
     /// [`HistoryOptions::translation_cache`].
     pub translation_cache_bytes: Option<u64>,
-    /// The largest number of turns of each conversation that stay stored: [`Retention::LastTurns`]. The default is all.
+    /// The number of turns of each conversation that stay stored: [`Retention::LastTurns`]. The default is all. Every
+    /// limit `max_exchanges` must be more than 5/4 of this number, because a conversation at its limit is not pruned.
+    /// Turns with calls of tools have several exchanges, so set it to a multiple of that.
     pub retain_last_turns: Option<u64>,
     /// The mode of the adapter: [`InputMode`].
     pub input_mode: Option<InputModeConfig>,
@@ -68,8 +70,9 @@ pub struct Parts {
     store: Option<Arc<dyn List>>,
 }
 
-/// The values that were built from settings.
+/// The values that were built from settings. [`Built::engine`] uses the options and the retention.
 #[derive(Clone, Debug)]
+#[must_use = "the options and the retention have no effect without an engine"]
 #[non_exhaustive]
 pub struct Built {
     /// The options for the layer or the engine.
@@ -78,6 +81,17 @@ pub struct Built {
     pub retention: Option<Retention>,
     /// The mode for the adapter.
     pub input_mode: InputMode,
+}
+
+impl Built {
+    /// Creates an engine with these options, and with the retention if there is one. The mode is for the adapter.
+    pub fn engine(&self, store: impl Prune) -> Engine {
+        let options = self.options.clone();
+        match self.retention {
+            Some(retention) => Engine::with_retention(store, options, retention),
+            None => Engine::with_options(store, options),
+        }
+    }
 }
 
 impl Parts {
@@ -139,6 +153,7 @@ impl HistoryConfig {
         if let Some(turns) = self.retain_last_turns {
             positive(turns, "retain_last_turns")?;
         }
+        self.check_exchanges().map_err(|error| error.within("limits"))?;
         let retention = self.retain_last_turns.map(|turns| Retention::LastTurns(size(turns)));
         let input_mode = match self.input_mode {
             None => InputMode::default(),
@@ -146,6 +161,22 @@ impl HistoryConfig {
             Some(InputModeConfig::Transcript) => InputMode::Transcript,
         };
         Ok(Built { options, retention, input_mode })
+    }
+
+    /// Checks that a conversation is pruned before its number of exchanges reaches the limit. Nothing is pruned after
+    /// that, because no exchange is added.
+    fn check_exchanges(&self) -> Result<(), ConfigError> {
+        let Some(turns) = self.retain_last_turns else { return Ok(()) };
+        let most = turns.saturating_add(turns / 4);
+        let check = |limits: &LimitsConfig, path: &str| {
+            let exchanges = limits.max_exchanges.and_then(OrNone::number);
+            let reason = format!("it must be more than {most}, because of `retain_last_turns`, which is {turns}");
+            let is_more = exchanges.is_none_or(|exchanges| exchanges > most);
+            ConfigError::unless(is_more, "max_exchanges", reason).map_err(|error| error.within(path))
+        };
+        check(&self.limits.all, "all")?;
+        let mut under = self.limits.complete()?.into_iter();
+        under.try_for_each(|(text, limits)| check(&limits, &format!("under.{text}")))
     }
 
     fn summaries(&self, summaries: Option<Summaries>) -> Result<Option<Summaries>, ConfigError> {

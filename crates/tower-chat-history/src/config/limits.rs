@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Deserialize;
 use tower_chat_history_core::{List, Prefix, config::ConfigError};
 
-use super::number::{positive, size};
+use super::number::{OrNone, positive, size};
 use crate::limits::{ConversationQuota, LimitRules, Limits};
 
 /// The settings of [`LimitRules`], and of a [`ConversationQuota`].
@@ -15,30 +15,30 @@ use crate::limits::{ConversationQuota, LimitRules, Limits};
 pub struct LimitRulesConfig {
     /// The limits of all conversations without limits of their own.
     pub all: LimitsConfig,
-    /// The limits of the conversations under prefixes, by the text form of the prefix. They replace those of all
-    /// others.
+    /// The limits of the conversations under prefixes, by the text form of the prefix. A limit that is missing is that
+    /// of the next shorter prefix here, and at last that of `all`. The text `none` lifts it.
     pub under: BTreeMap<String, LimitsConfig>,
     /// The largest numbers of conversations. They need a [store](super::Parts::store).
     pub conversations: Vec<QuotaConfig>,
 }
 
-/// The settings of [`Limits`].
+/// The settings of [`Limits`]. The text `none` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LimitsConfig {
     /// [`Limits::max_message_bytes`].
-    pub max_message_bytes: Option<u64>,
+    pub max_message_bytes: Option<OrNone>,
     /// [`Limits::max_input_bytes`].
-    pub max_input_bytes: Option<u64>,
+    pub max_input_bytes: Option<OrNone>,
     /// [`Limits::max_tool_rounds`].
-    pub max_tool_rounds: Option<u64>,
+    pub max_tool_rounds: Option<OrNone>,
     /// [`Limits::max_exchanges`].
-    pub max_exchanges: Option<u64>,
+    pub max_exchanges: Option<OrNone>,
     /// [`Limits::max_conversation_bytes`].
-    pub max_conversation_bytes: Option<u64>,
+    pub max_conversation_bytes: Option<OrNone>,
     /// [`Limits::turns_per_minute`].
-    pub turns_per_minute: Option<u32>,
+    pub turns_per_minute: Option<OrNone>,
     /// [`Limits::turns_per_minute_under`], for each number of parts.
     pub turns_per_minute_under: Vec<RateConfig>,
 }
@@ -51,7 +51,7 @@ pub struct RateConfig {
     /// The number of parts that the ids have in common.
     pub parts: u32,
     /// The number of calls per minute.
-    pub turns: u32,
+    pub turns: OrNone,
 }
 
 /// The settings of [`ConversationQuota::under`].
@@ -78,12 +78,29 @@ impl LimitRulesConfig {
     pub fn build(&self, store: Option<&Arc<dyn List>>) -> Result<(LimitRules, Option<ConversationQuota>), ConfigError> {
         let all = self.all.build().map_err(|error| error.within("all"))?;
         let mut rules = if all == Limits::new() { LimitRules::new() } else { all.into() };
-        for (text, limits) in &self.under {
+        for (text, limits) in self.complete()? {
             let path = format!("under.{text}");
-            let limits = limits.build().map_err(|error| error.within(&path))?;
-            rules = rules.under(prefix(text, &path)?, limits);
+            rules = rules.under(prefix(&text, &path)?, limits.build().map_err(|error| error.within(&path))?);
         }
         Ok((rules, self.quota(store)?))
+    }
+
+    /// Returns the settings of each prefix, with those that are missing taken from shorter ones.
+    pub(super) fn complete(&self) -> Result<BTreeMap<String, LimitsConfig>, ConfigError> {
+        let mut complete = BTreeMap::<String, LimitsConfig>::new();
+        // In this order, shorter prefixes come before the longer ones that they contain.
+        for (text, limits) in &self.under {
+            let path = format!("under.{text}");
+            // The settings of the prefix itself are checked under its own path.
+            limits.build().map_err(|error| error.within(&path))?;
+            let prefix = prefix(text, &path)?;
+            let reason = "the text is empty: the limits of all conversations are those of `all`";
+            let id = prefix.as_id().ok_or_else(|| ConfigError::new("under", reason))?;
+            let shorter = Prefix::containing(id).filter_map(|shorter| complete.get(shorter)).last();
+            let limits = limits.or(shorter.unwrap_or(&self.all));
+            complete.insert(text.clone(), limits);
+        }
+        Ok(complete)
     }
 
     fn quota(&self, store: Option<&Arc<dyn List>>) -> Result<Option<ConversationQuota>, ConfigError> {
@@ -105,39 +122,65 @@ impl LimitRulesConfig {
 }
 
 impl LimitsConfig {
+    /// Returns these settings, with those that are missing taken from the others.
+    #[must_use]
+    pub fn or(&self, others: &Self) -> Self {
+        let mut rates = self.turns_per_minute_under.clone();
+        let is_missing = |rate: &&RateConfig| !rates.iter().any(|own| own.parts == rate.parts);
+        let missing: Vec<_> = others.turns_per_minute_under.iter().filter(is_missing).copied().collect();
+        rates.extend(missing);
+        Self {
+            max_message_bytes: self.max_message_bytes.or(others.max_message_bytes),
+            max_input_bytes: self.max_input_bytes.or(others.max_input_bytes),
+            max_tool_rounds: self.max_tool_rounds.or(others.max_tool_rounds),
+            max_exchanges: self.max_exchanges.or(others.max_exchanges),
+            max_conversation_bytes: self.max_conversation_bytes.or(others.max_conversation_bytes),
+            turns_per_minute: self.turns_per_minute.or(others.turns_per_minute),
+            turns_per_minute_under: rates,
+        }
+    }
+
     /// Builds the limits.
     ///
     /// # Errors
     ///
-    /// Returns an error if a size is 0, or if two rates have the same number of parts.
+    /// Returns an error if a size is 0, if a rate is not a number of 32 bits, or if two rates have the same number of
+    /// parts.
     pub fn build(&self) -> Result<Limits, ConfigError> {
         let mut limits = Limits::new();
-        let sizes: [(&str, Option<u64>, fn(Limits, u64) -> Limits); 4] = [
+        let sizes: [(&str, Option<OrNone>, fn(Limits, u64) -> Limits); 4] = [
             ("max_message_bytes", self.max_message_bytes, Limits::max_message_bytes),
             ("max_input_bytes", self.max_input_bytes, Limits::max_input_bytes),
             ("max_exchanges", self.max_exchanges, Limits::max_exchanges),
             ("max_conversation_bytes", self.max_conversation_bytes, Limits::max_conversation_bytes),
         ];
         for (path, number, set) in sizes {
-            if let Some(number) = number {
+            if let Some(number) = number.and_then(OrNone::number) {
                 positive(number, path)?;
                 limits = set(limits, number);
             }
         }
-        if let Some(rounds) = self.max_tool_rounds {
+        if let Some(rounds) = self.max_tool_rounds.and_then(OrNone::number) {
             limits = limits.max_tool_rounds(rounds);
         }
-        if let Some(turns) = self.turns_per_minute {
-            limits = limits.turns_per_minute(turns);
+        if let Some(turns) = self.turns_per_minute.and_then(OrNone::number) {
+            limits = limits.turns_per_minute(rate(turns, "turns_per_minute")?);
         }
         for (at, RateConfig { parts, turns }) in self.turns_per_minute_under.iter().enumerate() {
             let is_first = !self.turns_per_minute_under[..at].iter().any(|other| other.parts == *parts);
             let path = format!("turns_per_minute_under[{at}].parts");
             ConfigError::unless(is_first, &path, "another element has the same number of parts")?;
-            limits = limits.turns_per_minute_under(size((*parts).into()), *turns);
+            if let Some(turns) = turns.number() {
+                let turns = rate(turns, &format!("turns_per_minute_under[{at}].turns"))?;
+                limits = limits.turns_per_minute_under(size((*parts).into()), turns);
+            }
         }
         Ok(limits)
     }
+}
+
+fn rate(calls: u64, path: &str) -> Result<u32, ConfigError> {
+    u32::try_from(calls).map_err(|_| ConfigError::new(path, format!("it must be at most {}", u32::MAX)))
 }
 
 fn prefix(text: &str, path: &str) -> Result<Prefix, ConfigError> {

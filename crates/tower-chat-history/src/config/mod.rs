@@ -23,15 +23,16 @@
 //!     store_timeout_ms = 2_000
 //!     context.budget = { window_tokens = 16_000, reply_reserve_tokens = 2_000 }
 //!     limits.all.turns_per_minute = 10
+//!     retain_last_turns = 500
 //!
 //!     [memory]
 //!     limit_bytes = 100_000_000
 //! "#;
 //! let settings: Settings = read(toml::from_str::<toml::Table>(text)?)?;
-//! let store: MemoryStore = settings.memory.build();
+//! let store: MemoryStore = settings.memory.build().map_err(|error| error.within("memory"))?;
 //! let built = settings.history.build(Parts::new()).map_err(|error| error.within("history"))?;
 //! let adapter = Json::new().input_mode(built.input_mode);
-//! let layer = ChatHistoryLayer::with_options(store, adapter, built.options);
+//! let layer = ChatHistoryLayer::from_engine(built.engine(store), adapter);
 //! # let _ = layer;
 //! # Ok(())
 //! # }

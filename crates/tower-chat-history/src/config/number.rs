@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, Visitor},
+    de::{Error, Unexpected, Visitor},
 };
 use tower_chat_history_core::config::ConfigError;
 
@@ -19,11 +19,15 @@ pub enum OrNone {
 }
 
 impl OrNone {
-    pub(super) fn millis(self, path: &str) -> Result<Option<Duration>, ConfigError> {
+    pub(super) const fn number(self) -> Option<u64> {
         match self {
-            Self::Number(number) => millis(number, path).map(Some),
-            Self::None => Ok(None),
+            Self::Number(number) => Some(number),
+            Self::None => None,
         }
+    }
+
+    pub(super) fn millis(self, path: &str) -> Result<Option<Duration>, ConfigError> {
+        self.number().map(|number| millis(number, path)).transpose()
     }
 }
 
@@ -42,12 +46,14 @@ impl<'de> Deserialize<'de> for OrNone {
                 Ok(OrNone::Number(number))
             }
 
+            // Some formats have signed integers only.
+            fn visit_i64<E: Error>(self, number: i64) -> Result<OrNone, E> {
+                let unsigned = u64::try_from(number);
+                unsigned.map(OrNone::Number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+            }
+
             fn visit_str<E: Error>(self, text: &str) -> Result<OrNone, E> {
-                if text == "none" {
-                    Ok(OrNone::None)
-                } else {
-                    Err(E::invalid_value(serde::de::Unexpected::Other("text"), &self))
-                }
+                if text == "none" { Ok(OrNone::None) } else { Err(E::invalid_value(Unexpected::Other("text"), &self)) }
             }
         }
 

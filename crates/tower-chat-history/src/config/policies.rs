@@ -140,6 +140,7 @@ impl QueueConfig {
     fn build(self) -> Result<QueueLimits, ConfigError> {
         let mut limits = QueueLimits::default();
         if let Some(calls) = self.max_waiting {
+            positive(calls, "max_waiting")?;
             limits.max_waiting = size(calls);
         }
         if let Some(timeout) = self.timeout_ms {

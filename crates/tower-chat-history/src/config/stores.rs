@@ -1,8 +1,9 @@
 //! The stores of this crate, as data.
 
 use serde::Deserialize;
+use tower_chat_history_core::config::ConfigError;
 
-use super::number::size;
+use super::number::{positive, size};
 use crate::{cached::CachedStore, memory::MemoryStore};
 
 /// The settings of a [`MemoryStore`].
@@ -25,9 +26,14 @@ pub struct CacheConfig {
 
 impl MemoryConfig {
     /// Creates the store.
-    #[must_use]
-    pub fn build(self) -> MemoryStore {
-        MemoryStore::with_limit(self.limit_bytes.map_or(MemoryStore::DEFAULT_LIMIT, size))
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the limit is 0.
+    pub fn build(self) -> Result<MemoryStore, ConfigError> {
+        let limit = self.limit_bytes.unwrap_or(MemoryStore::DEFAULT_LIMIT as u64);
+        positive(limit, "limit_bytes")?;
+        Ok(MemoryStore::with_limit(size(limit)))
     }
 }
 

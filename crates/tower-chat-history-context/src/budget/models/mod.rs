@@ -87,6 +87,12 @@ impl ModelTable {
         found.ok_or_else(|| UnknownModel { model: model.to_owned() })
     }
 
+    /// Returns the largest context window of all models in the table, in tokens.
+    #[must_use]
+    pub fn largest_context(&self) -> u32 {
+        self.0.values().map(|entry| entry.limits.context).max().unwrap_or_default()
+    }
+
     fn longest_prefix(&self, name: &str) -> Option<ModelLimits> {
         // A prefix ends where a part of the name ends.
         let ends = name.char_indices().filter(|(_, c)| !c.is_ascii_alphanumeric()).map(|(end, _)| end);

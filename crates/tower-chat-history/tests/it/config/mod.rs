@@ -55,7 +55,7 @@ async fn missing_settings_have_the_defaults_of_the_options() {
     assert_builds(groups, &HistoryOptions::new());
     let built = build("").unwrap();
     assert_eq!((built.retention, built.input_mode), (None, InputMode::New));
-    assert_eq!(MemoryConfig::default().build().limit(), MemoryStore::new().limit());
+    assert_eq!(MemoryConfig::default().build().unwrap().limit(), MemoryStore::new().limit());
     let clear = "[context.clear_results]";
     assert_builds(clear, &HistoryOptions::new().context(ContextOptions::new().clear_results(ClearResults::new())));
     let queue = "policies.on_conflict.serialize = {}";
@@ -155,7 +155,8 @@ async fn all_limits_are_used() {
         .turns_per_minute(6)
         .turns_per_minute_under(0, 7)
         .turns_per_minute_under(2, 8);
-    let blocked = Limits::new().turns_per_minute(0);
+    // The other limits of the prefix are those of all.
+    let blocked = all.clone().turns_per_minute(0);
     let rules = LimitRules::from(all).under("acme/user-42".parse().unwrap(), blocked);
     let store = MemoryStore::new();
     let quota = ConversationQuota::new(std::sync::Arc::new(store.clone())).under(Prefix::all(), 1, 100).under(
@@ -222,8 +223,50 @@ async fn the_settings_of_summaries_are_used_with_a_summarizer() {
 #[test]
 fn stores_have_the_limits_of_their_settings() {
     let memory: MemoryConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
-    assert_eq!(memory.build().limit(), 1_000);
+    assert_eq!(memory.build().unwrap().limit(), 1_000);
     let cache: CacheConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
     let cached: CachedStore<MemoryStore> = cache.build(MemoryStore::new());
     assert_eq!(cached.used(), 0);
+}
+
+#[test]
+fn a_missing_limit_is_that_of_the_next_shorter_prefix_and_none_lifts_it() {
+    let toml = r#"
+        [limits.all]
+        max_input_bytes = 2
+        max_exchanges = 4
+        turns_per_minute = 6
+        turns_per_minute_under = [{ parts = 0, turns = 7 }, { parts = 2, turns = 8 }]
+
+        [limits.under."acme"]
+        max_exchanges = 3
+
+        [limits.under."acme/user/chat"]
+        max_input_bytes = "none"
+        turns_per_minute_under = [{ parts = 2, turns = "none" }, { parts = 1, turns = 9 }]
+
+        [limits.under."acme-2"]
+    "#;
+    let (rules, _) = config(toml).unwrap().limits.build(None).unwrap();
+    let of = |id: &str| rules.of(&id.parse().unwrap()).cloned();
+    let all = Limits::new().max_exchanges(4).turns_per_minute(6).turns_per_minute_under(0, 7);
+    let with_rest = |limits: Limits| limits.max_input_bytes(2).turns_per_minute_under(2, 8);
+    assert_eq!(of("other"), Some(with_rest(all.clone())));
+    assert_eq!(of("acme-2/user"), Some(with_rest(all.clone())));
+    assert_eq!(of("acme/user"), Some(with_rest(all.clone().max_exchanges(3))));
+    let lifted = Limits::new().max_exchanges(3).turns_per_minute(6);
+    assert_eq!(of("acme/user/chat"), Some(lifted.turns_per_minute_under(1, 9).turns_per_minute_under(0, 7)));
+}
+
+#[test]
+fn settings_are_read_from_a_format_with_signed_integers_only() {
+    let direct = "store_timeout_ms = 10_000\nlimits.all.max_exchanges = 4";
+    assert_eq!(toml::from_str::<HistoryConfig>(direct).unwrap(), config(direct).unwrap());
+    assert!(toml::from_str::<HistoryConfig>("store_timeout_ms = -1").is_err());
+}
+
+#[tokio::test]
+async fn the_engine_of_built_settings_prunes_by_the_retention() {
+    let engine = build("retain_last_turns = 2").unwrap().engine(MemoryStore::new());
+    assert!(format!("{engine:?}").contains("LastTurns(2)"), "{engine:?}");
 }

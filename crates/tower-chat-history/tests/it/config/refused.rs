@@ -26,6 +26,8 @@ fn budgets_without_room() {
         ("window_of_model = \"gpt-4o\"\nreply_reserve_tokens = 1_000_000", "reply_reserve_tokens"),
         ("unknown.context_tokens = 100\nreply_reserve_tokens = 100", "reply_reserve_tokens"),
         ("models.acme.context_tokens = 100\nreply_reserve_tokens = 100", "reply_reserve_tokens"),
+        ("reply_reserve_tokens = 4_000_000_000", "reply_reserve_tokens"),
+        ("shrink_reply_to_tokens = 4_000_000_000", "shrink_reply_to_tokens"),
     ] {
         assert_refused(&format!("[context.budget]\n{toml}"), &format!("context.budget.{path}"));
     }
@@ -65,11 +67,12 @@ fn watermarks_that_are_never_reached() {
         ("watermarks.high.messages = 10\nload_limit.messages = 10", "high"),
         ("watermarks.high.percent = 90\nbudget.unlimited = true", "high"),
         ("watermarks.low.percent = 50\nbudget.unlimited = true", "low"),
+        ("watermarks = { high = { messages = 10 }, low = { percent = 50 } }\nbudget.unlimited = true", "low"),
     ] {
         assert_refused(&format!("[context]\n{toml}"), &format!("context.watermarks.{path}"));
     }
-    build("[context]\nwatermarks.high.messages = 999").unwrap();
-    build("[context]\nwatermarks.high.messages = 10\nbudget.unlimited = true").unwrap();
+    drop(build("[context]\nwatermarks.high.messages = 999").unwrap());
+    drop(build("[context]\nwatermarks.high.messages = 10\nbudget.unlimited = true").unwrap());
 }
 
 #[test]
@@ -83,6 +86,9 @@ fn limits_that_cannot_be_used() {
         ),
         ("under.\"acme//x\".max_exchanges = 1", "under.acme//x"),
         ("conversations = [{ parts = 1, max = 1 }]", "conversations"),
+        ("under.\"\".max_exchanges = 1", "under"),
+        ("all.max_exchanges = inf", "all.max_exchanges"),
+        ("all.turns_per_minute = 4_294_967_296", "all.turns_per_minute"),
         ("all.max_message_byts = 1", "all.max_message_byts"),
     ] {
         assert_refused(&format!("[limits]\n{toml}"), &format!("limits.{path}"));
@@ -109,6 +115,9 @@ fn summaries_that_cannot_be_made() {
         let refused = config.build(Parts::new().summarizer(Never)).unwrap_err();
         assert_eq!(refused.path, format!("summaries.{path}"));
     }
+    let toml = "context.budget.unknown = { context_tokens = 9_000, prompt_tokens = 300 }\n[summaries]";
+    let refused = config(toml).unwrap().build(Parts::new().summarizer(Never)).unwrap_err();
+    assert_eq!(refused.path, "summaries.max_tokens");
     let toml = "context.budget = { window_tokens = 900, reply_reserve_tokens = 500 }\n[summaries]";
     let refused = config(toml).unwrap().build(Parts::new().summarizer(Never)).unwrap_err();
     assert_eq!(
@@ -128,6 +137,7 @@ fn other_settings_that_cannot_be_used() {
         ("context.profile = \"\"", "context.profile"),
         ("context.load_limit.bytes = 0", "context.load_limit.bytes"),
         ("policies.on_conflict = \"retry\"", "policies.on_conflict"),
+        ("policies.on_conflict.serialize.max_waiting = 0", "policies.on_conflict.serialize.max_waiting"),
         ("policies.on_conflict.serialize.timeout_ms = 0", "policies.on_conflict.serialize.timeout_ms"),
         ("policies.detach_limits.max_streams = 0", "policies.detach_limits.max_streams"),
         ("telemetry.content = \"all\"", "telemetry.content"),
@@ -135,6 +145,24 @@ fn other_settings_that_cannot_be_used() {
     ] {
         assert_refused(toml, path);
     }
+}
+
+#[test]
+fn limits_of_exchanges_that_are_reached_before_a_prune() {
+    for (toml, path) in [
+        ("limits.all.max_exchanges = 625", "all"),
+        ("limits.under.acme.max_exchanges = 625", "under.acme"),
+        ("limits = { all.max_exchanges = 600, under.acme.max_exchanges = \"none\" }", "all"),
+    ] {
+        assert_refused(&format!("retain_last_turns = 500\n{toml}"), &format!("limits.{path}.max_exchanges"));
+    }
+    config("retain_last_turns = 500\nlimits.all.max_exchanges = 626").unwrap().build(Parts::new()).map(drop).unwrap();
+}
+
+#[test]
+fn a_memory_without_room() {
+    let memory: MemoryConfig = read(serde_json::json!({"limit_bytes": 0})).unwrap();
+    assert_eq!(memory.build().unwrap_err().path, "limit_bytes");
 }
 
 #[test]
