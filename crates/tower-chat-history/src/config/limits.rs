@@ -37,13 +37,13 @@ pub struct LimitsConfig {
     pub max_exchanges: Option<u64>,
     /// [`Limits::max_conversation_bytes`].
     pub max_conversation_bytes: Option<u64>,
-    /// [`Limits::turns_per_minute`].
-    pub turns_per_minute: Option<u32>,
-    /// [`Limits::turns_per_minute_under`], for each number of parts.
-    pub turns_per_minute_under: Vec<RateConfig>,
+    /// [`Limits::calls_per_minute`].
+    pub calls_per_minute: Option<u32>,
+    /// [`Limits::calls_per_minute_under`], for each number of parts.
+    pub calls_per_minute_under: Vec<RateConfig>,
 }
 
-/// The settings of [`Limits::turns_per_minute_under`].
+/// The settings of [`Limits::calls_per_minute_under`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub struct RateConfig {
     /// The number of parts that the ids have in common.
     pub parts: u32,
     /// The number of calls per minute.
-    pub turns: u32,
+    pub calls: u32,
 }
 
 /// The settings of [`ConversationQuota::under`].
@@ -127,14 +127,14 @@ impl LimitsConfig {
         if let Some(rounds) = self.max_tool_rounds {
             limits = limits.max_tool_rounds(rounds);
         }
-        if let Some(turns) = self.turns_per_minute {
-            limits = limits.turns_per_minute(turns);
+        if let Some(calls) = self.calls_per_minute {
+            limits = limits.calls_per_minute(calls);
         }
-        for (at, RateConfig { parts, turns }) in self.turns_per_minute_under.iter().enumerate() {
-            let is_first = !self.turns_per_minute_under[..at].iter().any(|other| other.parts == *parts);
-            let path = format!("turns_per_minute_under[{at}].parts");
+        for (at, RateConfig { parts, calls }) in self.calls_per_minute_under.iter().enumerate() {
+            let is_first = !self.calls_per_minute_under[..at].iter().any(|other| other.parts == *parts);
+            let path = format!("calls_per_minute_under[{at}].parts");
             ConfigError::unless(is_first, &path, "another element has the same number of parts")?;
-            limits = limits.turns_per_minute_under(size((*parts).into()), *turns);
+            limits = limits.calls_per_minute_under(size((*parts).into()), *calls);
         }
         Ok(limits)
     }

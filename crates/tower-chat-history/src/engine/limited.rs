@@ -13,15 +13,15 @@ use crate::{
 };
 
 impl Call {
-    /// Checks the size of the input, and takes a turn from the rates.
+    /// Checks the size of the input, and takes a call from the rates.
     pub(super) fn admit(&self) -> Result<(), LimitExceeded> {
         self.check_sizes()?;
         self.engine.shared.rates.take(&self.engine.options().limits, &self.conversation)
     }
 
-    /// Checks a call with an exchange id of the caller before it waits or loads anything: the size of the input, and the
-    /// rates, from which nothing is taken yet. If the call exceeds one of them, only its exchange is looked up, because
-    /// a call that is repeated is answered from the log, whatever the limits are.
+    /// Checks a call with an exchange id of the caller before it waits or loads anything: the size of the input, and
+    /// the rates, from which nothing is taken yet. If the call exceeds one of them, only its exchange is looked up,
+    /// because a call that is repeated is answered from the log, whatever the limits are.
     pub(super) async fn check_named(&self, exchange: &ExchangeId) -> Result<(), HistoryError> {
         let rates = || self.engine.shared.rates.check(&self.engine.options().limits, &self.conversation);
         let Err(exceeded) = self.check_sizes().and_then(|()| rates()) else { return Ok(()) };
@@ -43,8 +43,8 @@ impl Call {
         limits.check(&amounts)
     }
 
-    /// Checks the planned call: the tool rounds of its turn, the size of the conversation, and, if the conversation does
-    /// not exist yet, the number of conversations.
+    /// Checks the planned call: the tool rounds of its turn, the size of the conversation, and, if the conversation
+    /// does not exist yet, the number of conversations.
     pub(super) async fn check_planned(&self, loaded: &LoadedHistory, turn: &PlannedTurn) -> Result<(), HistoryError> {
         if let Some(limits) = self.limits() {
             let (exchanges, continues) = (loaded.window.as_ref().map(|window| &*window.exchanges), turn.plan.continues);

@@ -1,4 +1,4 @@
-//! The rates at which turns begin.
+//! The rates at which calls begin.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use tower_chat_history_core::ConversationId;
 
 use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, first_parts};
 
-/// The largest number of conversations, or of prefixes, whose turns are counted by one rate. For one that is evicted,
+/// The largest number of conversations, or of prefixes, whose calls are counted by one rate. For one that is evicted,
 /// the rate begins anew.
 const COUNTED: usize = 1 << 14;
 
@@ -21,16 +21,16 @@ pub(super) struct Rates {
     /// The time from which all others are counted.
     start: Instant,
     tables: Vec<Table>,
-    /// Held while a turn asks several rates, so that it takes from all of them or from none.
+    /// Held while a call asks several rates, so that it takes from all of them or from none.
     asking: Mutex<()>,
 }
 
-/// What was used of all rates that are counted by the same number of parts. All rules share it, so that the calls of a
+/// The used part of all rates that are counted by the same number of parts. All rules share it, so that the calls of a
 /// tenant count together, whichever rule sets the rate of each.
 struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
-    /// The time until which turns have [used up](admit) the rate, by the first parts of their ids.
+    /// The time until which calls have [used up](admit) the rate, by the first parts of their ids.
     used_until: Cache<Box<str>, Duration>,
 }
 
@@ -41,7 +41,7 @@ impl Rates {
         Self { start: Instant::now(), tables, asking: Mutex::default() }
     }
 
-    /// Takes a turn of this conversation from its rates. If one of them refuses, nothing is taken, and the error is
+    /// Takes a call of this conversation from its rates. If one of them refuses, nothing is taken, and the error is
     /// that of the longest wait.
     pub(super) fn take(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
         if self.tables.is_empty() {
@@ -60,7 +60,7 @@ impl Rates {
     }
 
     /// Returns the tables that count this conversation, each with the time until which its rate is used up after one
-    /// more turn.
+    /// more call.
     fn ask(&self, rules: &LimitRules, id: &ConversationId) -> Result<Vec<(&Table, Duration)>, LimitExceeded> {
         let now = self.start.elapsed();
         let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
@@ -84,7 +84,7 @@ impl Table {
         let used_until = self.used_until.get(self.key(id)).unwrap_or_default();
         admit(per_minute, used_until, now).map_err(|retry_after| {
             let limit = u64::from(per_minute);
-            let exceeded = LimitExceeded::new(LimitKind::TurnsPerMinute, limit, limit + 1);
+            let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
             LimitExceeded { parts: self.parts, retry_after, ..exceeded }
         })
     }
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_turn_takes_from_no_rate() {
-        let rates = Ruled::new(Limits::new().turns_per_minute(1).turns_per_minute_under(1, 2));
+    async fn a_refused_call_takes_from_no_rate() {
+        let rates = Ruled::new(Limits::new().calls_per_minute(1).calls_per_minute_under(1, 2));
         rates.take("a/1").unwrap();
         rates.take("a/2").unwrap();
         // The tenant's rate refuses, although the conversation's own would not.
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_of_the_longest_prefix_applies() {
-        let [strict, usual] = [1, 5].map(|turns| Limits::new().turns_per_minute_under(1, turns));
+        let [strict, usual] = [1, 5].map(|calls| Limits::new().calls_per_minute_under(1, calls));
         let rates = Ruled::new(LimitRules::from(usual).under("strict".parse().unwrap(), strict));
         rates.take("strict/1").unwrap();
         assert_eq!(rates.take("strict/2").unwrap_err().limit, 1);
@@ -150,14 +150,14 @@ mod tests {
         let refused = rates.take("other/2").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "there would be more turns per minute in total with the same first part of \
+            "there would be more calls per minute in total with the same first part of \
             the id, and the limit is 5; the call can be repeated after 12000 ms"
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_under_different_rules_count_together() {
-        let usual = || Limits::new().turns_per_minute_under(1, 4);
+        let usual = || Limits::new().calls_per_minute_under(1, 4);
         let rates = Ruled::new(LimitRules::from(usual()).under("acme/vip".parse().unwrap(), usual()));
         for conversation in ["acme/1", "acme/vip/1", "acme/1", "acme/vip/1"] {
             rates.take(conversation).unwrap();
@@ -168,8 +168,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_rate_of_all_conversations_counts_those_with_rules_of_their_own() {
-        let all = Limits::new().turns_per_minute_under(0, 2);
-        let acme = Limits::new().turns_per_minute_under(1, 9);
+        let all = Limits::new().calls_per_minute_under(0, 2);
+        let acme = Limits::new().calls_per_minute_under(1, 9);
         let rates = Ruled::new(LimitRules::from(all).under("acme".parse().unwrap(), acme));
         rates.take("acme/1").unwrap();
         rates.take("other/1").unwrap();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_rates_is_bounded() {
-        let rules = LimitRules::from(Limits::new().turns_per_minute(1));
+        let rules = LimitRules::from(Limits::new().calls_per_minute(1));
         let rates = Rates::new(&rules);
         for number in 0..3 * COUNTED {
             rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();

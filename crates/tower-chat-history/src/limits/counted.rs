@@ -39,8 +39,8 @@ struct Newest {
 }
 
 impl Counted {
-    /// Returns `true` if the prefix with this text is full. It is listed by the future `has`, unless it was full a short
-    /// time ago, or another listing has begun since this call and has ended.
+    /// Returns `true` if the prefix with this text is full. It is listed by the future `has`, unless it was full a
+    /// short time ago, or another listing has begun since this call and has ended.
     pub(super) async fn is_full(
         &self,
         under: &str,

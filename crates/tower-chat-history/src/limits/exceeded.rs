@@ -35,9 +35,9 @@ pub enum LimitKind {
     ConversationBytes,
     /// [`ConversationQuota`](super::ConversationQuota).
     Conversations,
-    /// [`Limits::turns_per_minute`](super::Limits::turns_per_minute) and
-    /// [`Limits::turns_per_minute_under`](super::Limits::turns_per_minute_under).
-    TurnsPerMinute,
+    /// [`Limits::calls_per_minute`](super::Limits::calls_per_minute) and
+    /// [`Limits::calls_per_minute_under`](super::Limits::calls_per_minute_under).
+    CallsPerMinute,
 }
 
 impl LimitKind {
@@ -51,7 +51,7 @@ impl LimitKind {
             Self::Exchanges => "max_exchanges",
             Self::ConversationBytes => "max_conversation_bytes",
             Self::Conversations => "max_conversations",
-            Self::TurnsPerMinute => "turns_per_minute",
+            Self::CallsPerMinute => "calls_per_minute",
         }
     }
 
@@ -63,7 +63,7 @@ impl LimitKind {
             Self::ToolRounds => "rounds",
             Self::Exchanges => "exchanges",
             Self::Conversations => "conversations",
-            Self::TurnsPerMinute => "turns per minute",
+            Self::CallsPerMinute => "calls per minute",
         }
     }
 }
@@ -79,7 +79,7 @@ impl LimitExceeded {
     pub const fn http_status(&self) -> u16 {
         match self.kind {
             LimitKind::MessageBytes | LimitKind::InputBytes => 413,
-            LimitKind::TurnsPerMinute if self.retry_after.is_some() => 429,
+            LimitKind::CallsPerMinute if self.retry_after.is_some() => 429,
             _ => 403,
         }
     }
@@ -102,7 +102,7 @@ impl fmt::Display for LimitExceeded {
                 write!(f, "the conversation would have {found} {unit}")?;
             }
             LimitKind::Conversations => write!(f, "there would be {found} {unit}")?,
-            LimitKind::TurnsPerMinute => write!(f, "there would be more {unit}")?,
+            LimitKind::CallsPerMinute => write!(f, "there would be more {unit}")?,
         }
         match parts {
             Some(0) => f.write_str(" in total")?,

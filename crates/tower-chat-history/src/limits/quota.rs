@@ -25,7 +25,7 @@ const PAGE: u64 = 1_000;
 /// limit is reached. Its cost grows with the limit, because stores keep no count: a page of a listing has up to 1,000
 /// conversations. For each prefix and limit, one listing runs at a time, and calls that wait for it share the next one.
 /// If a prefix is full, this is remembered for one second, so a deleted conversation makes room after at most this
-/// time. Set a [rate](super::Limits::turns_per_minute_under) too: below a quota, each first call costs a listing, and
+/// time. Set a [rate](super::Limits::calls_per_minute_under) too: below a quota, each first call costs a listing, and
 /// its conversation exists only once its reply is stored.
 ///
 /// A listing that fails, or does not end within the [store timeout](crate::HistoryOptions::store_timeout), fails the

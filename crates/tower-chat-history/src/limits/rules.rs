@@ -7,7 +7,7 @@ use super::Limits;
 /// The limits of all conversations, by prefix.
 ///
 /// For a conversation, the limits of the longest prefix that contains it apply, and no others, except for
-/// [rates](Limits::turns_per_minute): for each number of parts, the rate of the longest prefix that sets one applies.
+/// [rates](Limits::calls_per_minute): for each number of parts, the rate of the longest prefix that sets one applies.
 /// Conversations without such a prefix have no limits. [`Limits`] alone convert into rules by which they apply to all
 /// conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl LimitRules {
         self
     }
 
-    /// Returns the limits of a conversation, or `None` if it has none. Of [rates](Limits::turns_per_minute), these are
+    /// Returns the limits of a conversation, or `None` if it has none. Of [rates](Limits::calls_per_minute), these are
     /// only those that this rule sets.
     #[must_use]
     pub fn of(&self, id: &ConversationId) -> Option<&Limits> {

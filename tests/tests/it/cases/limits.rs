@@ -33,7 +33,7 @@ fn exceeded(error: &BoxError) -> LimitExceeded {
 async fn a_call_over_a_rate_can_be_sent_again(storage: Storage) {
     for kind in BOTH_KINDS {
         let replies = ["a0", "a1"].map(Reply::text);
-        let limits = options(Limits::new().turns_per_minute(1));
+        let limits = options(Limits::new().calls_per_minute(1));
         let (chat, id) = (Chat::with_options(&storage, replies, limits), storage.conversation());
         chat.ask(kind, &id, "u0").await.unwrap();
         let wait = exceeded(&chat.ask(kind, &id, "u1").await.unwrap_err()).retry_after.unwrap();

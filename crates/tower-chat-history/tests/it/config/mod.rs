@@ -152,10 +152,10 @@ async fn all_limits_are_used() {
         .max_tool_rounds(0)
         .max_exchanges(4)
         .max_conversation_bytes(5)
-        .turns_per_minute(6)
-        .turns_per_minute_under(0, 7)
-        .turns_per_minute_under(2, 8);
-    let blocked = Limits::new().turns_per_minute(0);
+        .calls_per_minute(6)
+        .calls_per_minute_under(0, 7)
+        .calls_per_minute_under(2, 8);
+    let blocked = Limits::new().calls_per_minute(0);
     let rules = LimitRules::from(all).under("acme/user-42".parse().unwrap(), blocked);
     let store = MemoryStore::new();
     let quota = ConversationQuota::new(std::sync::Arc::new(store.clone())).under(Prefix::all(), 1, 100).under(
@@ -170,11 +170,11 @@ async fn all_limits_are_used() {
         max_tool_rounds = 0
         max_exchanges = 4
         max_conversation_bytes = 5
-        turns_per_minute = 6
-        turns_per_minute_under = [{ parts = 0, turns = 7 }, { parts = 2, turns = 8 }]
+        calls_per_minute = 6
+        calls_per_minute_under = [{ parts = 0, calls = 7 }, { parts = 2, calls = 8 }]
 
         [limits.under."acme/user-42"]
-        turns_per_minute = 0
+        calls_per_minute = 0
 
         [[limits.conversations]]
         parts = 1

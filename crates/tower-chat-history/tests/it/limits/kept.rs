@@ -21,7 +21,7 @@ fn exchange(text: &str) -> ExchangeId {
 
 #[tokio::test(start_paused = true)]
 async fn results_that_a_rate_refused_can_be_sent_again() {
-    let engine = engine(Limits::new().turns_per_minute(1));
+    let engine = engine(Limits::new().calls_per_minute(1));
     say(&engine, ONE, Message::user("u0"), calls(&["x"])).await.unwrap();
     let before = log(&engine, ONE).await;
     let results = || say(&engine, ONE, Message::tool("x", "r"), Message::assistant("a"));
@@ -78,7 +78,7 @@ async fn a_repeated_call_is_answered_from_the_log_under_any_limits() {
     let stored = Engine::new(store.clone());
     let call = || TurnInput::new(id(ONE), [Message::user("u0")]).exchange(exchange("e0"));
     stored.begin(call()).await.unwrap().commit(Reply::new(Message::assistant("a0"))).await.unwrap();
-    let nothing = Limits::new().max_message_bytes(0).max_exchanges(0).max_conversation_bytes(0).turns_per_minute(0);
+    let nothing = Limits::new().max_message_bytes(0).max_exchanges(0).max_conversation_bytes(0).calls_per_minute(0);
     let engine = Engine::with_options(store, HistoryOptions::new().limits(nothing));
     let error = engine.begin(call()).await.unwrap_err();
     let HistoryError::AlreadyRecorded(recorded) = error else { panic!("{error}") };
@@ -91,7 +91,7 @@ async fn a_repeated_call_is_answered_from_the_log_under_any_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_call_takes_nothing_from_a_rate() {
-    let engine = engine(Limits::new().turns_per_minute(2));
+    let engine = engine(Limits::new().calls_per_minute(2));
     let input = |number: usize| TurnInput::new(id(ONE), [Message::user("u")]).exchange(exchange(&format!("e{number}")));
     call(&engine, input(0), Message::assistant("a")).await.unwrap();
     for _ in 0..10 {
@@ -147,7 +147,7 @@ async fn messages_that_are_stored_instead_are_limited_too() {
 
 #[tokio::test]
 async fn results_are_stored_in_a_full_conversation_but_not_beyond_the_size_of_a_message() {
-    let engine = engine(Limits::new().max_message_bytes(200).max_input_bytes(300).max_exchanges(1).turns_per_minute(1));
+    let engine = engine(Limits::new().max_message_bytes(200).max_input_bytes(300).max_exchanges(1).calls_per_minute(1));
     say(&engine, ONE, Message::user("u0"), calls(&["x", "y"])).await.unwrap();
     let store = |results: Vec<Message>| engine.store_results(ToolResults::new(id(ONE), results));
     let result = |id, bytes| Message::tool(id, "r".repeat(bytes));
@@ -166,7 +166,7 @@ async fn results_are_stored_in_a_full_conversation_but_not_beyond_the_size_of_a_
 #[tokio::test]
 async fn a_refused_call_loads_nothing() {
     let store = FaultStore::new(MemoryStore::new());
-    let options = HistoryOptions::new().limits(Limits::new().turns_per_minute(0));
+    let options = HistoryOptions::new().limits(Limits::new().calls_per_minute(0));
     let engine = Engine::with_options(store.clone(), options);
     assert!(ask(&engine, ONE, "u").await.is_err());
     assert_eq!(store.calls(Op::Load), 0);
@@ -206,7 +206,7 @@ async fn rounds_of_one_input_are_counted() {
 #[tokio::test]
 async fn a_refused_call_with_an_id_does_not_wait_in_the_queue() {
     let policies = Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
-    let options = HistoryOptions::new().limits(Limits::new().turns_per_minute(1)).policies(policies);
+    let options = HistoryOptions::new().limits(Limits::new().calls_per_minute(1)).policies(policies);
     let engine = Engine::with_options(MemoryStore::new(), options);
     let input = |name| TurnInput::new(id(ONE), [Message::user("u")]).exchange(exchange(name));
     let ahead = engine.begin(input("e0")).await.unwrap();
