@@ -104,8 +104,8 @@ async fn the_trial_has_all_limits_and_none_is_looser_than_that_of_others() {
     let limits = |id: &str| format!("{:#?}", built.options.limits.of(&id.parse().unwrap()).unwrap());
     let expected = settings(
         "history.limits.all = { max_message_bytes = 16_384, max_input_bytes = 65_536, max_tool_rounds = 5, \
-         max_exchanges = 100, max_conversation_bytes = 1_048_576, turns_per_minute = 10, turns_per_minute_under = \
-         [{ parts = 1, turns = 60 }, { parts = 2, turns = 30 }] }\nstore = {}",
+         max_exchanges = 100, max_conversation_bytes = 1_048_576, calls_per_minute = 10, calls_per_minute_under = \
+         [{ parts = 1, calls = 60 }, { parts = 2, calls = 30 }] }\nstore = {}",
     );
     let expected = expected.unwrap().history.build(Parts::new()).unwrap();
     let expected = expected.options.limits.of(&"trial/user/chat".parse().unwrap()).cloned().unwrap();

@@ -23,9 +23,9 @@ use super::{refusal::Refusal, wire::Wire};
 /// | [`HistoryError::Input`](tower_chat_history::HistoryError::Input) | 400; for [`TurnOpen`](tower_chat_history::error::InputError::TurnOpen) 409 |
 /// | [`HistoryError::Transcript`](tower_chat_history::HistoryError::Transcript), [`AlreadyRecorded`](tower_chat_history::HistoryError::AlreadyRecorded), [`OtherDialect`](tower_chat_history::HistoryError::OtherDialect) of a stored exchange or an open turn | 409 |
 /// | [`HistoryError::DoesNotFit`](tower_chat_history::HistoryError::DoesNotFit) | 413 |
-/// | [`HistoryError::Limit`](tower_chat_history::HistoryError::Limit) of a [rate](tower_chat_history::limits::LimitKind::TurnsPerMinute) | 429 with `Retry-After` |
+/// | [`HistoryError::Limit`](tower_chat_history::HistoryError::Limit) of a [rate](tower_chat_history::limits::LimitKind::CallsPerMinute) | 429 with `Retry-After` |
 /// | the same of a message or an input | 413 |
-/// | the same of another limit | 409 |
+/// | the same of another limit, or of a rate of 0 | 403 |
 /// | [`HistoryError::Load`](tower_chat_history::HistoryError::Load) | 503 if [`is_retryable`](tower_chat_history::StoreError::is_retryable), otherwise 500 |
 /// | [`HistoryError::LoadTimeout`](tower_chat_history::HistoryError::LoadTimeout) | 504 |
 /// | [`HistoryError::QueueFull`](tower_chat_history::HistoryError::QueueFull) | 429 |

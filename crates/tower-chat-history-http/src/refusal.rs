@@ -7,7 +7,6 @@ use http_body_util::LengthLimitError;
 use tower_chat_history::{
     HistoryError, MissingConversation, Unsaved,
     error::{DialectPlace, HeaderError, InputError, OtherDialect},
-    limits::LimitKind,
 };
 
 use super::{body::HistoryBody, error::CallError};
@@ -96,7 +95,8 @@ fn of_history(error: &HistoryError) -> Refusal {
         HistoryError::Input(_) => of_sender(StatusCode::BAD_REQUEST),
         HistoryError::DoesNotFit(_) => of_sender(StatusCode::PAYLOAD_TOO_LARGE),
         HistoryError::Limit(exceeded) => {
-            Refusal { retry_after: exceeded.retry_after, ..of_sender(status_of(exceeded.kind)) }
+            let status = StatusCode::from_u16(exceeded.http_status()).unwrap_or(StatusCode::FORBIDDEN);
+            Refusal { retry_after: exceeded.retry_after, ..of_sender(status) }
         }
         HistoryError::QueueFull { .. } => of_sender(StatusCode::TOO_MANY_REQUESTS),
         HistoryError::QueueTimeout(_) => of_sender(StatusCode::SERVICE_UNAVAILABLE),
@@ -104,16 +104,6 @@ fn of_history(error: &HistoryError) -> Refusal {
         HistoryError::LoadTimeout(_) => internal(StatusCode::GATEWAY_TIMEOUT, load),
         HistoryError::Load(_) | HistoryError::LoadPanicked => internal(StatusCode::INTERNAL_SERVER_ERROR, load),
         _ => internal(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be continued by this program"),
-    }
-}
-
-/// Returns the status for a call over a limit.
-const fn status_of(limit: LimitKind) -> StatusCode {
-    match limit {
-        LimitKind::MessageBytes | LimitKind::InputBytes => StatusCode::PAYLOAD_TOO_LARGE,
-        LimitKind::TurnsPerMinute => StatusCode::TOO_MANY_REQUESTS,
-        // The conversation, or those of the tenant, must change first.
-        _ => StatusCode::CONFLICT,
     }
 }
 

@@ -111,16 +111,16 @@ async fn calls_over_a_limit_have_their_status() {
     assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (413, "max_message_bytes"));
     let small = Limits::new().max_input_bytes(500);
     assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (413, "max_input_bytes"));
-    assert_eq!(second(limited(one), WHOLE, [ASK, again]).await, (409, "max_exchanges"));
+    assert_eq!(second(limited(one), WHOLE, [ASK, again]).await, (403, "max_exchanges"));
     let small = Limits::new().max_conversation_bytes(500);
-    assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (409, "max_conversation_bytes"));
-    let slow = Limits::new().turns_per_minute(1);
-    assert_eq!(second(limited(slow), WHOLE, [ASK, again]).await, (429, "turns_per_minute"));
+    assert_eq!(second(limited(small), WHOLE, [ASK, &large]).await, (403, "max_conversation_bytes"));
+    let slow = Limits::new().calls_per_minute(1);
+    assert_eq!(second(limited(slow), WHOLE, [ASK, again]).await, (429, "calls_per_minute"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_by_a_rate_says_when_to_come_again() {
-    let history = History::of(HttpHistory::new(), HistoryOptions::new().limits(Limits::new().turns_per_minute(7)));
+    let history = History::of(HttpHistory::new(), HistoryOptions::new().limits(Limits::new().calls_per_minute(7)));
     for _ in 0..7 {
         history.ok(ASK, answer(JSON, WHOLE)).await;
     }
@@ -128,6 +128,15 @@ async fn a_refusal_by_a_rate_says_when_to_come_again() {
     let response = error_response(&*response.unwrap_err(), &ChatWire::new());
     // A seventh of a minute is 8.57 seconds.
     assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &HeaderValue::from(9)));
+}
+
+/// Clients repeat 429 by themselves.
+#[tokio::test]
+async fn a_rate_of_0_is_forbidden_and_not_to_be_repeated() {
+    let history = History::of(HttpHistory::new(), HistoryOptions::new().limits(Limits::new().calls_per_minute(0)));
+    let (_, response) = history.call(ask(ASK.to_owned()), answer(JSON, WHOLE)).await;
+    let response = error_response(&*response.unwrap_err(), &ChatWire::new());
+    assert_eq!((response.status().as_u16(), response.headers().get("retry-after")), (403, None));
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ pub(crate) enum Damage {
     Columns,
     #[error("the conversation's row is damaged: version {version}, first position {first}, length {len}")]
     Conversation { version: i64, first: i64, len: i64 },
+    #[error("the conversation's row is damaged: {bytes} bytes")]
+    Bytes { bytes: i64 },
     #[error("the conversation's incarnation is damaged: it has {bytes} bytes instead of 16")]
     Incarnation { bytes: usize },
     #[error("the conversation's row is damaged: created at {created}, updated at {updated}, {bytes} bytes")]

@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 };
 
 use super::{
-    damage::{corrupt_compaction, size},
+    damage::{Damage, corrupt_compaction, size},
     erasures,
     log::{Log, SELECT_RANGE},
 };
@@ -45,8 +45,8 @@ impl Request for LoadWindow {
             Some(start) => self.exchanges(connection, &log, start.get(), counters)?,
             None => Vec::new(),
         };
-        // A listing reports a size that is damaged.
-        let log_bytes = u64::try_from(log.bytes).unwrap_or_default();
+        let damaged = |_| Damage::Bytes { bytes: log.bytes }.at(&self.id, 0);
+        let log_bytes = u64::try_from(log.bytes).map_err(damaged)?;
         Ok(Loaded::Window(Window::new(log.revision, compaction, exchanges, scan.is_truncated()).log_bytes(log_bytes)))
     }
 }

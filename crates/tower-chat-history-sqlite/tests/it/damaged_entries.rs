@@ -1,7 +1,7 @@
 //! Damage that listings find, and rows that are no conversations.
 
 use tower_chat_history_core::{
-    Erase, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listing, Prefix, StoreError,
+    Erase, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listing, Load, Prefix, StoreError,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -79,6 +79,13 @@ async fn a_listing_continues_after_damaged_conversations() {
         let expected: Vec<_> = expected.map(|(name, is_whole)| (format!("test/{name}"), is_whole)).collect();
         assert_eq!(found, expected, "{limit} a page");
     }
+}
+
+/// A limit for the size of a conversation must not take a damaged size for an empty log.
+#[tokio::test]
+async fn a_load_reports_a_damaged_size() {
+    let (_database, store, id) = damaged("UPDATE conversation SET bytes = -1 WHERE id = 1").await;
+    assert_names(&store.load(&id, Load::new()).await.unwrap_err(), "damaged");
 }
 
 #[tokio::test]

@@ -37,13 +37,13 @@ pub struct LimitsConfig {
     pub max_exchanges: Option<OrNone>,
     /// [`Limits::max_conversation_bytes`].
     pub max_conversation_bytes: Option<OrNone>,
-    /// [`Limits::turns_per_minute`].
-    pub turns_per_minute: Option<OrNone>,
-    /// [`Limits::turns_per_minute_under`], for each number of parts.
-    pub turns_per_minute_under: Vec<RateConfig>,
+    /// [`Limits::calls_per_minute`].
+    pub calls_per_minute: Option<OrNone>,
+    /// [`Limits::calls_per_minute_under`], for each number of parts.
+    pub calls_per_minute_under: Vec<RateConfig>,
 }
 
-/// The settings of [`Limits::turns_per_minute_under`].
+/// The settings of [`Limits::calls_per_minute_under`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub struct RateConfig {
     /// The number of parts that the ids have in common.
     pub parts: u32,
     /// The number of calls per minute.
-    pub turns: OrNone,
+    pub calls: OrNone,
 }
 
 /// The settings of [`ConversationQuota::under`].
@@ -125,9 +125,9 @@ impl LimitsConfig {
     /// Returns these settings, with those that are missing taken from the others.
     #[must_use]
     pub fn or(&self, others: &Self) -> Self {
-        let mut rates = self.turns_per_minute_under.clone();
+        let mut rates = self.calls_per_minute_under.clone();
         let is_missing = |rate: &&RateConfig| !rates.iter().any(|own| own.parts == rate.parts);
-        let missing: Vec<_> = others.turns_per_minute_under.iter().filter(is_missing).copied().collect();
+        let missing: Vec<_> = others.calls_per_minute_under.iter().filter(is_missing).copied().collect();
         rates.extend(missing);
         Self {
             max_message_bytes: self.max_message_bytes.or(others.max_message_bytes),
@@ -135,8 +135,8 @@ impl LimitsConfig {
             max_tool_rounds: self.max_tool_rounds.or(others.max_tool_rounds),
             max_exchanges: self.max_exchanges.or(others.max_exchanges),
             max_conversation_bytes: self.max_conversation_bytes.or(others.max_conversation_bytes),
-            turns_per_minute: self.turns_per_minute.or(others.turns_per_minute),
-            turns_per_minute_under: rates,
+            calls_per_minute: self.calls_per_minute.or(others.calls_per_minute),
+            calls_per_minute_under: rates,
         }
     }
 
@@ -163,16 +163,16 @@ impl LimitsConfig {
         if let Some(rounds) = self.max_tool_rounds.and_then(OrNone::number) {
             limits = limits.max_tool_rounds(rounds);
         }
-        if let Some(turns) = self.turns_per_minute.and_then(OrNone::number) {
-            limits = limits.turns_per_minute(rate(turns, "turns_per_minute")?);
+        if let Some(calls) = self.calls_per_minute.and_then(OrNone::number) {
+            limits = limits.calls_per_minute(rate(calls, "calls_per_minute")?);
         }
-        for (at, RateConfig { parts, turns }) in self.turns_per_minute_under.iter().enumerate() {
-            let is_first = !self.turns_per_minute_under[..at].iter().any(|other| other.parts == *parts);
-            let path = format!("turns_per_minute_under[{at}].parts");
+        for (at, RateConfig { parts, calls }) in self.calls_per_minute_under.iter().enumerate() {
+            let is_first = !self.calls_per_minute_under[..at].iter().any(|other| other.parts == *parts);
+            let path = format!("calls_per_minute_under[{at}].parts");
             ConfigError::unless(is_first, &path, "another element has the same number of parts")?;
-            if let Some(turns) = turns.number() {
-                let turns = rate(turns, &format!("turns_per_minute_under[{at}].turns"))?;
-                limits = limits.turns_per_minute_under(size((*parts).into()), turns);
+            if let Some(calls) = calls.number() {
+                let calls = rate(calls, &format!("calls_per_minute_under[{at}].calls"))?;
+                limits = limits.calls_per_minute_under(size((*parts).into()), calls);
             }
         }
         Ok(limits)

@@ -22,7 +22,7 @@
 //!     [history]
 //!     store_timeout_ms = 2_000
 //!     context.budget = { window_tokens = 16_000, reply_reserve_tokens = 2_000 }
-//!     limits.all.turns_per_minute = 10
+//!     limits.all.calls_per_minute = 10
 //!     retain_last_turns = 500
 //!
 //!     [memory]

@@ -79,8 +79,10 @@ impl Stage {
             Self::New(new) => {
                 let (engine, input) = *new;
                 let call = Box::new(Call::new(engine, input, span.clone())?);
-                if call.exchange.is_none() {
-                    call.admit()?;
+                match &call.exchange {
+                    // Boxed, so that calls without an id do not pay for the size of this future.
+                    Some(exchange) => Box::pin(call.check_named(exchange)).await?,
+                    None => call.admit()?,
                 }
                 (call, Ahead::Unknown)
             }
@@ -114,7 +116,6 @@ impl Planned {
             // A call that is repeated is answered from the log, whatever the limits are.
             call.admit()?;
         }
-        call.check_conversation(&loaded).await?;
         let shared = &call.engine.shared;
         if let (true, Some(key)) = (loaded.is_absent(), call.calibration) {
             shared.calibration.forget(key);
@@ -123,7 +124,7 @@ impl Planned {
         let since_last = window.and_then(|now| shared.last_seen.since(&call.conversation, now));
         let loaded_positions = window.map(CompactionPositions::of_window);
         let turn = call.plan(&loaded).await?;
-        call.check_rounds(&loaded, &turn)?;
+        call.check_planned(&loaded, &turn).await?;
         Ok(Self { call, permit, loaded, turn, since_last, loaded_positions })
     }
 

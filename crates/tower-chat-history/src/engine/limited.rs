@@ -1,6 +1,6 @@
 //! Checking calls against limits.
 
-use tower_chat_history_core::{Message, Recorded, Seq};
+use tower_chat_history_core::{ExchangeId, Message, Recorded, Role, Seq};
 
 use super::{
     Engine, ToolResults,
@@ -13,52 +13,77 @@ use crate::{
 };
 
 impl Call {
-    /// Checks the size of the input, and takes a turn from the rates.
+    /// Checks the size of the input, and takes a call from the rates.
     pub(super) fn admit(&self) -> Result<(), LimitExceeded> {
-        let Some((rule, limits)) = self.engine.options().limits.numbered(&self.conversation) else { return Ok(()) };
+        self.check_sizes()?;
+        self.engine.shared.rates.take(&self.engine.options().limits, &self.conversation)
+    }
+
+    /// Checks a call with an exchange id of the caller before it waits or loads anything: the size of the input, and
+    /// the rates, from which nothing is taken yet. If the call exceeds one of them, only its exchange is looked up,
+    /// because a call that is repeated is answered from the log, whatever the limits are.
+    pub(super) async fn check_named(&self, exchange: &ExchangeId) -> Result<(), HistoryError> {
+        let rates = || self.engine.shared.rates.check(&self.engine.options().limits, &self.conversation);
+        let Err(exceeded) = self.check_sizes().and_then(|()| rates()) else { return Ok(()) };
+        let found = self.engine.bounded_store().recorded(&self.conversation, self.dialect, exchange);
+        Err(match found.await? {
+            Some(recorded) => HistoryError::AlreadyRecorded(recorded),
+            None => exceeded.into(),
+        })
+    }
+
+    fn check_sizes(&self) -> Result<(), LimitExceeded> {
+        let Some(limits) = self.limits() else { return Ok(()) };
         let mut amounts = sizes(&self.input);
         if let Stored::Instead(messages) = &self.stored {
             let instead = sizes(messages);
             amounts.message_bytes = amounts.message_bytes.max(instead.message_bytes);
             amounts.input_bytes = amounts.input_bytes.max(instead.input_bytes);
         }
-        limits.check(&amounts)?;
-        self.engine.shared.rates.take(rule, &self.conversation)
+        limits.check(&amounts)
     }
 
-    /// Checks the size of the conversation, or, if it does not exist yet, the number of conversations.
-    pub(super) async fn check_conversation(&self, loaded: &LoadedHistory) -> Result<(), HistoryError> {
+    /// Checks the planned call: the tool rounds of its turn, the size of the conversation, and, if the conversation
+    /// does not exist yet, the number of conversations.
+    pub(super) async fn check_planned(&self, loaded: &LoadedHistory, turn: &PlannedTurn) -> Result<(), HistoryError> {
+        if let Some(limits) = self.limits() {
+            let (exchanges, continues) = (loaded.window.as_ref().map(|window| &*window.exchanges), turn.plan.continues);
+            let tool_rounds = rounds(exchanges.unwrap_or_default(), continues) + rounds_in(&self.input);
+            limits.check(&Amounts { tool_rounds, ..Amounts::default() })?;
+            // A turn that began below the limits of the conversation is finished: its replies were paid for.
+            if continues.is_none() {
+                limits.check(&self.conversation_with_input(loaded))?;
+            }
+        }
+        match &self.engine.options().conversation_quota {
+            Some(quota) if loaded.is_absent() && !matches!(self.stored, Stored::Nothing) => {
+                // Boxed, so that calls without a quota do not pay for the size of this future.
+                let counted = async { Box::pin(quota.exceeded_by(&self.conversation)).await };
+                let exceeded = self.engine.bounded_store().bounded(counted).await?;
+                exceeded.map_or(Ok(()), |exceeded| Err(exceeded.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the size of the conversation with what this call stores, without the reply. It is 0 if the call stores
+    /// nothing, or if the history could not be loaded.
+    fn conversation_with_input(&self, loaded: &LoadedHistory) -> Amounts {
         let added = match &self.stored {
             Stored::Exchange => sizes(&self.input).input_bytes,
             Stored::Instead(messages) => sizes(messages).input_bytes,
-            Stored::Nothing => return Ok(()),
+            Stored::Nothing => return Amounts::default(),
         };
-        if let (true, Some(quota)) = (loaded.is_absent(), &self.engine.options().conversation_quota) {
-            let counted = async { quota.exceeded_by(&self.conversation).await };
-            if let Some(exceeded) = self.engine.bounded_store().bounded(counted).await? {
-                return Err(exceeded.into());
-            }
-        }
         let (exchanges, bytes) = match &loaded.window {
             Some(window) => (window.revision.len(), window.log_bytes),
             None if loaded.is_absent() => (0, 0),
-            // The history could not be loaded.
-            None => return Ok(()),
+            None => return Amounts::default(),
         };
-        let amounts = Amounts {
+        Amounts {
             exchanges: exchanges.saturating_add(1),
             conversation_bytes: bytes.saturating_add(added),
             ..Amounts::default()
-        };
-        self.limits().map_or(Ok(()), |limits| Ok(limits.check(&amounts)?))
-    }
-
-    /// Checks the number of tool rounds of the turn that the input continues.
-    pub(super) fn check_rounds(&self, loaded: &LoadedHistory, turn: &PlannedTurn) -> Result<(), LimitExceeded> {
-        let (Some(limits), Some(window), Some(continues)) = (self.limits(), &loaded.window, turn.plan.continues) else {
-            return Ok(());
-        };
-        limits.check(&Amounts { tool_rounds: rounds(&window.exchanges, continues), ..Amounts::default() })
+        }
     }
 
     fn limits(&self) -> Option<&Limits> {
@@ -79,15 +104,34 @@ fn sizes(messages: &[Message]) -> Amounts {
     Amounts { message_bytes: bytes().max().unwrap_or_default(), input_bytes: bytes().sum(), ..Amounts::default() }
 }
 
-/// Returns the number of rounds from the question on, of which the last one is answered by an input that continues the
-/// exchange at this position. Each exchange continues the one whose calls it answers.
-fn rounds(exchanges: &[Recorded], continues: Seq) -> u64 {
-    let (mut rounds, mut at) = (0, Some(continues));
+/// Returns the number of rounds of tool calls from the question on, in the exchanges that an input continues. Each
+/// exchange continues the one whose calls it answers.
+fn rounds(exchanges: &[Recorded], continues: Option<Seq>) -> u64 {
+    let (mut rounds, mut at) = (0, continues);
     while let Some(seq) = at {
-        rounds += 1;
-        let found = exchanges.binary_search_by_key(&seq, |recorded| recorded.seq);
-        let earlier = found.ok().and_then(|found| exchanges.get(found)?.exchange.continues);
-        at = earlier.filter(|earlier| *earlier < seq);
+        let found = exchanges.binary_search_by_key(&seq, |recorded| recorded.seq).ok();
+        let Some(exchange) = found.and_then(|found| exchanges.get(found)).map(|recorded| &recorded.exchange) else {
+            break;
+        };
+        rounds += rounds_in(&exchange.messages);
+        at = exchange.continues.filter(|earlier| *earlier < seq);
+    }
+    rounds
+}
+
+/// Returns the number of rounds of tool calls after the last question of these messages, or in all of them if they
+/// have no question. A reply that the provider paused has no calls for the caller, so it is no round.
+fn rounds_in(messages: &[Message]) -> u64 {
+    let (mut rounds, mut is_calling) = (0, false);
+    for message in messages {
+        if !message.tool_calls().is_empty() {
+            rounds += u64::from(!is_calling);
+            is_calling = true;
+        } else if !message.answers().is_empty() {
+            is_calling = false;
+        } else if *message.role() == Role::User {
+            (rounds, is_calling) = (0, false);
+        }
     }
     rounds
 }

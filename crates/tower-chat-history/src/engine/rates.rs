@@ -1,6 +1,7 @@
-//! The rates at which turns begin.
+//! The rates at which calls begin.
 
 use std::{
+    collections::BTreeSet,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -11,7 +12,7 @@ use tower_chat_history_core::ConversationId;
 
 use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, first_parts};
 
-/// The largest number of conversations, or of prefixes, whose turns are counted by one rate. For one that is evicted,
+/// The largest number of conversations, or of prefixes, whose calls are counted by one rate. For one that is evicted,
 /// the rate begins anew.
 const COUNTED: usize = 1 << 14;
 
@@ -19,76 +20,74 @@ const COUNTED: usize = 1 << 14;
 pub(super) struct Rates {
     /// The time from which all others are counted.
     start: Instant,
-    /// The rates of each rule, in the order of the rules.
-    rules: Vec<Vec<Rate>>,
-    /// Held while a turn asks several rates, so that it takes from all of them or from none.
+    tables: Vec<Table>,
+    /// Held while a call asks several rates, so that it takes from all of them or from none.
     asking: Mutex<()>,
 }
 
-struct Rate {
+/// The used part of all rates that are counted by the same number of parts. All rules share it, so that the calls of a
+/// tenant count together, whichever rule sets the rate of each.
+struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
-    per_minute: u32,
-    /// The time until which turns have [used up](admit) the rate, by the first parts of their ids.
+    /// The time until which calls have [used up](admit) the rate, by the first parts of their ids.
     used_until: Cache<Box<str>, Duration>,
 }
 
 impl Rates {
     pub(super) fn new(rules: &LimitRules) -> Self {
-        let rules = rules.all().map(rates_of).collect();
-        Self { start: Instant::now(), rules, asking: Mutex::default() }
+        let counted_by: BTreeSet<_> = rules.all().flat_map(Limits::counted_by).collect();
+        let tables = counted_by.into_iter().map(|parts| Table { parts, used_until: Cache::new(COUNTED) }).collect();
+        Self { start: Instant::now(), tables, asking: Mutex::default() }
     }
 
-    /// Takes a turn of this conversation from the rates of a rule. If one of them refuses, nothing is taken, and the
-    /// error is that of the longest wait.
-    pub(super) fn take(&self, rule: usize, id: &ConversationId) -> Result<(), LimitExceeded> {
-        let rates = self.rules.get(rule).map_or(&[] as &[Rate], Vec::as_slice);
-        if rates.is_empty() {
+    /// Takes a call of this conversation from its rates. If one of them refuses, nothing is taken, and the error is
+    /// that of the longest wait.
+    pub(super) fn take(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
+        if self.tables.is_empty() {
             return Ok(());
         }
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.start.elapsed();
-        let (mut taken, mut refused) = (Vec::with_capacity(rates.len()), None::<LimitExceeded>);
-        for rate in rates {
-            match rate.ask(id, now) {
-                Ok(until) => taken.push((rate, until)),
-                Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
-            }
-        }
-        if let Some(refused) = refused {
-            return Err(refused);
-        }
-        for (rate, until) in taken {
-            rate.used_until.insert(rate.key(id).into(), until);
+        for (table, until) in self.ask(rules, id)? {
+            table.used_until.insert(table.key(id).into(), until);
         }
         Ok(())
     }
-}
 
-impl Rate {
-    fn new(parts: Option<usize>, per_minute: u32) -> Self {
-        Self { parts, per_minute, used_until: Cache::new(COUNTED) }
+    /// Returns the error of [`take`](Self::take), but takes nothing.
+    pub(super) fn check(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
+        self.ask(rules, id).map(drop)
     }
 
+    /// Returns the tables that count this conversation, each with the time until which its rate is used up after one
+    /// more call.
+    fn ask(&self, rules: &LimitRules, id: &ConversationId) -> Result<Vec<(&Table, Duration)>, LimitExceeded> {
+        let now = self.start.elapsed();
+        let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
+        for table in &self.tables {
+            let Some(per_minute) = rules.rate(id, table.parts) else { continue };
+            match table.ask(id, per_minute, now) {
+                Ok(until) => asked.push((table, until)),
+                Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
+            }
+        }
+        refused.map_or(Ok(asked), Err)
+    }
+}
+
+impl Table {
     fn key<'a>(&self, id: &'a ConversationId) -> &'a str {
         self.parts.map_or(id.as_str(), |parts| first_parts(id, parts))
     }
 
-    /// Returns the time until which the rate is used up after one more turn.
-    fn ask(&self, id: &ConversationId, now: Duration) -> Result<Duration, LimitExceeded> {
+    fn ask(&self, id: &ConversationId, per_minute: u32, now: Duration) -> Result<Duration, LimitExceeded> {
         let used_until = self.used_until.get(self.key(id)).unwrap_or_default();
-        admit(self.per_minute, used_until, now).map_err(|retry_after| {
-            let limit = self.per_minute.into();
-            let exceeded = LimitExceeded::new(LimitKind::TurnsPerMinute, limit, limit + 1);
+        admit(per_minute, used_until, now).map_err(|retry_after| {
+            let limit = u64::from(per_minute);
+            let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
             LimitExceeded { parts: self.parts, retry_after, ..exceeded }
         })
     }
-}
-
-fn rates_of(limits: &Limits) -> Vec<Rate> {
-    let of_conversation = limits.turns_per_minute.map(|turns| Rate::new(None, turns));
-    let of_prefixes = limits.turns_per_minute_under.iter().map(|(parts, turns)| Rate::new(Some(*parts), *turns));
-    of_conversation.into_iter().chain(of_prefixes).collect()
 }
 
 /// Returns the error with the longer wait. A rate of 0 never ends.
@@ -105,45 +104,85 @@ mod tests {
         text.parse().unwrap()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_refused_turn_takes_from_no_rate() {
-        let rates = Rates::new(&Limits::new().turns_per_minute(1).turns_per_minute_under(1, 2).into());
-        rates.take(0, &id("a/1")).unwrap();
-        rates.take(0, &id("a/2")).unwrap();
-        // The tenant's rate refuses, although the conversation's own would not.
-        let refused = rates.take(0, &id("a/3")).unwrap_err();
-        assert_eq!((refused.parts, refused.retry_after), (Some(1), Some(Duration::from_secs(30))));
-        tokio::time::advance(Duration::from_secs(30)).await;
-        rates.take(0, &id("a/3")).unwrap();
-        // Both refuse. The longer wait is that of the conversation.
-        let refused = rates.take(0, &id("a/3")).unwrap_err();
-        assert_eq!((refused.parts, refused.retry_after), (None, Some(Duration::from_secs(60))));
-        rates.take(0, &id("b/1")).unwrap();
+    /// The rates of these rules.
+    struct Ruled(LimitRules, Rates);
+
+    impl Ruled {
+        fn new(rules: impl Into<LimitRules>) -> Self {
+            let rules = rules.into();
+            let rates = Rates::new(&rules);
+            Self(rules, rates)
+        }
+
+        fn take(&self, text: &str) -> Result<(), LimitExceeded> {
+            let checked = self.1.check(&self.0, &id(text));
+            let taken = self.1.take(&self.0, &id(text));
+            assert_eq!(checked, taken);
+            taken
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_rule_has_its_own_rates() {
-        let [strict, usual] = [1, 5].map(|turns| Limits::new().turns_per_minute_under(1, turns));
-        let rates = Rates::new(&LimitRules::from(usual).under("strict".parse().unwrap(), strict));
-        rates.take(1, &id("strict/1")).unwrap();
-        assert_eq!(rates.take(1, &id("strict/2")).unwrap_err().limit, 1);
+    async fn a_refused_call_takes_from_no_rate() {
+        let rates = Ruled::new(Limits::new().calls_per_minute(1).calls_per_minute_under(1, 2));
+        rates.take("a/1").unwrap();
+        rates.take("a/2").unwrap();
+        // The tenant's rate refuses, although the conversation's own would not.
+        let refused = rates.take("a/3").unwrap_err();
+        assert_eq!((refused.parts, refused.retry_after), (Some(1), Some(Duration::from_secs(30))));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        rates.take("a/3").unwrap();
+        // Both refuse. The longer wait is that of the conversation.
+        let refused = rates.take("a/3").unwrap_err();
+        assert_eq!((refused.parts, refused.retry_after), (None, Some(Duration::from_secs(60))));
+        rates.take("b/1").unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_of_the_longest_prefix_applies() {
+        let [strict, usual] = [1, 5].map(|calls| Limits::new().calls_per_minute_under(1, calls));
+        let rates = Ruled::new(LimitRules::from(usual).under("strict".parse().unwrap(), strict));
+        rates.take("strict/1").unwrap();
+        assert_eq!(rates.take("strict/2").unwrap_err().limit, 1);
         for _ in 0..5 {
-            rates.take(0, &id("other/1")).unwrap();
+            rates.take("other/1").unwrap();
         }
-        let refused = rates.take(0, &id("other/2")).unwrap_err();
+        let refused = rates.take("other/2").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "there would be more turns per minute in total with the same first part of \
+            "there would be more calls per minute in total with the same first part of \
             the id, and the limit is 5; the call can be repeated after 12000 ms"
         );
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn calls_under_different_rules_count_together() {
+        let usual = || Limits::new().calls_per_minute_under(1, 4);
+        let rates = Ruled::new(LimitRules::from(usual()).under("acme/vip".parse().unwrap(), usual()));
+        for conversation in ["acme/1", "acme/vip/1", "acme/1", "acme/vip/1"] {
+            rates.take(conversation).unwrap();
+        }
+        assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(1));
+        assert_eq!(rates.take("acme/vip/1").unwrap_err().parts, Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_of_all_conversations_counts_those_with_rules_of_their_own() {
+        let all = Limits::new().calls_per_minute_under(0, 2);
+        let acme = Limits::new().calls_per_minute_under(1, 9);
+        let rates = Ruled::new(LimitRules::from(all).under("acme".parse().unwrap(), acme));
+        rates.take("acme/1").unwrap();
+        rates.take("other/1").unwrap();
+        assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(0));
+    }
+
     #[test]
     fn the_memory_of_rates_is_bounded() {
-        let rates = Rates::new(&Limits::new().turns_per_minute(1).into());
+        let rules = LimitRules::from(Limits::new().calls_per_minute(1));
+        let rates = Rates::new(&rules);
         for number in 0..3 * COUNTED {
-            rates.take(0, &id(&format!("hostile/{number}"))).unwrap();
+            rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();
         }
-        assert!(rates.rules[0][0].used_until.len() <= COUNTED);
+        assert!(rates.tables[0].used_until.len() <= COUNTED);
     }
 }

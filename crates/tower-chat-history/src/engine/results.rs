@@ -87,6 +87,9 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     }
     let within = engine.recorder().current_span();
     let named = exchange.is_some();
+    if let (false, Some(exceeded)) = (named, exceeded) {
+        return Err(HistoryError::from(exceeded).into());
+    }
     let id = exchange.unwrap_or_else(ExchangeId::generate);
     let _results_permit = match engine.shared.storing_results.enter(&conversation, RESULTS_QUEUE)? {
         Entered::First(permit) => permit,

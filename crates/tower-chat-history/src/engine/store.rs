@@ -91,14 +91,7 @@ impl BoundedStore {
                 Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
                 Loaded::Absent(_) | Loaded::Unchanged => &[],
             };
-            exchanges.iter().try_for_each(Recorded::check_unsealed).map_err(StoreFailure::Store)?;
-            if !DialectName::of(dialect).is_built_in() {
-                let in_dialect = |found: &&Recorded| found.exchange.dialect.as_str() == dialect.name();
-                for Recorded { exchange, .. } in exchanges.iter().filter(in_dialect) {
-                    // The caller's check returns the error.
-                    let _ = exchange.read_in(dialect);
-                }
-            }
+            read_own(exchanges, dialect)?;
             if let Loaded::Window(window) = &mut loaded {
                 let begins = window.exchanges.first();
                 let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
@@ -112,6 +105,24 @@ impl BoundedStore {
                 window.truncated |= widened > 0;
             }
             return Ok(loaded);
+        }
+    }
+
+    /// Returns the exchange with this id if it is in the log, with as little else of the log as possible.
+    pub(super) async fn recorded(
+        &self,
+        conversation: &ConversationId,
+        dialect: &'static dyn Dialect,
+        exchange: &ExchangeId,
+    ) -> Result<Option<Recorded>, StoreFailure> {
+        let mut load = self.window_or(Some(exchange));
+        load.limit = LoadLimit::new(1, 1).unwrap_or(load.limit);
+        match self.bounded(async { self.store.load(conversation, load).await }).await? {
+            Loaded::AlreadyRecorded(recorded) => {
+                read_own(std::slice::from_ref(&recorded), dialect)?;
+                Ok(Some(recorded))
+            }
+            Loaded::Window(_) | Loaded::Absent(_) | Loaded::Unchanged => Ok(None),
         }
     }
 
@@ -283,6 +294,19 @@ impl BoundedStore {
             .await
             .unwrap_or_else(|after| Err(StoreFailure::Timeout(after)))
     }
+}
+
+/// Checks that exchanges are not sealed, and reads those of a dialect of the application.
+fn read_own(exchanges: &[Recorded], dialect: &'static dyn Dialect) -> Result<(), StoreFailure> {
+    exchanges.iter().try_for_each(Recorded::check_unsealed).map_err(StoreFailure::Store)?;
+    if !DialectName::of(dialect).is_built_in() {
+        let in_dialect = |found: &&Recorded| found.exchange.dialect.as_str() == dialect.name();
+        for Recorded { exchange, .. } in exchanges.iter().filter(in_dialect) {
+            // The caller's check returns the error.
+            let _ = exchange.read_in(dialect);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the result of a store call without a time limit. A panic becomes an error.

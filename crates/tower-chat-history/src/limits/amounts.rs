@@ -118,7 +118,7 @@ mod tests {
         };
         assert_eq!(error(0), "a message has 3 bytes, and the limit is 2");
         assert_eq!(error(1), "the input has 3 bytes, and the limit is 2");
-        assert_eq!(error(2), "the turn would have 3 rounds of tool calls, and the limit is 2");
+        assert_eq!(error(2), "the number of the turn's rounds of tool calls would be 3, and the limit is 2");
         assert_eq!(error(3), "the conversation would have 3 exchanges, and the limit is 2");
         assert_eq!(error(4), "the conversation would have 3 bytes, and the limit is 2");
     }

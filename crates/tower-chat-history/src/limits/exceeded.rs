@@ -35,9 +35,9 @@ pub enum LimitKind {
     ConversationBytes,
     /// [`ConversationQuota`](super::ConversationQuota).
     Conversations,
-    /// [`Limits::turns_per_minute`](super::Limits::turns_per_minute) and
-    /// [`Limits::turns_per_minute_under`](super::Limits::turns_per_minute_under).
-    TurnsPerMinute,
+    /// [`Limits::calls_per_minute`](super::Limits::calls_per_minute) and
+    /// [`Limits::calls_per_minute_under`](super::Limits::calls_per_minute_under).
+    CallsPerMinute,
 }
 
 impl LimitKind {
@@ -51,7 +51,7 @@ impl LimitKind {
             Self::Exchanges => "max_exchanges",
             Self::ConversationBytes => "max_conversation_bytes",
             Self::Conversations => "max_conversations",
-            Self::TurnsPerMinute => "turns_per_minute",
+            Self::CallsPerMinute => "calls_per_minute",
         }
     }
 
@@ -63,12 +63,27 @@ impl LimitKind {
             Self::ToolRounds => "rounds",
             Self::Exchanges => "exchanges",
             Self::Conversations => "conversations",
-            Self::TurnsPerMinute => "turns per minute",
+            Self::CallsPerMinute => "calls per minute",
         }
     }
 }
 
 impl LimitExceeded {
+    /// Returns the status of an HTTP response for this error:
+    ///
+    /// - 413 for a message or an input that is too large.
+    /// - 429 for a rate. Send [`retry_after`](Self::retry_after) as `Retry-After`, in seconds rounded up.
+    /// - 403 for limits that time does not lift, including a rate of 0. Clients of the providers repeat 409 and 429 by
+    ///   themselves.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        match self.kind {
+            LimitKind::MessageBytes | LimitKind::InputBytes => 413,
+            LimitKind::CallsPerMinute if self.retry_after.is_some() => 429,
+            _ => 403,
+        }
+    }
+
     /// Creates the error for a limit of one conversation.
     pub(crate) const fn new(kind: LimitKind, limit: u64, found: u64) -> Self {
         Self { kind, limit, found, parts: None, retry_after: None }
@@ -82,12 +97,12 @@ impl fmt::Display for LimitExceeded {
         match kind {
             LimitKind::MessageBytes => write!(f, "a message has {found} {unit}")?,
             LimitKind::InputBytes => write!(f, "the input has {found} {unit}")?,
-            LimitKind::ToolRounds => write!(f, "the turn would have {found} {unit} of tool calls")?,
+            LimitKind::ToolRounds => write!(f, "the number of the turn's {unit} of tool calls would be {found}")?,
             LimitKind::Exchanges | LimitKind::ConversationBytes => {
                 write!(f, "the conversation would have {found} {unit}")?;
             }
             LimitKind::Conversations => write!(f, "there would be {found} {unit}")?,
-            LimitKind::TurnsPerMinute => write!(f, "there would be more {unit}")?,
+            LimitKind::CallsPerMinute => write!(f, "there would be more {unit}")?,
         }
         match parts {
             Some(0) => f.write_str(" in total")?,

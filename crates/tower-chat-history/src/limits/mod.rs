@@ -7,9 +7,9 @@
 //!     .max_message_bytes(64 << 10)
 //!     .max_tool_rounds(20)
 //!     .max_exchanges(5_000)
-//!     .turns_per_minute(10)
-//!     .turns_per_minute_under(1, 600);
-//! let trial = usual.clone().max_exchanges(100).turns_per_minute_under(1, 30);
+//!     .calls_per_minute(10)
+//!     .calls_per_minute_under(1, 600);
+//! let trial = usual.clone().max_exchanges(100).calls_per_minute_under(1, 30);
 //! let rules = LimitRules::from(usual).under(Prefix::new(["trial"])?, trial);
 //! let options = HistoryOptions::new().limits(rules);
 //! # let _ = options;
@@ -24,28 +24,42 @@
 //! |---|---|---|
 //! | [`max_message_bytes`](Limits::max_message_bytes) | the JSON of the largest message of the input, or of the messages to [store instead](crate::CallOptions::store_instead) | all, and [`store_results`](crate::Engine::store_results) |
 //! | [`max_input_bytes`](Limits::max_input_bytes) | the JSON of all messages of the input, or of those to store instead, if they are larger | all, and `store_results` |
-//! | [`turns_per_minute`](Limits::turns_per_minute), [`turns_per_minute_under`](Limits::turns_per_minute_under) | calls, including those that send tool results | all |
-//! | [`max_tool_rounds`](Limits::max_tool_rounds) | the rounds of tool calls since the question, including the one that the call answers | all that answer tool calls |
-//! | [`max_exchanges`](Limits::max_exchanges) | the exchanges of the log, and the one to store | all that store |
-//! | [`max_conversation_bytes`](Limits::max_conversation_bytes) | the JSON of the messages of the log, and of those to store, without the reply | all that store |
+//! | [`calls_per_minute`](Limits::calls_per_minute), [`calls_per_minute_under`](Limits::calls_per_minute_under) | calls, including those that send tool results | all |
+//! | [`max_tool_rounds`](Limits::max_tool_rounds) | the rounds of tool calls since the question, including the ones that the call answers | all |
+//! | [`max_exchanges`](Limits::max_exchanges) | the exchanges of the log, and the one to store | all that store and open a turn |
+//! | [`max_conversation_bytes`](Limits::max_conversation_bytes) | the JSON of the messages of the log, and of those to store, without the reply | all that store and open a turn |
 //! | [`ConversationQuota`] | the conversations under the first parts of the id, and the new one | the first one of a conversation, if it stores |
 //!
-//! The head of a request, the messages that a caller resends, and the messages that are recalled for a call are not
-//! counted.
+//! The messages that are recalled for a call are not counted.
 //!
 //! # Nothing is lost
 //!
 //! - The limits apply before a call begins, and never to the save of its reply. A reply that was paid for is stored
 //!   even if the log then exceeds a limit.
+//! - A turn that began can be finished in a full conversation: calls that send tool results, or that continue a paused
+//!   reply, are not compared with the size of the conversation. Set `max_tool_rounds` too, which limits the turn.
 //! - A call that is refused stores nothing and changes nothing. Its tool results can be sent again: after a while, if a
 //!   rate was reached, or to another program with other limits. The calls that they answer stay open. A new question
 //!   ends the turn, as always.
 //! - A call that is repeated under an exchange id of the log is answered from the log, whatever the limits are. It does
 //!   not count toward a rate.
 //!
-//! A call without an exchange id of the caller is checked for its size and for rates before anything is loaded. A
-//! call with one is checked after the load. A call that is refused later, for example because the conversation is
-//! full, counts toward its rates.
+//! A call is checked for its size and for rates before it waits or loads anything. If it exceeds one of them and has an
+//! exchange id of the caller, this id is looked up, which costs one small load. A call that is refused later, for
+//! example because the conversation is full, counts toward its rates.
+//!
+//! # What has no limit
+//!
+//! - Calls that are marked as stateless. The engine does not see them, so neither sizes nor rates apply.
+//! - The look-ups of exchange ids for calls that are refused, and calls of `store_results`, have no rate. Each costs a
+//!   load, so an application that exposes them to its tenants must limit their number.
+//! - The head of a request and the messages that the caller resends. A limit for bodies, such as `HttpLimits`, bounds
+//!   them.
+//! - Calls that store nothing: neither the size of the conversation nor the number of conversations applies to them.
+//!
+//! A client of an HTTP service chooses these by headers, if the service reads them from the client. A proxy in front of
+//! tenants that are not trusted must remove `x-chat-history-stateless`, `x-chat-history-few-shot-messages` and
+//! `x-chat-history-dont-store`.
 //!
 //! # Exactness
 //!
@@ -59,6 +73,7 @@
 //!   it](crate::policy::OnLoadFailure::CallWithoutHistory), only sizes and rates are checked.
 
 mod amounts;
+mod counted;
 mod exceeded;
 mod quota;
 mod rate;
@@ -80,9 +95,9 @@ pub struct Limits {
     max_tool_rounds: Option<u64>,
     max_exchanges: Option<u64>,
     max_conversation_bytes: Option<u64>,
-    pub(crate) turns_per_minute: Option<u32>,
+    calls_per_minute: Option<u32>,
     /// The rates of prefixes, by their numbers of parts.
-    pub(crate) turns_per_minute_under: Vec<(usize, u32)>,
+    calls_per_minute_under: Vec<(usize, u32)>,
 }
 
 impl Limits {
@@ -107,15 +122,18 @@ impl Limits {
     }
 
     /// Sets the largest number of rounds of tool calls in one turn. A call that would send the results of a further
-    /// round is refused. The default is no limit.
+    /// round is refused. A reply that the provider paused is no round. The default is no limit.
     #[must_use]
     pub const fn max_tool_rounds(mut self, rounds: u64) -> Self {
         self.max_tool_rounds = Some(rounds);
         self
     }
 
-    /// Sets the largest number of exchanges of a conversation. Exchanges that a [retention](crate::Retention) or a prune
-    /// removed do not count. The default is no limit.
+    /// Sets the largest number of exchanges of a conversation. At this number, no further turn begins. Exchanges that a
+    /// [retention](crate::Retention) or a prune removed do not count. The default is no limit.
+    ///
+    /// A retention prunes only after an exchange is stored. If the limit is not larger than the number of exchanges
+    /// that the retention lets a log have between two prunes, a full conversation is never pruned, and stays full.
     #[must_use]
     pub const fn max_exchanges(mut self, exchanges: u64) -> Self {
         self.max_exchanges = Some(exchanges);
@@ -134,19 +152,33 @@ impl Limits {
     /// Sets the rate of calls in one conversation. This number of calls may begin at once. After that, one more may
     /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
     #[must_use]
-    pub const fn turns_per_minute(mut self, turns: u32) -> Self {
-        self.turns_per_minute = Some(turns);
+    pub const fn calls_per_minute(mut self, calls: u32) -> Self {
+        self.calls_per_minute = Some(calls);
         self
     }
 
-    /// Sets the [rate](Self::turns_per_minute) of calls in all conversations together whose ids begin with the same
+    /// Sets the [rate](Self::calls_per_minute) of calls in all conversations together whose ids begin with the same
     /// parts, for example with the same tenant for one part. With 0 parts, these are all conversations. An id that has
-    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. The default is no
-    /// limit.
+    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. If the
+    /// [rules](LimitRules) set different rates for the same number of parts, the calls of all conversations with the
+    /// same parts count together. The default is no limit.
     #[must_use]
-    pub fn turns_per_minute_under(mut self, parts: usize, turns: u32) -> Self {
-        self.turns_per_minute_under.retain(|(other, _)| *other != parts);
-        self.turns_per_minute_under.push((parts, turns));
+    pub fn calls_per_minute_under(mut self, parts: usize, calls: u32) -> Self {
+        self.calls_per_minute_under.retain(|(other, _)| *other != parts);
+        self.calls_per_minute_under.push((parts, calls));
         self
+    }
+
+    /// Returns the rate that is counted by this number of parts, or for each conversation by itself if `parts` is
+    /// `None`.
+    pub(crate) fn rate(&self, parts: Option<usize>) -> Option<u32> {
+        let Some(parts) = parts else { return self.calls_per_minute };
+        self.calls_per_minute_under.iter().find(|(own, _)| *own == parts).map(|(_, calls)| *calls)
+    }
+
+    /// Returns the numbers of parts by which rates are counted, with `None` for that of each conversation.
+    pub(crate) fn counted_by(&self) -> impl Iterator<Item = Option<usize>> {
+        let of_conversation = self.calls_per_minute.map(|_| None);
+        of_conversation.into_iter().chain(self.calls_per_minute_under.iter().map(|(parts, _)| Some(*parts)))
     }
 }

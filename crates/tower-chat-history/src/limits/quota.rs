@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::{ConversationId, Cursor, List, Prefix, StoreError};
 
-use super::{LimitExceeded, LimitKind, first_parts};
+use super::{LimitExceeded, LimitKind, counted::Counted, first_parts};
 
 /// The largest number of conversations that are listed per call of the store.
 const PAGE: u64 = 1_000;
@@ -23,12 +23,19 @@ const PAGE: u64 = 1_000;
 ///
 /// The conversations are counted only before the first call of a conversation, by a listing that ends as soon as the
 /// limit is reached. Its cost grows with the limit, because stores keep no count: a page of a listing has up to 1,000
-/// conversations. A listing that fails, or does not end within the [store
-/// timeout](crate::HistoryOptions::store_timeout), fails the call in the same way as a load.
+/// conversations. For each prefix and limit, one listing runs at a time, and calls that wait for it share the next one.
+/// If a prefix is full, this is remembered for one second, so a deleted conversation makes room after at most this
+/// time. Set a [rate](super::Limits::calls_per_minute_under) too: below a quota, each first call costs a listing, and
+/// its conversation exists only once its reply is stored.
+///
+/// A listing that fails, or does not end within the [store timeout](crate::HistoryOptions::store_timeout), fails the
+/// call with the error of a load. This is also so if the model [may be called without
+/// history](crate::policy::OnLoadFailure::CallWithoutHistory).
 #[derive(Clone)]
 pub struct ConversationQuota {
     store: Arc<dyn List>,
     rules: Vec<Rule>,
+    counted: Arc<Counted>,
 }
 
 /// The largest number of conversations with the same first parts, for the conversations under a prefix.
@@ -42,14 +49,15 @@ struct Rule {
 impl ConversationQuota {
     /// Creates a value without limits, which counts the conversations of this store. Pass the store of the engine.
     pub fn new(store: impl List) -> Self {
-        Self { store: Arc::new(store), rules: Vec::new() }
+        Self { store: Arc::new(store), rules: Vec::new(), counted: Arc::default() }
     }
 
     /// Sets the largest number of conversations with the same first parts of their ids, for the conversations under a
     /// prefix. With 0 parts, these are all conversations of the store.
     ///
     /// Another limit for the same prefix and the same number of parts is replaced. For each number of parts, the
-    /// limit of the longest prefix that contains the conversation applies. The default is no limit.
+    /// limit of the longest prefix that contains the conversation applies. A conversation whose id has fewer parts is
+    /// not counted, and a limit of 0 refuses it too. The default is no limit.
     #[must_use]
     pub fn under(mut self, prefix: Prefix, parts: usize, conversations: u64) -> Self {
         self.rules.retain(|rule| rule.prefix != prefix || rule.parts != parts);
@@ -59,8 +67,18 @@ impl ConversationQuota {
 
     /// Returns the limit that a new conversation with this id would exceed, if there is one.
     pub(crate) async fn exceeded_by(&self, id: &ConversationId) -> Result<Option<LimitExceeded>, StoreError> {
+        let own_parts = id.parts().count();
         for Rule { parts, conversations, .. } in self.applying(id) {
-            if self.has(first_parts(id, *parts), *conversations).await? {
+            let is_full = match *conversations {
+                0 => true,
+                // No other conversation begins with as many parts.
+                _ if own_parts < *parts => false,
+                limit => {
+                    let under = first_parts(id, *parts);
+                    self.counted.is_full(under, limit, self.has(under, limit)).await?
+                }
+            };
+            if is_full {
                 let found = conversations.saturating_add(1);
                 let exceeded = LimitExceeded::new(LimitKind::Conversations, *conversations, found);
                 return Ok(Some(LimitExceeded { parts: Some(*parts), ..exceeded }));

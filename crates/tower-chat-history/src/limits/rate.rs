@@ -4,15 +4,15 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Decides if a turn may begin, at a rate of this many turns per minute. All times are counted from one fixed time.
+/// Decides if a call may begin, at a rate of this many calls per minute. All times are counted from one fixed time.
 ///
-/// Each turn uses up a part of a minute, and the parts of successive turns follow each other. `used_until` is the end
-/// of the last part, and 0 before the first turn. A turn may begin if its part ends at most a minute from now. This
-/// is the generic cell rate algorithm, with a minute's turns as its burst.
+/// Each call uses up a part of a minute, and the parts of successive calls follow each other. `used_until` is the end
+/// of the last part, and 0 before the first call. A call may begin if its part ends at most a minute from now. This
+/// is the generic cell rate algorithm, with a minute's calls as its burst.
 ///
 /// # Errors
 ///
-/// If the turn may not begin, returns the time until it may, or `None` at a rate of 0. Otherwise, returns the new
+/// If the call may not begin, returns the time until it may, or `None` at a rate of 0. Otherwise, returns the new
 /// `used_until`.
 pub(crate) fn admit(per_minute: u32, used_until: Duration, now: Duration) -> Result<Duration, Option<Duration>> {
     let part = MINUTE.checked_div(per_minute).ok_or(None)?;
@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes calls with these pauses before them. Returns the times at which turns began.
+    /// Makes calls with these pauses before them. Returns the times at which calls began.
     fn begun(per_minute: u32, pauses: &[u64]) -> Vec<Duration> {
         let (mut now, mut used_until, mut begun) = (Duration::ZERO, Duration::ZERO, Vec::new());
         for pause in pauses {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turns_of_a_minute_may_begin_at_once_and_then_one_at_a_time() {
+    fn the_calls_of_a_minute_may_begin_at_once_and_then_one_at_a_time() {
         let mut used_until = Duration::ZERO;
         let now = Duration::from_secs(1_000);
         for _ in 0..6 {
@@ -57,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_refuses_all_turns() {
+    fn a_rate_of_zero_refuses_all_calls() {
         assert_eq!(admit(0, Duration::ZERO, Duration::from_secs(1 << 30)), Err(None));
     }
 
     proptest! {
         #[test]
-        fn no_time_has_more_turns_than_a_burst_and_the_rate(
+        fn no_time_has_more_calls_than_a_burst_and_the_rate(
             per_minute in 1..200_u32,
             pauses in prop::collection::vec(0..5_000_u64, 1..200),
         ) {

@@ -6,8 +6,10 @@ use super::Limits;
 
 /// The limits of all conversations, by prefix.
 ///
-/// For a conversation, the limits of the longest prefix that contains it apply, and no others. Conversations without
-/// such a prefix have no limits. [`Limits`] alone convert into rules by which they apply to all conversations.
+/// For a conversation, the limits of the longest prefix that contains it apply, and no others, except for
+/// [rates](Limits::calls_per_minute): for each number of parts, the rate of the longest prefix that sets one applies.
+/// Conversations without such a prefix have no limits. [`Limits`] alone convert into rules by which they apply to all
+/// conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitRules {
     rules: Vec<(Prefix, Limits)>,
@@ -28,17 +30,24 @@ impl LimitRules {
         self
     }
 
-    /// Returns the limits of a conversation, or `None` if it has none.
+    /// Returns the limits of a conversation, or `None` if it has none. Of [rates](Limits::calls_per_minute), these are
+    /// only those that this rule sets.
     #[must_use]
     pub fn of(&self, id: &ConversationId) -> Option<&Limits> {
-        self.numbered(id).map(|(_, limits)| limits)
+        self.longest(id, Some)
     }
 
-    /// Returns the limits of a conversation, and their index among [all](Self::all).
-    pub(crate) fn numbered(&self, id: &ConversationId) -> Option<(usize, &Limits)> {
-        let containing = self.rules.iter().enumerate().filter(|(_, (prefix, _))| prefix.contains(id));
-        let longest = containing.max_by_key(|(_, (prefix, _))| prefix.as_str().len());
-        longest.map(|(number, (_, limits))| (number, limits))
+    /// Returns the rate of a conversation's calls, counted with all ids that begin with this number of the same parts,
+    /// or for the conversation by itself if `parts` is `None`. It is set by the longest prefix that sets such a rate.
+    pub(crate) fn rate(&self, id: &ConversationId, parts: Option<usize>) -> Option<u32> {
+        self.longest(id, |limits| limits.rate(parts))
+    }
+
+    /// Returns the value of the longest prefix that contains the conversation and has such a value.
+    fn longest<'a, T>(&'a self, id: &ConversationId, value: impl Fn(&'a Limits) -> Option<T>) -> Option<T> {
+        let containing = self.rules.iter().filter(|(prefix, _)| prefix.contains(id));
+        let values = containing.filter_map(|(prefix, limits)| Some((prefix.as_str().len(), value(limits)?)));
+        values.max_by_key(|(len, _)| *len).map(|(_, value)| value)
     }
 
     /// Returns the limits of all rules.

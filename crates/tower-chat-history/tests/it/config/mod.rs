@@ -152,11 +152,11 @@ async fn all_limits_are_used() {
         .max_tool_rounds(0)
         .max_exchanges(4)
         .max_conversation_bytes(5)
-        .turns_per_minute(6)
-        .turns_per_minute_under(0, 7)
-        .turns_per_minute_under(2, 8);
+        .calls_per_minute(6)
+        .calls_per_minute_under(0, 7)
+        .calls_per_minute_under(2, 8);
     // The other limits of the prefix are those of all.
-    let blocked = all.clone().turns_per_minute(0);
+    let blocked = all.clone().calls_per_minute(0);
     let rules = LimitRules::from(all).under("acme/user-42".parse().unwrap(), blocked);
     let store = MemoryStore::new();
     let quota = ConversationQuota::new(std::sync::Arc::new(store.clone())).under(Prefix::all(), 1, 100).under(
@@ -171,11 +171,11 @@ async fn all_limits_are_used() {
         max_tool_rounds = 0
         max_exchanges = 4
         max_conversation_bytes = 5
-        turns_per_minute = 6
-        turns_per_minute_under = [{ parts = 0, turns = 7 }, { parts = 2, turns = 8 }]
+        calls_per_minute = 6
+        calls_per_minute_under = [{ parts = 0, calls = 7 }, { parts = 2, calls = 8 }]
 
         [limits.under."acme/user-42"]
-        turns_per_minute = 0
+        calls_per_minute = 0
 
         [[limits.conversations]]
         parts = 1
@@ -235,27 +235,27 @@ fn a_missing_limit_is_that_of_the_next_shorter_prefix_and_none_lifts_it() {
         [limits.all]
         max_input_bytes = 2
         max_exchanges = 4
-        turns_per_minute = 6
-        turns_per_minute_under = [{ parts = 0, turns = 7 }, { parts = 2, turns = 8 }]
+        calls_per_minute = 6
+        calls_per_minute_under = [{ parts = 0, calls = 7 }, { parts = 2, calls = 8 }]
 
         [limits.under."acme"]
         max_exchanges = 3
 
         [limits.under."acme/user/chat"]
         max_input_bytes = "none"
-        turns_per_minute_under = [{ parts = 2, turns = "none" }, { parts = 1, turns = 9 }]
+        calls_per_minute_under = [{ parts = 2, calls = "none" }, { parts = 1, calls = 9 }]
 
         [limits.under."acme-2"]
     "#;
     let (rules, _) = config(toml).unwrap().limits.build(None).unwrap();
     let of = |id: &str| rules.of(&id.parse().unwrap()).cloned();
-    let all = Limits::new().max_exchanges(4).turns_per_minute(6).turns_per_minute_under(0, 7);
-    let with_rest = |limits: Limits| limits.max_input_bytes(2).turns_per_minute_under(2, 8);
+    let all = Limits::new().max_exchanges(4).calls_per_minute(6).calls_per_minute_under(0, 7);
+    let with_rest = |limits: Limits| limits.max_input_bytes(2).calls_per_minute_under(2, 8);
     assert_eq!(of("other"), Some(with_rest(all.clone())));
     assert_eq!(of("acme-2/user"), Some(with_rest(all.clone())));
     assert_eq!(of("acme/user"), Some(with_rest(all.clone().max_exchanges(3))));
-    let lifted = Limits::new().max_exchanges(3).turns_per_minute(6);
-    assert_eq!(of("acme/user/chat"), Some(lifted.turns_per_minute_under(1, 9).turns_per_minute_under(0, 7)));
+    let lifted = Limits::new().max_exchanges(3).calls_per_minute(6);
+    assert_eq!(of("acme/user/chat"), Some(lifted.calls_per_minute_under(1, 9).calls_per_minute_under(0, 7)));
 }
 
 #[test]

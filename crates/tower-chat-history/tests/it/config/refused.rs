@@ -81,14 +81,14 @@ fn limits_that_cannot_be_used() {
         ("all.max_message_bytes = 0", "all.max_message_bytes"),
         ("under.acme.max_exchanges = 0", "under.acme.max_exchanges"),
         (
-            "all.turns_per_minute_under = [{ parts = 1, turns = 1 }, { parts = 1, turns = 2 }]",
-            "all.turns_per_minute_under[1].parts",
+            "all.calls_per_minute_under = [{ parts = 1, calls = 1 }, { parts = 1, calls = 2 }]",
+            "all.calls_per_minute_under[1].parts",
         ),
         ("under.\"acme//x\".max_exchanges = 1", "under.acme//x"),
         ("conversations = [{ parts = 1, max = 1 }]", "conversations"),
         ("under.\"\".max_exchanges = 1", "under"),
         ("all.max_exchanges = inf", "all.max_exchanges"),
-        ("all.turns_per_minute = 4_294_967_296", "all.turns_per_minute"),
+        ("all.calls_per_minute = 4_294_967_296", "all.calls_per_minute"),
         ("all.max_message_byts = 1", "all.max_message_byts"),
     ] {
         assert_refused(&format!("[limits]\n{toml}"), &format!("limits.{path}"));

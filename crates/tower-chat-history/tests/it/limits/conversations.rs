@@ -1,5 +1,7 @@
 //! The number of conversations under a prefix.
 
+use std::time::Duration;
+
 use tower_chat_history::{
     CachedStore, CallOptions, Policies,
     limits::ConversationQuota,
@@ -32,14 +34,16 @@ async fn only_new_conversations_count() {
     assert!(log(&engine, "a/3").await.is_empty());
 }
 
-#[tokio::test]
-async fn a_deleted_conversation_makes_room() {
+#[tokio::test(start_paused = true)]
+async fn a_deleted_conversation_makes_room_after_a_second() {
     let engine = limited(MemoryStore::new());
     for conversation in ["a/1", "a/2"] {
         ask(&engine, conversation, "u").await.unwrap();
     }
     assert!(ask(&engine, "a/3", "u").await.is_err());
     engine.store().delete(&id("a/1")).await.unwrap();
+    assert!(ask(&engine, "a/3", "u").await.is_err());
+    tokio::time::advance(Duration::from_secs(1)).await;
     ask(&engine, "a/3", "u").await.unwrap();
     assert!(ask(&engine, "a/1", "u").await.is_err());
 }
@@ -54,7 +58,7 @@ async fn a_call_that_stores_nothing_creates_no_conversation() {
     call(&engine, input, Message::assistant("a")).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_limit_of_the_longest_prefix_applies_for_each_number_of_parts() {
     let store = MemoryStore::new();
     let quota = quota(store.clone()).under("big".parse().unwrap(), 1, 4).under("big".parse().unwrap(), 2, 3);
@@ -67,6 +71,7 @@ async fn the_limit_of_the_longest_prefix_applies_for_each_number_of_parts() {
         assert_eq!((refused.parts, refused.limit), (Some(parts), limit));
     }
     engine.store().delete(&id("big/v/1")).await.unwrap();
+    tokio::time::advance(Duration::from_secs(1)).await;
     let refused = ask(&engine, "big/u/4", "u").await.unwrap_err();
     assert_eq!((refused.parts, refused.limit), (Some(2), 3));
 }
@@ -110,4 +115,54 @@ async fn calls_without_history_are_limited_by_size_only() {
     store.fail(Op::Load, 1, Fault::Unavailable);
     ask(&engine, "a/1", "u").await.unwrap();
     assert_eq!(ask(&engine, "a/1", &"u".repeat(100)).await.unwrap_err().kind, LimitKind::MessageBytes);
+}
+
+#[tokio::test]
+async fn a_conversation_with_a_short_id_is_not_measured_against_its_tenant() {
+    let store = MemoryStore::new();
+    for (conversation, conversations, is_refused) in [("a", 1, false), ("b", 0, true)] {
+        let quota = ConversationQuota::new(store.clone()).under(Prefix::all(), 2, conversations);
+        let engine = Engine::with_options(store.clone(), HistoryOptions::new().conversation_quota(quota));
+        ask(&Engine::new(store.clone()), "a/u/1", "u").await.unwrap();
+        assert_eq!(ask(&engine, conversation, "u").await.is_err(), is_refused);
+    }
+}
+
+/// A tenant at its quota cannot make the store list its conversations again and again.
+#[tokio::test(start_paused = true)]
+async fn calls_over_a_quota_cost_one_listing_per_second() {
+    let store = FaultStore::new(MemoryStore::new());
+    let engine = limited(store.clone());
+    for conversation in ["a/1", "a/2"] {
+        ask(&engine, conversation, "u").await.unwrap();
+    }
+    let before = store.calls(Op::List);
+    for number in 0..100 {
+        assert!(ask(&engine, &format!("a/new{number}"), "u").await.is_err());
+    }
+    assert_eq!(store.calls(Op::List), before + 1);
+}
+
+#[tokio::test]
+async fn a_call_that_is_invalid_costs_no_listing() {
+    let store = FaultStore::new(MemoryStore::new());
+    let engine = limited(store.clone());
+    let unexpected = TurnInput::new(id("a/1"), [Message::tool("x", "r")]);
+    assert!(matches!(engine.begin(unexpected).await, Err(HistoryError::Input(_))));
+    assert_eq!(store.calls(Op::List), 0);
+}
+
+/// Calls that run at the same time do not see each other's conversations.
+#[tokio::test]
+async fn first_calls_at_the_same_time_may_exceed_a_quota() {
+    let engine = limited(MemoryStore::new());
+    let mut turns = Vec::new();
+    for number in 0..4 {
+        let input = TurnInput::new(id(&format!("a/{number}")), [Message::user("u")]);
+        turns.push(engine.begin(input).await.unwrap());
+    }
+    for turn in turns {
+        turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    }
+    assert_eq!(ask(&engine, "a/new", "u").await.unwrap_err().found, 3);
 }

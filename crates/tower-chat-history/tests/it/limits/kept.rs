@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use tower_chat_history::{CallOptions, ExchangeId, engine::ToolResults, error::StoreResultsError};
+use futures_util::FutureExt as _;
+use tower_chat_history::{
+    CallOptions, ExchangeId, Policies,
+    engine::ToolResults,
+    error::StoreResultsError,
+    policy::{OnConflict, QueueLimits},
+};
 use tower_chat_history_test::{FaultStore, Op};
 
 use super::*;
@@ -15,7 +21,7 @@ fn exchange(text: &str) -> ExchangeId {
 
 #[tokio::test(start_paused = true)]
 async fn results_that_a_rate_refused_can_be_sent_again() {
-    let engine = engine(Limits::new().turns_per_minute(1));
+    let engine = engine(Limits::new().calls_per_minute(1));
     say(&engine, ONE, Message::user("u0"), calls(&["x"])).await.unwrap();
     let before = log(&engine, ONE).await;
     let results = || say(&engine, ONE, Message::tool("x", "r"), Message::assistant("a"));
@@ -72,7 +78,7 @@ async fn a_repeated_call_is_answered_from_the_log_under_any_limits() {
     let stored = Engine::new(store.clone());
     let call = || TurnInput::new(id(ONE), [Message::user("u0")]).exchange(exchange("e0"));
     stored.begin(call()).await.unwrap().commit(Reply::new(Message::assistant("a0"))).await.unwrap();
-    let nothing = Limits::new().max_message_bytes(0).max_exchanges(0).max_conversation_bytes(0).turns_per_minute(0);
+    let nothing = Limits::new().max_message_bytes(0).max_exchanges(0).max_conversation_bytes(0).calls_per_minute(0);
     let engine = Engine::with_options(store, HistoryOptions::new().limits(nothing));
     let error = engine.begin(call()).await.unwrap_err();
     let HistoryError::AlreadyRecorded(recorded) = error else { panic!("{error}") };
@@ -85,7 +91,7 @@ async fn a_repeated_call_is_answered_from_the_log_under_any_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_call_takes_nothing_from_a_rate() {
-    let engine = engine(Limits::new().turns_per_minute(2));
+    let engine = engine(Limits::new().calls_per_minute(2));
     let input = |number: usize| TurnInput::new(id(ONE), [Message::user("u")]).exchange(exchange(&format!("e{number}")));
     call(&engine, input(0), Message::assistant("a")).await.unwrap();
     for _ in 0..10 {
@@ -141,7 +147,7 @@ async fn messages_that_are_stored_instead_are_limited_too() {
 
 #[tokio::test]
 async fn results_are_stored_in_a_full_conversation_but_not_beyond_the_size_of_a_message() {
-    let engine = engine(Limits::new().max_message_bytes(200).max_input_bytes(300).max_exchanges(1).turns_per_minute(1));
+    let engine = engine(Limits::new().max_message_bytes(200).max_input_bytes(300).max_exchanges(1).calls_per_minute(1));
     say(&engine, ONE, Message::user("u0"), calls(&["x", "y"])).await.unwrap();
     let store = |results: Vec<Message>| engine.store_results(ToolResults::new(id(ONE), results));
     let result = |id, bytes| Message::tool(id, "r".repeat(bytes));
@@ -160,11 +166,66 @@ async fn results_are_stored_in_a_full_conversation_but_not_beyond_the_size_of_a_
 #[tokio::test]
 async fn a_refused_call_loads_nothing() {
     let store = FaultStore::new(MemoryStore::new());
-    let options = HistoryOptions::new().limits(Limits::new().turns_per_minute(0));
+    let options = HistoryOptions::new().limits(Limits::new().calls_per_minute(0));
     let engine = Engine::with_options(store.clone(), options);
     assert!(ask(&engine, ONE, "u").await.is_err());
     assert_eq!(store.calls(Op::Load), 0);
     let named = TurnInput::new(id(ONE), [Message::user("u")]).exchange(exchange("e0"));
     assert!(call(&engine, named, Message::assistant("a")).await.is_err());
+    assert_eq!(store.calls(Op::Load), 1);
+}
+
+/// The replies of the turn were paid for, so it can be finished.
+#[tokio::test]
+async fn a_turn_that_began_in_a_conversation_with_room_reaches_its_final_reply() {
+    let engine = engine(Limits::new().max_exchanges(1).max_conversation_bytes(300));
+    say(&engine, ONE, Message::user("u0"), calls(&["x"])).await.unwrap();
+    say(&engine, ONE, Message::tool("x", "r".repeat(300)), calls(&["y"])).await.unwrap();
+    say(&engine, ONE, Message::tool("y", "r"), Message::assistant("a")).await.unwrap();
+    assert_eq!(ask(&engine, ONE, "u1").await.unwrap_err().kind, LimitKind::Exchanges);
+}
+
+#[tokio::test]
+async fn rounds_of_one_input_are_counted() {
+    let engine = engine(Limits::new().max_tool_rounds(2));
+    let round = |call| [calls(&[call]), Message::tool(call, "r")];
+    let input = |messages: Vec<Message>| TurnInput::new(id(ONE), messages);
+    let rounds = |names: &[&'static str]| -> Vec<Message> { names.iter().flat_map(|name| round(*name)).collect() };
+    let ask = |names: &[&'static str]| {
+        let messages = [Message::user("u")].into_iter().chain(rounds(names)).collect();
+        call(&engine, input(messages), calls(&["z"]))
+    };
+    assert_eq!(ask(&["v", "w", "x"]).await.unwrap_err().found, 3);
+    ask(&["v", "w"]).await.unwrap();
+    let refused = say(&engine, ONE, Message::tool("z", "r"), Message::assistant("a")).await.unwrap_err();
+    assert_eq!(refused.found, 3);
+    assert_eq!(refused.to_string(), "the number of the turn's rounds of tool calls would be 3, and the limit is 2");
+}
+
+/// A call over a rate does not wait for the calls ahead of it, although its exchange id is looked up.
+#[tokio::test]
+async fn a_refused_call_with_an_id_does_not_wait_in_the_queue() {
+    let policies = Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let options = HistoryOptions::new().limits(Limits::new().calls_per_minute(1)).policies(policies);
+    let engine = Engine::with_options(MemoryStore::new(), options);
+    let input = |name| TurnInput::new(id(ONE), [Message::user("u")]).exchange(exchange(name));
+    let ahead = engine.begin(input("e0")).await.unwrap();
+    let refused = engine.begin(input("e1")).now_or_never();
+    assert!(matches!(refused, Some(Err(HistoryError::Limit(_)))));
+    ahead.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    let repeated = engine.begin(input("e0")).now_or_never();
+    assert!(matches!(repeated, Some(Err(HistoryError::AlreadyRecorded(_)))));
+}
+
+#[tokio::test]
+async fn results_that_are_too_large_load_nothing() {
+    let store = FaultStore::new(MemoryStore::new());
+    let options = HistoryOptions::new().limits(Limits::new().max_message_bytes(100));
+    let engine = Engine::with_options(store.clone(), options);
+    let results = |bytes| ToolResults::new(id(ONE), [Message::tool("x", "r".repeat(bytes))]);
+    assert!(engine.store_results(results(100)).await.is_err());
+    assert_eq!(store.calls(Op::Load), 0);
+    // An exchange id has to be looked up.
+    assert!(engine.store_results(results(100).exchange(exchange("e0"))).await.is_err());
     assert_eq!(store.calls(Op::Load), 1);
 }

@@ -139,8 +139,8 @@ async fn many_conversations() {
 
 #[tokio::test(start_paused = true)]
 async fn many_calls_in_one_conversation() {
-    let limits = Limits::new().turns_per_minute(20);
-    assert_others_go_on(engine(limits), LimitKind::TurnsPerMinute, async |engine| {
+    let limits = Limits::new().calls_per_minute(20);
+    assert_others_go_on(engine(limits), LimitKind::CallsPerMinute, async |engine| {
         let exceeded = until_refused(async |_| ask(engine, "hostile/u/1", "u").await).await?;
         assert_eq!((exceeded.parts, exceeded.retry_after), (None, Some(Duration::from_secs(3))));
         Some(exceeded)
@@ -150,8 +150,8 @@ async fn many_calls_in_one_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn many_calls_of_one_tenant() {
-    let limits = Limits::new().turns_per_minute_under(1, 20);
-    assert_others_go_on(engine(limits), LimitKind::TurnsPerMinute, async |engine| {
+    let limits = Limits::new().calls_per_minute_under(1, 20);
+    assert_others_go_on(engine(limits), LimitKind::CallsPerMinute, async |engine| {
         let exceeded = until_refused(async |number| ask(engine, &format!("hostile/u{number}/1"), "u").await).await?;
         assert_eq!((exceeded.parts, exceeded.retry_after), (Some(1), Some(Duration::from_secs(3))));
         Some(exceeded)
@@ -160,9 +160,9 @@ async fn many_calls_of_one_tenant() {
 }
 
 #[tokio::test]
-async fn a_tenant_without_any_turns() {
-    let rules = LimitRules::new().under("hostile".parse().unwrap(), Limits::new().turns_per_minute(0));
-    assert_others_go_on(engine(rules), LimitKind::TurnsPerMinute, async |engine| {
+async fn a_tenant_without_any_calls() {
+    let rules = LimitRules::new().under("hostile".parse().unwrap(), Limits::new().calls_per_minute(0));
+    assert_others_go_on(engine(rules), LimitKind::CallsPerMinute, async |engine| {
         let exceeded = ask(engine, "hostile/u/1", "u").await.unwrap_err();
         assert_eq!(exceeded.retry_after, None);
         Some(exceeded)
