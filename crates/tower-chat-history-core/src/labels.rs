@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::RecordError;
-
 /// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them
 /// and never sends them to a model.
 ///
@@ -146,8 +144,9 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if the text is not a JSON object of valid labels.
-    pub fn decode(json: &str) -> Result<Self, RecordError> {
-        serde_json::from_str(json).map_err(RecordError::malformed)
+    pub fn decode(json: &str) -> Result<Self, LabelsError> {
+        // serde_json's error may quote the text, so it is dropped.
+        serde_json::from_str(json).map_err(|error| LabelsError::Malformed { column: error.column() })
     }
 }
 
@@ -181,6 +180,12 @@ pub enum LabelsError {
     /// There were too many labels.
     #[error("invalid labels: expected at most {} labels", Labels::MAX_LABELS)]
     TooMany,
+    /// The stored text is not a JSON object of valid labels.
+    #[error("invalid labels: the stored text is malformed (column {column})")]
+    Malformed {
+        /// The column in the text, in bytes, counted from 1.
+        column: usize,
+    },
     /// The names and values were too long.
     #[error("invalid labels: the names and values have {bytes} bytes, which is more than the limit")]
     TooLarge {

@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, future::pending, sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 use tower_chat_history_core::{Erase, Expiry, ExpiryRun, Timestamp};
 
-use crate::engine::sleep;
+use crate::timer::sleep;
 
 /// Applies the rules of an [`Expiry`] again and again.
 ///

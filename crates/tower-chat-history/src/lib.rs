@@ -109,6 +109,7 @@ mod spawn;
 pub mod store;
 pub mod summary;
 pub mod telemetry;
+mod timer;
 
 #[doc = include_str!("../docs/cases.md")]
 pub mod cases {}

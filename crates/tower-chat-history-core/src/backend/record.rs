@@ -396,7 +396,7 @@ pub enum RecordError {
 
 impl RecordError {
     #[allow(clippy::needless_pass_by_value)] // serde_json's error may quote the record, so it is dropped.
-    pub(crate) fn malformed(error: serde_json::Error) -> Self {
+    fn malformed(error: serde_json::Error) -> Self {
         Self::Malformed { line: error.line(), column: error.column() }
     }
 }

@@ -8,9 +8,10 @@ use tower_chat_history_core::Dialect;
 use crate::{
     call::{FoldReply, ReadBy, Reply},
     discard::DiscardOnDrop,
-    engine::{Turn, stream::RecordedStream, timeout},
+    engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
+    timer::timeout,
 };
 
 /// Finds the reply in responses of type `Res`.

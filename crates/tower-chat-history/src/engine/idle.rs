@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 
-use super::timer::Timer;
+use crate::timer::Timer;
 
 /// The number of steps in which a wait is measured.
 const STEPS: u32 = 8;

@@ -42,7 +42,6 @@ mod shared;
 mod store;
 pub mod stream;
 mod summaries;
-mod timer;
 mod translations;
 mod turn;
 mod unreadable;
@@ -52,10 +51,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prefix, Prune, Revision};
 
-pub(crate) use self::{
-    begin::{Beginning, Step},
-    timer::{sleep, timeout},
-};
+pub(crate) use self::begin::{Beginning, Step};
 pub use self::{
     commit::Commit,
     results::{StoredResults, ToolResults},
@@ -73,6 +69,7 @@ use self::{
 pub use crate::{
     call::{CallOptions, Reply, TurnInput},
     spawn::{Spawn, TokioSpawn},
+    timer,
 };
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},

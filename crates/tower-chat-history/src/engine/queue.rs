@@ -13,8 +13,8 @@ use futures_util::future::{self, Either};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_chat_history_core::ConversationId;
 
-use super::{in_flight::InFlight, timer};
-use crate::{error::HistoryError, policy::QueueLimits};
+use super::in_flight::InFlight;
+use crate::{error::HistoryError, policy::QueueLimits, timer};
 
 /// The queues of all conversations that have a call in progress.
 #[derive(Default)]

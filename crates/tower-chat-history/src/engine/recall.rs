@@ -16,11 +16,12 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Recalled, Revision, Role, Seq, Window};
 use tracing::{Instrument as _, Span};
 
-use super::{fair::fairly, running::RunningWork, store::BoundedStore, timer, turn::Call};
+use super::{fair::fairly, running::RunningWork, store::BoundedStore, turn::Call};
 use crate::{
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
     telemetry::{self, RecallStep},
+    timer,
 };
 
 /// The number of unprepared exchanges from which a preparation is made although the window did not move.

@@ -7,8 +7,8 @@ use tower_chat_history_core::{CompactOutcome, Compaction, ConversationId, Incarn
 use super::{
     running::RunningWork,
     store::{BoundedStore, FIRST_PAUSE},
-    timer,
 };
+use crate::timer;
 
 /// The largest number of attempts to merge the position into a compaction that was stored in the meantime.
 const MAX_MERGES: u32 = 8;

@@ -10,11 +10,11 @@ use tower_chat_history_core::{
 };
 use tracing::{Instrument as _, Span};
 
-use super::timer;
 use crate::{
     error::{HistoryError, SaveError},
     options::HistoryOptions,
     telemetry::Recorder,
+    timer,
 };
 
 /// The pause before the first retry. Each further pause is twice as long.

@@ -7,7 +7,7 @@ use tower_chat_history_core::{Attach, ConversationId, StoreError};
 use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
-use crate::engine::timeout;
+use crate::timer::timeout;
 
 /// The most steps of the index that one preparation makes.
 const MAX_STEPS: usize = 4;

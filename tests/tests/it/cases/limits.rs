@@ -15,7 +15,6 @@ over_every_store! {
     a_call_over_a_rate_can_be_sent_again,
     a_call_to_a_full_conversation_stores_nothing,
     calls_that_run_are_stored_beyond_a_limit,
-    #[tokio::test(start_paused = true)]
     one_conversation_too_many_stores_nothing,
 }
 

@@ -28,13 +28,14 @@ use futures_core::Stream;
 use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use self::recording::{Phase, Recording, Rest, Stalled};
-use super::{Engine, Turn, idle::Idle, in_flight::Detached, timer};
+use super::{Engine, Turn, idle::Idle, in_flight::Detached};
 use crate::{
     call::{Flow, FoldReply},
     discard::discard_item,
     report::NotStored,
     spawn::spawn_guarded,
     telemetry::ModelCall,
+    timer,
 };
 
 /// A response stream whose reply is stored. See the [module docs](self).

@@ -7,16 +7,14 @@ use tower_chat_history_core::{Compaction, Cut, Window};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::{
-        timer,
-        turn::{Call, LoadedHistory, PlannedTurn, stored_cut},
-    },
+    super::turn::{Call, LoadedHistory, PlannedTurn, stored_cut},
     Job, SummaryWorker, is_stored,
 };
 use crate::{
     error::HistoryError,
     summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
+    timer,
 };
 
 impl SummaryWorker {

@@ -10,13 +10,13 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::{count::Counting, timer, turn::read_each},
+    super::{count::Counting, turn::read_each},
     SummaryWorker,
 };
 use crate::{
     error::HistoryError,
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
-    telemetry,
+    telemetry, timer,
 };
 
 /// The number of exchanges that are read at once.
