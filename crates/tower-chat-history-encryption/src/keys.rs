@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -39,6 +42,8 @@ struct Inner {
     parts: usize,
     lifetime: Duration,
     cache: Cache<Box<str>, Arc<Known>>,
+    /// The number of changes by this process. Keys that were read before a change are not kept.
+    changes: AtomicU64,
 }
 
 /// The keys of a prefix, as they were read from the vault.
@@ -69,6 +74,7 @@ impl Keys {
             parts,
             lifetime: Self::DEFAULT_LIFETIME,
             cache: Cache::new(CACHED_PREFIXES),
+            changes: AtomicU64::new(0),
         }))
     }
 
@@ -79,7 +85,8 @@ impl Keys {
     pub fn with_lifetime(self, lifetime: Duration) -> Self {
         let Inner { master, vault, parts, .. } = &*self.0;
         let (master, vault, parts) = (Arc::clone(master), Arc::clone(vault), *parts);
-        Self(Arc::new(Inner { master, vault, parts, lifetime, cache: Cache::new(CACHED_PREFIXES) }))
+        let (cache, changes) = (Cache::new(CACHED_PREFIXES), AtomicU64::new(0));
+        Self(Arc::new(Inner { master, vault, parts, lifetime, cache, changes }))
     }
 
     /// Returns the prefix whose data keys seal this conversation.
@@ -101,10 +108,11 @@ impl Keys {
     ///
     /// Returns an error if the vault or the master keys cannot be used.
     pub async fn rotate(&self, of: &Prefix) -> Result<bool, KeyError> {
+        self.check(of)?;
         let Some(current) = self.0.vault.read(of).await?.last().map(|key| key.id) else { return Ok(false) };
-        let added = self.add(of, Some(current)).await?;
-        self.0.cache.remove(of.as_str());
-        Ok(added)
+        let added = self.add(of, Some(current)).await;
+        self.forget(of);
+        added
     }
 
     /// Wraps the data keys of a prefix with the current master key, if another master key wrapped them. Nothing that is
@@ -117,6 +125,7 @@ impl Keys {
     ///
     /// Returns an error if the vault or the master keys cannot be used. Repeat the call then.
     pub async fn rewrap(&self, of: &Prefix) -> Result<usize, KeyError> {
+        self.check(of)?;
         let mut again = 0;
         for stored in self.0.vault.read(of).await? {
             let context = context(of.as_str(), stored.id);
@@ -144,8 +153,9 @@ impl Keys {
     ///
     /// Returns an error if the vault cannot be written. Repeat the call then.
     pub async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError> {
+        self.check(of)?;
         let destroyed = self.0.vault.destroy(of).await;
-        self.0.cache.remove(of.as_str());
+        self.forget(of);
         destroyed
     }
 
@@ -176,6 +186,31 @@ impl Keys {
         self.cipher(prefix, found, id).await
     }
 
+    /// Returns the newest data key of a conversation's prefix and the older ones, as they are in the vault now. Returns
+    /// `None` if there is none.
+    pub(crate) async fn newest(&self, id: &ConversationId) -> Result<Option<(Cipher, Vec<KeyId>)>, KeyError> {
+        let prefix = self.text_of(id);
+        let known = self.read(prefix, id).await?;
+        let Some((newest, older)) = known.keys.split_last() else { return Ok(None) };
+        let older = older.iter().map(|key| key.stored.id).collect();
+        Ok(Some((self.cipher(prefix, newest, id).await?, older)))
+    }
+
+    /// Checks that a prefix can have data keys.
+    fn check(&self, of: &Prefix) -> Result<(), KeyError> {
+        let (parts, keyed) = (of.as_id().map_or(0, |id| id.parts().count()), self.0.parts);
+        if parts > keyed {
+            return Err(KeyError::Prefix { parts, keyed });
+        }
+        Ok(())
+    }
+
+    /// Forgets the keys of a prefix, also those that are being read.
+    fn forget(&self, of: &Prefix) {
+        self.0.changes.fetch_add(1, Ordering::SeqCst);
+        self.0.cache.remove(of.as_str());
+    }
+
     /// Returns the keys of a prefix from the cache, or reads them.
     async fn known(&self, prefix: &str, id: &ConversationId) -> Result<Arc<Known>, KeyError> {
         match self.0.cache.get(prefix).filter(|known| known.read_at.elapsed() < self.0.lifetime) {
@@ -185,11 +220,15 @@ impl Keys {
     }
 
     async fn read(&self, prefix: &str, id: &ConversationId) -> Result<Arc<Known>, KeyError> {
-        let read_at = Instant::now();
+        let (read_at, changes) = (Instant::now(), self.0.changes.load(Ordering::SeqCst));
         let stored = self.0.vault.read(&self.prefix_of(id)).await?;
         let keys = stored.into_iter().map(|stored| KnownKey { stored, secret: OnceLock::new() }).collect();
         let known = Arc::new(Known { read_at, keys });
         self.0.cache.insert(prefix.into(), Arc::clone(&known));
+        if self.0.changes.load(Ordering::SeqCst) != changes {
+            // The keys may have been replaced or destroyed since.
+            self.0.cache.remove(prefix);
+        }
         Ok(known)
     }
 

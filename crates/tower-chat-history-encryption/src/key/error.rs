@@ -43,6 +43,14 @@ pub enum KeyError {
         /// The id of the data key.
         key: KeyId,
     },
+    /// A prefix has more parts than those that have data keys.
+    #[error("a prefix of {parts} parts has no data keys: they are those of its first {keyed} parts")]
+    Prefix {
+        /// The number of parts of the prefix.
+        parts: usize,
+        /// The number of parts that have data keys.
+        keyed: usize,
+    },
     /// A data key is wrapped by a master key that the provider does not have.
     #[error("there is no master key {master}")]
     UnknownMaster {

@@ -19,6 +19,10 @@ pub(crate) fn seal_exchange(
     exchange: &Exchange,
     seq: Seq,
 ) -> Result<Exchange, StoreError> {
+    if exchange.sealed.is_some() {
+        // Sealed twice, it could not be read.
+        return Err(StoreError::Sealed { seq });
+    }
     let id = || exchange.id.clone();
     let record = exchange.encode().map_err(StoreError::backend)?;
     let text = cipher.seal_text(&Item::Exchange(id(), seq), record.as_bytes())?;

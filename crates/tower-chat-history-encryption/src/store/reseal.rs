@@ -8,7 +8,8 @@ use tower_chat_history_core::{
 use super::EncryptedStore;
 use crate::{
     cipher::{Cipher, key_of},
-    key::KeyId,
+    key::{KeyError, KeyId},
+    keys::Keys,
     sealing::{Opener, open_compaction, open_exchange, open_labels, seal_compact, seal_exchange, seal_labels},
 };
 
@@ -113,15 +114,18 @@ impl<S: Reseal + List> EncryptedStore<S> {
     }
 
     async fn reseal_items(&self, listed: &Listed, profiles: &[Profile], items: &mut u64) -> Result<(), StoreError> {
-        let cipher = self.keys.current(&listed.id).await?;
-        self.reseal_exchanges(listed, &cipher, items).await?;
+        let Some(newest) = Newest::of(&self.keys, &listed.id).await? else {
+            // Without a key, nothing of it can be opened, and none is made.
+            return Err(StoreError::backend(NoKey));
+        };
+        self.reseal_exchanges(listed, &newest, items).await?;
         for profile in profiles {
-            self.reseal_compaction(listed, profile, &cipher, items).await?;
+            self.reseal_compaction(listed, profile, &newest, items).await?;
         }
-        self.reseal_labels(listed, &cipher, items).await
+        self.reseal_labels(listed, &newest, items).await
     }
 
-    async fn reseal_exchanges(&self, listed: &Listed, cipher: &Cipher, items: &mut u64) -> Result<(), StoreError> {
+    async fn reseal_exchanges(&self, listed: &Listed, newest: &Newest, items: &mut u64) -> Result<(), StoreError> {
         let (id, incarnation) = (&listed.id, listed.revision.incarnation());
         let mut next = listed.revision.first();
         loop {
@@ -130,7 +134,7 @@ impl<S: Reseal + List> EncryptedStore<S> {
                 return Err(StoreError::Gone);
             }
             for recorded in &page.exchanges {
-                *items += u64::from(self.reseal_exchange(id, incarnation, recorded, cipher).await?);
+                *items += u64::from(self.reseal_exchange(id, incarnation, recorded, newest).await?);
             }
             match page.exchanges.last() {
                 Some(last) if page.more => next = last.seq.next(),
@@ -144,15 +148,20 @@ impl<S: Reseal + List> EncryptedStore<S> {
         id: &ConversationId,
         incarnation: Incarnation,
         recorded: &Recorded,
-        cipher: &Cipher,
+        newest: &Newest,
     ) -> Result<bool, StoreError> {
         let Recorded { seq, exchange: stored, .. } = recorded;
-        if stored.sealed.as_ref().and_then(|sealed| key_of(sealed.text())) == Some(cipher.key()) {
+        let key = stored.sealed.as_ref().and_then(|sealed| key_of(sealed.text()));
+        if key == Some(newest.cipher.key()) {
             return Ok(false);
         }
         let opened = open_exchange(&mut Opener::new(&self.keys, id), recorded).await;
         let opened = opened.map_err(|error| error.of_exchange(id, *seq))?;
-        let sealed = seal_exchange(cipher, id, &opened.exchange, *seq)?;
+        if !key.is_some_and(|key| newest.replaces(key)) {
+            // Another call has added a newer key since this one read the vault.
+            return Ok(false);
+        }
+        let sealed = seal_exchange(&newest.cipher, id, &opened.exchange, *seq)?;
         self.inner.reseal(id, incarnation, *seq, stored, sealed).await
     }
 
@@ -160,41 +169,72 @@ impl<S: Reseal + List> EncryptedStore<S> {
         &self,
         listed: &Listed,
         profile: &Profile,
-        cipher: &Cipher,
+        newest: &Newest,
         items: &mut u64,
     ) -> Result<(), StoreError> {
         let (id, incarnation) = (&listed.id, listed.revision.incarnation());
         let load = Load::new().profile(profile.clone()).limit(LoadLimit::new(1, 1).unwrap_or_default());
         let Loaded::Window(window) = self.inner.load(id, load).await? else { return Ok(()) };
-        let Some(compaction) = window.compaction.filter(|compaction| is_old(compaction, cipher.key())) else {
+        let Some(compaction) = window.compaction else { return Ok(()) };
+        let keys = keys_of(&compaction);
+        if keys.iter().all(|key| *key == Some(newest.cipher.key())) {
             return Ok(());
-        };
+        }
         let opened = open_compaction(&mut Opener::new(&self.keys, id), profile, compaction).await;
         let Compaction { version, cut, replaced, .. } = opened.map_err(|error| error.of_compaction(id, profile))?;
+        if !keys.into_iter().flatten().any(|key| newest.replaces(key)) {
+            return Ok(());
+        }
         let compact = Compact::new(profile.clone(), version, cut).replacing(replaced.map(|cut| *cut));
         // If another compaction was stored in the meantime, that one stays.
-        self.inner.compact(id, incarnation, seal_compact(cipher, compact)?).await?;
+        self.inner.compact(id, incarnation, seal_compact(&newest.cipher, compact)?).await?;
         *items += 1;
         Ok(())
     }
 
-    async fn reseal_labels(&self, listed: &Listed, cipher: &Cipher, items: &mut u64) -> Result<(), StoreError> {
+    async fn reseal_labels(&self, listed: &Listed, newest: &Newest, items: &mut u64) -> Result<(), StoreError> {
         let (id, incarnation) = (&listed.id, listed.revision.incarnation());
-        if listed.labels.is_empty() || listed.labels.as_sealed().and_then(key_of) == Some(cipher.key()) {
+        let key = listed.labels.as_sealed().and_then(key_of);
+        if listed.labels.is_empty() || key == Some(newest.cipher.key()) {
             return Ok(());
         }
         let labels = open_labels(&mut Opener::new(&self.keys, id), &listed.labels).await?;
-        let sealed = seal_labels(cipher, &labels)?;
+        if !key.is_some_and(|key| newest.replaces(key)) {
+            return Ok(());
+        }
+        let sealed = seal_labels(&newest.cipher, &labels)?;
         let outcome = self.inner.set_labels(id, incarnation, listed.labels_version, sealed).await?;
         *items += u64::from(matches!(outcome, LabelsOutcome::Stored(_)));
         Ok(())
     }
 }
 
-/// Returns `true` if a summary of the compaction is sealed with another key than this one.
-fn is_old(compaction: &Compaction, current: KeyId) -> bool {
-    let is_old = |cut: &Cut| cut.summary.as_ref().is_some_and(|summary| key_of(&summary.text) != Some(current));
-    is_old(&compaction.cut) || compaction.replaced.as_deref().is_some_and(is_old)
+/// The newest key of a conversation, as it was in the vault when its pass began.
+struct Newest {
+    cipher: Cipher,
+    older: Vec<KeyId>,
+}
+
+impl Newest {
+    async fn of(keys: &Keys, id: &ConversationId) -> Result<Option<Self>, KeyError> {
+        Ok(keys.newest(id).await?.map(|(cipher, older)| Self { cipher, older }))
+    }
+
+    /// Returns `true` if this key is newer. An item never goes back to an older key.
+    fn replaces(&self, key: KeyId) -> bool {
+        self.older.contains(&key)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the vault has no data key for this conversation")]
+struct NoKey;
+
+/// Returns the keys with which the summaries of the compaction are sealed.
+fn keys_of(compaction: &Compaction) -> Vec<Option<KeyId>> {
+    let cuts = [Some(&compaction.cut), compaction.replaced.as_deref()];
+    let summaries = cuts.into_iter().flatten().filter_map(|cut: &Cut| cut.summary.as_ref());
+    summaries.map(|summary| key_of(&summary.text)).collect()
 }
 
 /// The numbers of one call of [`EncryptedStore::reseal`].

@@ -17,6 +17,8 @@ use crate::key::{KeyError, KeyId};
 
 /// The file that a writer locks. Readers do not lock it, because entries are replaced whole.
 const LOCK: &str = "lock";
+/// The file that is written, and then renamed.
+const NEW: &str = "new";
 
 /// A vault in a directory: one file for each prefix, with the keys as JSON.
 ///
@@ -41,7 +43,8 @@ impl DirectoryVault {
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let directory = directory.into();
         fs::create_dir_all(&directory).map_err(KeyError::failed)?;
-        lock(&directory).map_err(KeyError::failed)?;
+        let _lock = lock(&directory).map_err(KeyError::failed)?;
+        remove_unfinished(&directory).map_err(KeyError::failed)?;
         Ok(Self { directory })
     }
 
@@ -93,6 +96,7 @@ impl Vault for DirectoryVault {
         let (directory, path) = (self.directory.clone(), self.path(of));
         on_thread(move || {
             let _lock = lock(&directory).map_err(KeyError::unavailable)?;
+            remove_unfinished(&directory).map_err(KeyError::unavailable)?;
             match fs::remove_file(&path) {
                 Ok(()) => sync(&directory).map(|()| true).map_err(KeyError::unavailable),
                 // An earlier call may have removed it, and failed before the removal was durable.
@@ -136,12 +140,21 @@ fn read(path: &Path) -> Result<Entry, KeyError> {
 
 /// Writes a file whole. Only the holder of the lock calls this, so one temporary name is enough.
 fn write(directory: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let temporary = directory.join("new");
+    let temporary = directory.join(NEW);
     let mut file = File::create(&temporary)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;
     sync(directory)
+}
+
+/// Removes the file that a crash left before it was renamed. It may have keys of any prefix. Only the holder of the lock
+/// calls this.
+fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    match fs::remove_file(directory.join(NEW)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Makes renames and removals in the directory durable. Windows has no such call for directories.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStoreExt as _, Labels,
-    LabelsVersion, List, Load, Loaded, Prefix, Profile, Provenance, Recalled, Recorded, Reseal, Seq, StoreError,
-    Summary,
+    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore,
+    HistoryStoreExt as _, Labels, LabelsVersion, List, Load, Loaded, Prefix, Profile, Provenance, Recalled, Recorded,
+    Reseal, Seq, StoreError, Summary,
 };
 use tower_chat_history_encryption::EncryptedStore;
 
@@ -103,6 +103,42 @@ async fn passes_and_appends_at_the_same_time_lose_nothing() {
     }
     let log = stores[0].conversation(&id).exchanges().await.unwrap();
     assert_eq!(log.len(), 4 + 5 * 2 * 5);
+}
+
+#[tokio::test]
+async fn a_process_with_an_old_key_in_memory_does_not_bring_it_back() {
+    let database = TestDatabase::new();
+    let (one, two) = (database.open().await, database.open().await);
+    let id = id("acme/anna/1");
+    fill(&one, &id).await;
+    // The second process has the first key in memory.
+    content(&two, &id).await;
+    assert!(one.keys().rotate(&prefix()).await.unwrap());
+    let profiles = [Profile::default()];
+    assert_eq!(one.reseal(&prefix(), &profiles, None, 10).await.unwrap().items, 6);
+    let stored = one.inner().conversation(&id).revision().await.unwrap();
+    let sealed = one.inner().read(&id, Seq::FIRST, 10).await.unwrap();
+    assert_eq!(two.reseal(&prefix(), &profiles, None, 10).await.unwrap().items, 0);
+    assert_eq!(one.inner().read(&id, Seq::FIRST, 10).await.unwrap(), sealed);
+    assert_eq!(one.inner().conversation(&id).revision().await.unwrap(), stored);
+}
+
+#[tokio::test]
+async fn a_pass_makes_no_key() {
+    let store = in_memory();
+    append(store.inner(), &id("acme/anna/1"), turn("a").sealed_as("x".repeat(100)).unwrap()).await;
+    let run = store.reseal(&prefix(), &[], None, 10).await.unwrap();
+    assert_eq!((run.examined, run.items, run.failed), (1, 0, 1));
+    assert!(!store.keys().destroy(&prefix()).await.unwrap(), "there is no key");
+}
+
+#[tokio::test]
+async fn a_sealed_exchange_is_not_sealed_again() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    let sealed = turn("a").sealed_as("x".repeat(100)).unwrap();
+    let refused = store.append(&id, Append::new(Expect::AnyOrCreate, sealed)).await;
+    assert!(matches!(refused, Err(StoreError::Sealed { .. })), "{refused:?}");
+    assert!(store.describe(&id).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -74,3 +74,26 @@ async fn names_of_files_do_not_show_prefixes_and_damage_is_an_error() {
     }
     assert!(vault.destroy(&prefix("acme/anna")).await.unwrap(), "damaged keys can be destroyed");
 }
+
+#[tokio::test]
+async fn a_destruction_removes_what_a_crash_has_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let vault = DirectoryVault::open(directory.path()).unwrap();
+    vault.add_if(&prefix("acme/anna"), None, &key(1)).await.unwrap();
+    let unfinished = directory.path().join("new");
+    std::fs::write(&unfinished, "wrapped keys").unwrap();
+    assert!(vault.destroy(&prefix("acme/anna")).await.unwrap());
+    assert!(!unfinished.exists());
+    std::fs::write(&unfinished, "wrapped keys").unwrap();
+    DirectoryVault::open(directory.path()).unwrap();
+    assert!(!unfinished.exists());
+}
+
+#[tokio::test]
+async fn a_prefix_of_a_single_conversation_has_no_keys_of_its_own() {
+    let keys = crate::support::keys(&MemoryVault::new());
+    let conversation = prefix("acme/anna/1");
+    assert!(matches!(keys.destroy(&conversation).await, Err(KeyError::Prefix { parts: 3, keyed: 2 })));
+    assert!(matches!(keys.rotate(&conversation).await, Err(KeyError::Prefix { .. })));
+    assert!(matches!(keys.rewrap(&conversation).await, Err(KeyError::Prefix { .. })));
+}

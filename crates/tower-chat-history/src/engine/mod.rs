@@ -69,12 +69,12 @@ use self::{
 pub use crate::{
     call::{CallOptions, Reply, TurnInput},
     spawn::{Spawn, TokioSpawn},
-    timer,
 };
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
     telemetry::Recorder,
+    timer,
 };
 pub use tower_chat_history_context::{InputMode, RequestInfo};
 

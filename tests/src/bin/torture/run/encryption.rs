@@ -63,7 +63,7 @@ async fn rotate(
             break;
         }
         let person = Person { worker: number % WORKERS, number: number / WORKERS % PEOPLE };
-        let chat = Prefix::from(&conversation_id((number % CHATS).into())?);
+        let chat = Prefix::from(&conversation_id(number % CHATS)?);
         for of in [person.prefix()?, chat] {
             rotations.fetch_add(u64::from(keys.rotate(&of).await?), Relaxed);
         }
