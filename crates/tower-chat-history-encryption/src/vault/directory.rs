@@ -148,8 +148,8 @@ fn write(directory: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     sync(directory)
 }
 
-/// Removes the file that a crash left before it was renamed. It may have keys of any prefix. Only the holder of the lock
-/// calls this.
+/// Removes the file that a crash left before it was renamed. It may have keys of any prefix. Only the holder of the
+/// lock calls this.
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
     match fs::remove_file(directory.join(NEW)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
