@@ -1,11 +1,14 @@
 //! The files in `config/`.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use tower_chat_history::{
     BoxError, CachedStore, HistoryError, HistoryOptions, MemoryStore, Message, TurnInput,
     config::{CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, read},
     limits::LimitKind,
+    store::List,
     summary::{Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_postgres::{PostgresConfig, PostgresOptions};
@@ -97,19 +100,19 @@ async fn the_limits_of_the_service_apply_to_its_tenants() {
     assert_eq!((exceeded.kind, exceeded.limit), (LimitKind::MessageBytes, 16_384));
 }
 
-#[tokio::test]
-async fn the_trial_has_all_limits_and_none_is_looser_than_that_of_others() {
+#[test]
+fn the_trial_has_all_limits_and_none_is_looser_than_that_of_others() {
     let Settings { history, .. } = settings(include_str!("../config/service.toml")).unwrap();
-    let built = history.build(Parts::new().summarizer(Unused).store(MemoryStore::new())).unwrap();
-    let limits = |id: &str| format!("{:#?}", built.options.limits.of(&id.parse().unwrap()).unwrap());
+    let store: Arc<dyn List> = Arc::new(MemoryStore::new());
+    let (rules, _) = history.limits.build(Some(&store)).unwrap();
     let expected = settings(
         "history.limits.all = { max_message_bytes = 16_384, max_input_bytes = 65_536, max_tool_rounds = 5, \
          max_exchanges = 100, max_conversation_bytes = 1_048_576, calls_per_minute = 10, calls_per_minute_under = \
          [{ parts = 1, calls = 60 }, { parts = 2, calls = 30 }] }\nstore = {}",
     );
-    let expected = expected.unwrap().history.build(Parts::new()).unwrap();
-    let expected = expected.options.limits.of(&"trial/user/chat".parse().unwrap()).cloned().unwrap();
-    assert_eq!(limits("trial/user/chat"), format!("{expected:#?}"));
+    let (expected, _) = expected.unwrap().history.limits.build(None).unwrap();
+    let trial = "trial/user/chat".parse().unwrap();
+    assert_eq!(rules.of(&trial).unwrap(), expected.of(&trial).unwrap());
 }
 
 #[test]
