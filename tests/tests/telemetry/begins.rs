@@ -117,7 +117,7 @@ async fn a_call_over_a_limit(storage: Storage) {
         let secret = "secret".repeat(20);
         for (text, tree) in [
             (&*secret, &["chat_history !max_message_bytes"] as &[_]),
-            ("u", &["chat_history !max_exchanges", "  load"]),
+            ("u", &["chat_history !max_exchanges", "  load", "  trim"]),
         ] {
             let (answered, trace) = traced(ask(&chat, kind, &id, text)).await;
             assert!(!answered);
