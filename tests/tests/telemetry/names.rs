@@ -22,6 +22,7 @@ const BOOLEANS: &[&str] = &[
     attributes::HEAD_CHANGED,
     attributes::BEGINS_WITH_COMPACTION,
     attributes::LOAD_TRUNCATED,
+    attributes::RECALL_INCOMPLETE,
     attributes::REQUEST_STREAM,
     attributes::STREAMED,
     attributes::SUMMARY_WAITED_FOR,
