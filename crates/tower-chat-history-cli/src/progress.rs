@@ -17,6 +17,11 @@ impl Progress {
         Self(bar)
     }
 
+    /// Shows nothing.
+    pub(crate) fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
     /// Shows a bar for this amount of work.
     pub(crate) fn bar(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());

@@ -46,7 +46,8 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
 
 /// Writes the lines. For a terminal, the characters that it would obey are escaped.
 async fn write(mut lines: Lines, out: &mut (dyn Write + Send), is_terminal: bool) -> Result<ExportReport, Failure> {
-    let progress = Progress::spinner();
+    // Between lines on the same terminal, a spinner would leave traces.
+    let progress = if is_terminal { Progress::hidden() } else { Progress::spinner() };
     while let Some(line) = lines.next_line().await? {
         let line = if is_terminal { escaped_json(&line) } else { line };
         out.write_all(line.as_bytes())?;

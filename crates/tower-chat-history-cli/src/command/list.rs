@@ -38,6 +38,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + S
             write(listed, args.json, shown == 0, out)?;
             shown += 1;
         }
+        out.flush()?;
         if !newest.is_complete {
             eprintln!("There are more than {WALK} conversations: newer ones may be missing. Use a longer prefix.");
         }
@@ -58,6 +59,8 @@ pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + S
                 break;
             }
         }
+        // On a terminal, the notes come after the conversations.
+        out.flush()?;
         if let Some(after) = after {
             eprintln!("There are more. Continue with --after {after}, or set a larger --limit.");
         }

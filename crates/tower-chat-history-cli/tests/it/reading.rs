@@ -29,6 +29,18 @@ fn a_list_continues_at_its_cursor() {
 }
 
 #[test]
+fn the_cursor_is_shown_after_the_conversations() {
+    let place = Place::filled();
+    // As on a terminal, both outputs go to one place.
+    let both = std::fs::File::create(place.path("both")).unwrap();
+    let mut list = place.command("chat.db", &["list", "--limit", "3"]);
+    list.stdout(both.try_clone().unwrap()).stderr(both);
+    assert!(list.status().unwrap().success());
+    let shown = std::fs::read_to_string(place.path("both")).unwrap();
+    assert!(shown.starts_with("UPDATED") && shown.lines().last().unwrap().starts_with("There are more."), "{shown}");
+}
+
+#[test]
 fn the_newest_conversations_are_listed_first() {
     let list = Place::filled().run(&["list", "--newest", "--limit", "1"]).ok();
     assert!(list.lines().count() == 2 && list.contains("acme/user-1/a"), "{list}");
