@@ -74,6 +74,7 @@ macro_rules! needs {
     (prune) => { Capability::Prune };
     (attach) => { Capability::Attach };
     (erase) => { Capability::Erase };
+    (sealed) => { Capability::Sealed };
 }
 
 /// Returns every behavior, for a harness that creates its tests at run time, for example because they depend on a
@@ -105,5 +106,7 @@ mod tests {
         assert_eq!(needs("editing::the_last_exchange_is_taken"), Some(&[Capability::Truncate] as &[_]));
         let both: &[_] = &[Capability::Prune, Capability::Truncate];
         assert_eq!(needs("prune::a_pruned_log_is_truncated"), Some(both));
+        let both: &[_] = &[Capability::Sealed, Capability::Erase];
+        assert_eq!(needs("sealed::a_listing_counts_encrypted_messages"), Some(both));
     }
 }

@@ -18,6 +18,9 @@ pub enum Capability {
     Attach,
     /// The store lists its conversations and [erases](crate::Erase) them ([`Fixture::open_erase`]).
     Erase,
+    /// The store keeps exchanges that a wrapper has [encrypted](crate::Exchange::sealed). Only a store that encrypts
+    /// them itself cannot ([`Capabilities::refuses_sealed`](super::Capabilities)).
+    Sealed,
 }
 
 impl Capability {
@@ -29,6 +32,7 @@ impl Capability {
             Self::Prune => fixture.open_prune().await.is_some(),
             Self::Attach => fixture.open_attach().await.is_some(),
             Self::Erase => fixture.open_erase().await.is_some(),
+            Self::Sealed => !fixture.capabilities().refuses_sealed,
         }
     }
 
@@ -48,6 +52,7 @@ impl Capability {
             Self::Prune => "`Fixture::open_prune` opens no store",
             Self::Attach => "`Fixture::open_attach` opens no store",
             Self::Erase => "`Fixture::open_erase` opens no store",
+            Self::Sealed => "`Fixture::capabilities` says `refuses_sealed`",
         };
         panic!("{says}. If the store cannot do it, say so: `conformance_tests! {{ .., without: [{self}] }}`")
     }
@@ -61,6 +66,7 @@ impl fmt::Display for Capability {
             Self::Prune => "prune",
             Self::Attach => "attach",
             Self::Erase => "erase",
+            Self::Sealed => "sealed",
         })
     }
 }

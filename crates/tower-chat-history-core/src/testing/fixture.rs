@@ -54,13 +54,16 @@ pub trait Fixture: Send + Sync {
 pub struct Capabilities {
     /// `true` if all data is still there after all handles were dropped and the storage is opened again.
     pub durable: bool,
+    /// `true` if the store refuses exchanges that are [encrypted](crate::Exchange::sealed) already, because it encrypts
+    /// them itself. This is a restriction, and no promise.
+    pub refuses_sealed: bool,
 }
 
 impl Capabilities {
     /// Creates capabilities without any promise.
     #[must_use]
     pub const fn new() -> Self {
-        Self { durable: false }
+        Self { durable: false, refuses_sealed: false }
     }
 
     /// Sets whether all data is still there after all handles were dropped and the storage is opened again. The
@@ -68,6 +71,13 @@ impl Capabilities {
     #[must_use]
     pub const fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
+        self
+    }
+
+    /// Sets whether the store refuses exchanges that are encrypted already. The default is `false`.
+    #[must_use]
+    pub const fn refuses_sealed(mut self, refuses: bool) -> Self {
+        self.refuses_sealed = refuses;
         self
     }
 }

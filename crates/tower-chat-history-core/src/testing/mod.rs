@@ -39,7 +39,7 @@
 //! [prune](crate::Prune) implements [`Fixture::open_prune`], one that keeps [attachments](crate::Attach) implements
 //! [`Fixture::open_attach`], and one that lists and [erases](crate::Erase) its conversations implements
 //! [`Fixture::open_erase`]. The suite then tests these abilities too. If the store lacks an ability, list it after
-//! `without`, and the tests that need it are ignored:
+//! `without`, and the tests that need it are ignored. A store that encrypts what it stores lists `sealed`, too:
 //!
 //! ```
 //! # use std::sync::Arc;

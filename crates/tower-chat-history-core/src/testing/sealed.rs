@@ -1,6 +1,6 @@
 //! Exchanges that a wrapper has encrypted.
 
-use super::{Fixture, clause, clause::Clause, support::*};
+use super::{Capability, Fixture, clause, clause::Clause, support::*};
 use crate::{
     exchange::Exchange,
     exchange_id::ExchangeId,
@@ -19,6 +19,7 @@ fn sealed(question: &str, text: &str) -> Exchange {
 /// Encrypted content is returned unchanged by load, by read, by the lookup of an exchange id, and through other
 /// handles.
 pub async fn encrypted_content_comes_back(fixture: &dyn Fixture) {
+    Capability::Sealed.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let first = chat.add(sealed("first", "AQID/+=-_.")).await;
     let log = [first, chat.add(turn_of("not encrypted")).await, chat.add(sealed("third", "ä \u{0} \"\\")).await];
@@ -33,6 +34,7 @@ pub async fn encrypted_content_comes_back(fixture: &dyn Fixture) {
 /// A limit counts the messages that are encrypted and their bytes, not those of the encrypted text.
 pub async fn a_limit_counts_encrypted_messages(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LIMIT;
+    Capability::Sealed.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let mut log = Vec::new();
     for question in ["a", "b", "c"] {
@@ -48,6 +50,7 @@ pub async fn a_limit_counts_encrypted_messages(fixture: &dyn Fixture) {
 /// An exchange whose encrypted content has no messages counts as one message.
 pub async fn encrypted_content_without_messages_counts_as_one(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LIMIT;
+    Capability::Sealed.demand(fixture).await;
     let chat = Chat::new(fixture).await;
     let empty = || Exchange::new(ExchangeId::generate(), Vec::<Message>::new());
     let mut log = Vec::new();
@@ -60,6 +63,7 @@ pub async fn encrypted_content_without_messages_counts_as_one(fixture: &dyn Fixt
 /// A listing shows the size of the messages that are encrypted.
 pub async fn a_listing_counts_encrypted_messages(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::LISTED_BYTES;
+    Capability::Sealed.demand(fixture).await;
     let owned = Owned::new(fixture).await;
     let chat = owned.chat(&["acme", "a"]);
     let log = [chat.add(sealed("first", "encrypted")).await, chat.add(turn_of("not encrypted")).await];

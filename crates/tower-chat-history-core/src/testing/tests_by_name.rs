@@ -7,8 +7,8 @@
 /// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate, prune,
-/// attach, erase]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes
-/// without testing anything.
+/// attach, erase, sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test
+/// passes without testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -83,6 +83,9 @@ macro_rules! __conformance_needs {
     };
     ([erase] $also:tt [erase $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_test! { [#[ignore = "the store neither lists nor erases"]] $($test)+ }
+    };
+    ([sealed] $also:tt [sealed $($left:ident)*] $lacking:tt $($test:tt)+) => {
+        $crate::__conformance_test! { [#[ignore = "the store refuses encrypted exchanges"]] $($test)+ }
     };
     ($need:tt $also:tt [$other:ident $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_needs! { $need $also [$($left)*] $lacking $($test)+ }

@@ -153,6 +153,7 @@ macro_rules! __conformance_log {
                 the_longest_ids_stay_apart
                 the_most_parts_stay_apart
             }
+            #[needs(sealed)]
             sealed {
                 encrypted_content_comes_back
                 a_limit_counts_encrypted_messages
