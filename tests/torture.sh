@@ -9,8 +9,9 @@
 #   tests/torture.sh postgres redis          these stores
 #
 # These environment variables set the sizes: EXCHANGES, KILLS, RESTARTS (in a cluster, each restarts one node in turn),
-# PROCESSES, LANES and CONVERSATIONS. SEED sets the seed (default: taken from the clock) and REPORT the file. The stores
-# for PostgreSQL and Redis need these servers installed.
+# PROCESSES, LANES and CONVERSATIONS. With ENCRYPTED=1, everything is encrypted, and keys are replaced all the time.
+# SEED sets the seed (default: taken from the clock) and REPORT the file. The stores for PostgreSQL and Redis need these
+# servers installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,6 +22,7 @@ options=(
   --processes "${PROCESSES:-4}" --lanes "${LANES:-8}" --conversations "${CONVERSATIONS:-300}"
 )
 [ -z "${SEED:-}" ] || options+=(--seed "$SEED")
+[ "${ENCRYPTED:-}" != 1 ] || options+=(--encrypted)
 target=${CARGO_TARGET_DIR:-target}
 report=${REPORT:-$target/torture-report.txt}
 
