@@ -83,8 +83,8 @@ enum Location {
     Memory(MemoryStore),
     /// In memory, with a cache for each handle.
     Cached(MemoryStore),
-    /// In memory and encrypted, with a cache of what was decrypted for each handle.
-    Encrypted(MemoryStore, Keys),
+    /// Another location, encrypted, with a cache of what was decrypted for each handle.
+    Encrypted(Box<Self>, Keys),
     /// A file, in a directory that is removed at the end if this process created it.
     File(PathBuf, #[allow(dead_code)] Option<Arc<TempDir>>),
     /// A schema for this test alone, in a database that the tests of this process share.
@@ -117,7 +117,8 @@ impl Location {
     /// Opens the store without wrappers.
     async fn open_plain(&self) -> Arc<dyn ResealStore> {
         match self {
-            Self::Memory(store) | Self::Cached(store) | Self::Encrypted(store, _) => Arc::new(store.clone()),
+            Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
+            Self::Encrypted(inner, _) => Box::pin(inner.open_plain()).await,
             Self::File(path, _) => Arc::new(SqliteStore::open(path).await.unwrap()),
             Self::Postgres { url, schema } => {
                 let options = PostgresOptions::new().schema(schema);
@@ -149,7 +150,7 @@ impl Storage {
     /// Opens a caching store over an encrypted memory store.
     pub async fn encrypted() -> Option<Self> {
         let keys = Keys::new(KeyRing::parse(MASTER_KEY).unwrap(), MemoryVault::new(), 2);
-        Some(Self::at(Location::Encrypted(MemoryStore::new(), keys)).await)
+        Some(Self::memory().await?.with_keys(keys).await)
     }
 
     /// Opens an SQLite store in a new temporary directory.
@@ -200,13 +201,12 @@ impl Storage {
         Self::at(self.location.clone()).await
     }
 
-    /// Opens another handle to the same data, which encrypts with these keys.
+    /// Opens another handle to the same data, which encrypts with these keys and caches what it decrypts.
     pub async fn with_keys(&self, keys: Keys) -> Self {
-        let store: Arc<dyn FullStore> = Arc::new(Remote(EncryptedStore::new(self.plain().await, keys)));
-        Self { store: FaultStore::new(store), location: self.location.clone() }
+        Self::at(Location::Encrypted(Box::new(self.location.clone()), keys)).await
     }
 
-    /// Opens another handle to the same data, without wrappers.
+    /// Opens another handle to the same data, without wrappers. Encrypted data stays encrypted.
     pub async fn plain(&self) -> Arc<dyn ResealStore> {
         self.location.open_plain().await
     }

@@ -2,3 +2,5 @@
 
 mod killed;
 mod plaintext;
+mod recall;
+mod rows;

@@ -10,7 +10,7 @@ use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use crate::erasure::secrets::{
     places::{Place, PostgresPlace, RedisPlace, SqlitePlace},
     plant::{PERSON, plant_all, snapshot},
-    search::{read_files, secret},
+    search::{read_files, secret, secrets_in},
 };
 
 const CONVERSATIONS: usize = 20;
@@ -79,7 +79,8 @@ async fn nothing_is_readable(place: impl Place) {
     place.write_all_files();
     place.do_the_operators_steps();
 
-    let found = place.found();
+    let dump = place.dump();
+    let found = [place.found(), dump.as_deref().map(secrets_in).unwrap_or_default()].concat();
     let is_visible = |found: &String| {
         let of_place = found.rsplit(": ").next().unwrap();
         VISIBLE.iter().any(|visible| of_place.starts_with(visible))
@@ -92,4 +93,5 @@ async fn nothing_is_readable(place: impl Place) {
     read_files(&place.directory(), |name, bytes| {
         assert!(!contains_any(bytes, &digests), "{name} has a digest of a text");
     });
+    assert!(!contains_any(&dump.unwrap_or_default(), &digests), "the dump has a digest of a text");
 }

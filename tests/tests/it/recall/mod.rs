@@ -2,9 +2,9 @@
 
 mod log;
 mod meaning;
-mod others;
+pub(crate) mod others;
 mod processes;
-mod same;
+pub(crate) mod same;
 mod segment;
 mod turns;
 mod world;

@@ -46,7 +46,7 @@ async fn recalled(storage: &Storage, id: &ConversationId) -> Vec<Recalled> {
     exchanges(&storage.store, id).await.iter().filter_map(|recorded| recorded.exchange.recalled.clone()).collect()
 }
 
-async fn a_turn_recalls_from_conversations_of_the_same_user_only(storage: Storage) {
+pub(crate) async fn a_turn_recalls_from_conversations_of_the_same_user_only(storage: Storage) {
     let name = |tenant: usize, user: usize| format!("Rex{tenant}x{user}");
     for (tenant, number) in TENANTS.iter().zip(0..) {
         for (user, at) in USERS.iter().zip(0..) {

@@ -30,7 +30,7 @@ async fn filled(storage: Storage) -> World {
     world
 }
 
-async fn a_search_returns_what_it_returns_in_memory(storage: Storage) {
+pub(crate) async fn a_search_returns_what_it_returns_in_memory(storage: Storage) {
     let world = filled(storage).await;
     assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "nothing is indexed");
     let index = world.index();

@@ -79,7 +79,10 @@ async fn an_erased_secret_is_nowhere(place: impl Place) {
     let receipt = receipt.scrubbed(scrubbed);
     place.do_the_operators_steps();
     assert_eq!(place.found(), [""; 0], "{:?}", receipt.scrubbed);
-    assert_eq!(place.dumped(), [""; 0], "in a dump");
+    if let Some(dump) = place.dump() {
+        assert!(String::from_utf8_lossy(&dump).contains("something-question"), "the dump has the neighbors");
+        assert_eq!(search::secrets_in(&dump), [""; 0], "in a dump");
+    }
     assert_eq!(search::secrets_in(serde_json::to_string(&receipt).unwrap().as_bytes()), [""; 0], "in the receipt");
     assert_eq!(snapshot(&store, NEIGHBORS).await, before, "nothing else was touched");
 }

@@ -19,7 +19,7 @@ use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 
-use super::search::{secrets_in, secrets_in_files};
+use super::search::secrets_in_files;
 
 /// A storage.
 #[async_trait]
@@ -44,9 +44,9 @@ pub(crate) trait Place {
     /// Does what the documentation of the store leaves to the operator, for the files of this storage.
     fn do_the_operators_steps(&self) {}
 
-    /// Returns the secrets in a dump, if the storage has a program for it.
-    fn dumped(&self) -> Vec<String> {
-        Vec::new()
+    /// Returns a dump, if the storage has a program for it.
+    fn dump(&self) -> Option<Vec<u8>> {
+        None
     }
 }
 
@@ -116,10 +116,8 @@ impl Place for PostgresPlace {
         }
     }
 
-    fn dumped(&self) -> Vec<String> {
-        let dump = self.run("pg_dump", &[]);
-        assert!(String::from_utf8_lossy(&dump).contains("something-question"), "the dump has the neighbors");
-        secrets_in(&dump)
+    fn dump(&self) -> Option<Vec<u8>> {
+        Some(self.run("pg_dump", &[]))
     }
 }
 

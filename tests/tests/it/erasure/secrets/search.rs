@@ -30,7 +30,7 @@ const FORMS: [Form; 6] = [
 ];
 
 /// Returns the forms of secrets in some bytes, each with the bytes after it, which say its place.
-pub(super) fn secrets_in(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn secrets_in(bytes: &[u8]) -> Vec<String> {
     let needles: Vec<(&str, Vec<u8>)> = FORMS.iter().map(|(name, form)| (*name, form(WORD))).collect();
     let mut begins = [false; 256];
     needles.iter().for_each(|(_, needle)| begins[usize::from(needle[0])] = true);
