@@ -47,16 +47,20 @@ pub enum OpenError {
         key: KeyId,
     },
     /// The visible properties of the item are not those that were sealed.
-    #[error("{item} has other visible properties than the ones that were sealed")]
+    #[error("{item} has other visible properties than the ones that were sealed (key {key})")]
     Mismatch {
         /// The item.
         item: Item,
+        /// The id of the key.
+        key: KeyId,
     },
     /// The opened record cannot be read.
-    #[error("{item} opens, but cannot be read: {source}")]
+    #[error("{item} opens, but cannot be read (key {key}): {source}")]
     Record {
         /// The item.
         item: Item,
+        /// The id of the key.
+        key: KeyId,
         /// The cause.
         source: RecordError,
     },

@@ -38,11 +38,11 @@ pub(crate) async fn open_compaction(
 async fn open_cut(opener: &mut Opener<'_>, profile: &Profile, cut: &mut Cut) -> Result<(), OpenError> {
     let Some(summary) = &mut cut.summary else { return Ok(()) };
     let item = Item::Summary(profile.clone(), summary.covers_to);
-    let record = opener.open_text(&item, &summary.text).await?;
+    let (record, key) = opener.open_text(&item, &summary.text).await?;
     let opened: Option<Summary> = serde_json::from_str(&record).ok();
     match opened.filter(|opened| opened.covers_to == summary.covers_to) {
         Some(opened) => *summary = opened,
-        None => return Err(OpenError::Mismatch { item }),
+        None => return Err(OpenError::Mismatch { item, key }),
     }
     Ok(())
 }

@@ -46,25 +46,25 @@ pub(crate) async fn open_exchange(opener: &mut Opener<'_>, recorded: &Recorded) 
     let id = || stored.id.clone();
     let item = Item::Exchange(id(), *seq);
     let Some(sealed) = &stored.sealed else { return Err(OpenError::NotSealed { item }) };
-    let exchange = opener.open_text(&item, sealed.text()).await?;
+    let (exchange, key) = opener.open_text(&item, sealed.text()).await?;
     let recalled = match &stored.recalled {
-        Some(recalled) => Some(opener.open_text(&Item::Recalled(id(), *seq), &recalled.message.text()).await?),
+        Some(recalled) => Some(opener.open_text(&Item::Recalled(id(), *seq), &recalled.message.text()).await?.0),
         None => None,
     };
     let provenance = match &stored.provenance {
         Some(provenance) => {
             let text = provenance.origin.provider.as_deref().unwrap_or_default();
-            Some(opener.open_text(&Item::Provenance(id(), *seq), text).await?)
+            Some(opener.open_text(&Item::Provenance(id(), *seq), text).await?.0)
         }
         None => None,
     };
     let records =
         ExchangeRecords { exchange: &exchange, recalled: recalled.as_deref(), provenance: provenance.as_deref() };
-    let opened = records.decode().map_err(|source| OpenError::Record { item: item.clone(), source })?;
+    let opened = records.decode().map_err(|source| OpenError::Record { item: item.clone(), key, source })?;
     if same_clear_properties(stored, &opened) {
         Ok(Recorded::new(*seq, opened))
     } else {
-        Err(OpenError::Mismatch { item })
+        Err(OpenError::Mismatch { item, key })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     cipher::{Cipher, Sealed},
     error::OpenError,
     item::Item,
+    key::KeyId,
     keys::Keys,
 };
 
@@ -21,11 +22,12 @@ impl<'a> Opener<'a> {
         Self { keys, conversation, ciphers: Vec::new() }
     }
 
-    /// Opens an item whose sealed form is a text.
-    pub(super) async fn open_text(&mut self, item: &Item, text: &str) -> Result<String, OpenError> {
+    /// Opens an item whose sealed form is a text. Returns it with the id of its key.
+    pub(super) async fn open_text(&mut self, item: &Item, text: &str) -> Result<(String, KeyId), OpenError> {
         let sealed = Sealed::from_text(item, text)?;
-        let opened = self.open(item, &sealed).await?;
-        String::from_utf8(opened).map_err(|_| OpenError::Damaged { item: item.clone(), key: Some(sealed.key()) })
+        let (opened, key) = (self.open(item, &sealed).await?, sealed.key());
+        let opened = String::from_utf8(opened);
+        opened.map(|text| (text, key)).map_err(|_| OpenError::Damaged { item: item.clone(), key: Some(key) })
     }
 
     /// Opens an item whose sealed form is bytes.

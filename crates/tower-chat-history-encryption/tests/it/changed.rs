@@ -118,7 +118,8 @@ async fn changed_visible_properties_are_errors() {
     ];
     for changed in changed {
         let store = with_log(&store, &id, [log[0].clone(), changed]).await;
-        refused(&store, &id, Seq::new(1)).await;
+        let error = refused(&store, &id, Seq::new(1)).await.to_string();
+        assert!(error.contains(&key_of(&log[1])), "{error}");
     }
 }
 
