@@ -1,5 +1,5 @@
-//! The conformance suite over encrypted stores that keep data. It is a process of its own, because the servers end with
-//! it.
+//! The conformance suite over encrypted stores that keep data, without and with a cache around them. It is a process of
+//! its own, because the servers end with it.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 use std::{
@@ -13,6 +13,7 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, postgres, redis};
 use tokio::sync::OnceCell;
+use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
     Attach, Erase, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Fixture},
@@ -25,11 +26,18 @@ use tower_chat_history_sqlite::SqliteStore;
 /// The places that hold the sealed items. Each handle has a connection and a cache of keys of its own, as in another
 /// process.
 #[derive(Clone)]
-enum Place {
+enum Data {
     File(Arc<TempDir>),
     Postgres(String),
     Redis,
     Cluster,
+}
+
+/// The place of a test, and whether each handle has a cache of what it has decrypted.
+#[derive(Clone)]
+struct Place {
+    data: Data,
+    cached: bool,
 }
 
 /// A store with all abilities.
@@ -44,7 +52,7 @@ fn keys() -> Keys {
     Keys::new(master, VAULT.get_or_init(MemoryVault::new).clone(), 2)
 }
 
-impl Place {
+impl Data {
     async fn file() -> Self {
         Self::File(Arc::new(tempfile::tempdir().unwrap()))
     }
@@ -78,6 +86,13 @@ impl Place {
     }
 }
 
+impl Place {
+    async fn connect(&self) -> Arc<dyn AnyStore> {
+        let store = self.data.connect().await;
+        if self.cached { Arc::new(CachedStore::new(store)) } else { store }
+    }
+}
+
 #[async_trait]
 impl Fixture for Place {
     async fn open(&self) -> Arc<dyn HistoryStore> {
@@ -85,7 +100,7 @@ impl Fixture for Place {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new().durable(true)
+        Capabilities::new().durable(true).refuses_sealed(true)
     }
 
     async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
@@ -105,20 +120,24 @@ impl Fixture for Place {
     }
 }
 
-/// Returns the suite without the tests through an `Arc`, which differ little.
-fn of_kind(kind: &'static str, tests: Vec<Trial>) -> impl Iterator<Item = Trial> {
-    let direct = tests.into_iter().filter(|test| test.name().starts_with("store::"));
-    direct.map(move |test| test.with_kind(kind))
+/// Returns the suite over a place, without and with caches. The tests through an `Arc` differ little and are left out.
+/// So are those of exchanges that are sealed already, which an encrypted store refuses.
+fn of_kind(kind: &str, data: impl AsyncFn() -> Data + Copy + Send + Sync + 'static) -> Vec<Trial> {
+    let suite = |cached: bool, kind: String| {
+        let tests = test_servers::conformance(async move || Place { data: data().await, cached });
+        let is_run = |name: &str| name.starts_with("store::") && !name.starts_with("store::sealed::");
+        tests.into_iter().filter(move |test| is_run(test.name())).map(move |test| test.with_kind(&kind))
+    };
+    suite(false, kind.to_owned()).chain(suite(true, format!("{kind}, cached"))).collect()
 }
 
 fn main() -> ExitCode {
-    let file = of_kind("file", test_servers::conformance(Place::file));
-    let single = of_kind("single", test_servers::conformance(async || Place::Redis));
-    let cluster = of_kind("cluster", test_servers::conformance(async || Place::Cluster));
-    let postgres = of_kind("postgres", test_servers::conformance(Place::postgres));
+    let (file, postgres) = (of_kind("file", Data::file), of_kind("postgres", Data::postgres));
+    let single = of_kind("single", async || Data::Redis);
+    let cluster = of_kind("cluster", async || Data::Cluster);
     test_servers::run_groups([
-        (None, file.collect()),
-        (Some((redis::NAME, redis::is_available())), single.chain(cluster).collect()),
-        (Some((postgres::NAME, postgres::is_available())), postgres.collect()),
+        (None, file),
+        (Some((redis::NAME, redis::is_available())), single.into_iter().chain(cluster).collect()),
+        (Some((postgres::NAME, postgres::is_available())), postgres),
     ])
 }
