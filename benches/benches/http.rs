@@ -10,104 +10,27 @@
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
-    convert::Infallible,
     hint::black_box,
     time::{Duration, Instant},
 };
 
-use benches::{FixedWindow, WINDOW, conversation, llm, question, text, turn};
+use benches::{
+    FixedWindow, WINDOW,
+    api::{APIS, Api, asked, asked_in, layer, provenance, transport},
+    llm, question, text, turn,
+};
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use http::{Request, Response};
+use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use tokio::runtime::{Builder, Runtime};
-use tower::{Layer as _, Service as _, ServiceExt, util::BoxCloneSyncService};
-use tower_chat_history::{
-    ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore as _, InConversation, MemoryStore, Message,
-    adapt::extract::FromExtensions,
-    dialect::{AnthropicMessages, ChatCompletions, Dialect, OpenAiResponses},
-    store::{Provenance, Seq},
-};
-use tower_chat_history_http::{HistoryBody, HttpHistory};
+use tower::{Layer as _, Service as _, ServiceExt};
+use tower_chat_history::{ChatHistoryLayer, InConversation, Message};
+use tower_chat_history_http::HistoryBody;
 use tower_chat_history_openai::OpenAi;
 
 /// A turn is a question and its answer.
 const TURNS: usize = WINDOW / 2;
-
-/// A format.
-#[derive(Clone, Copy)]
-struct Api {
-    name: &'static str,
-    dialect: &'static dyn Dialect,
-    path: &'static str,
-    /// The name of the list of messages.
-    list: &'static str,
-}
-
-const APIS: [Api; 3] = [
-    Api { name: "chat", dialect: &ChatCompletions, path: "/v1/chat/completions", list: "messages" },
-    Api { name: "messages", dialect: &AnthropicMessages, path: "/v1/messages", list: "messages" },
-    Api { name: "responses", dialect: &OpenAiResponses, path: "/v1/responses", list: "input" },
-];
-
-impl Api {
-    /// Returns a question and an answer.
-    fn turn(self) -> [Message; 2] {
-        let text = text();
-        let answer = match self.name {
-            "chat" => return turn(&text),
-            "messages" => format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}"#),
-            _ => format!(
-                r#"{{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{{"type":"output_text","text":"{text}","annotations":[]}}]}}"#
-            ),
-        };
-        let question = format!(r#"{{"role":"user","content":"{text}"}}"#);
-        [question, answer].map(|json| Message::in_dialect(self.dialect, json).unwrap())
-    }
-
-    /// Returns the body of a request with these messages.
-    fn body(self, messages: &[Message]) -> String {
-        let messages: Vec<&str> = messages.iter().map(Message::json).collect();
-        format!(r#"{{"model":"gpt-4o","max_tokens":1000,"{}":[{}]}}"#, self.list, messages.join(","))
-    }
-
-    /// Returns the body of the response.
-    fn answer(self) -> String {
-        let [_, answer] = self.turn();
-        let answer = answer.json();
-        match self.name {
-            "chat" => format!(
-                r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"gpt-4o","choices":[{{"index":0,"message":{answer},"logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":3400,"completion_tokens":56,"total_tokens":3456}}}}"#
-            ),
-            "messages" => format!(
-                r#"{{"id":"msg_1","type":"message","model":"claude","stop_reason":"end_turn","usage":{{"input_tokens":3400,"output_tokens":56}},{}"#,
-                &answer[1..]
-            ),
-            _ => format!(
-                r#"{{"id":"resp_1","object":"response","status":"completed","model":"gpt-5","output":[{answer}],"usage":{{"input_tokens":3400,"output_tokens":56}}}}"#
-            ),
-        }
-    }
-}
-
-/// A boxed transport, whose futures are boxed too.
-type Transport = BoxCloneSyncService<Request<HistoryBody>, Response<Full<Bytes>>, Infallible>;
-
-fn transport(api: Api) -> Transport {
-    let answer = Bytes::from(api.answer());
-    BoxCloneSyncService::new(tower::service_fn(move |request: Request<HistoryBody>| {
-        let answer = answer.clone();
-        async move {
-            black_box(request.into_body().collect().await.unwrap().to_bytes());
-            let response = Response::builder().header("content-type", "application/json");
-            Ok(response.body(Full::from(answer)).unwrap())
-        }
-    }))
-}
-
-fn asked(api: Api, body: Bytes) -> Request<Full<Bytes>> {
-    Request::post(format!("https://llm.test{}", api.path)).body(Full::from(body)).unwrap()
-}
 
 fn runtime() -> Runtime {
     // By default every store call has a timeout, which needs the timer.
@@ -139,29 +62,6 @@ async fn by_hand(calls: u64, api: Api) -> Duration {
         black_box(response.into_body().collect().await.unwrap().to_bytes());
     }
     start.elapsed()
-}
-
-/// A transport with the layer.
-type Layered = ChatHistory<Transport, HttpHistory<FromExtensions>>;
-
-fn layer(store: MemoryStore, api: Api) -> Layered {
-    ChatHistoryLayer::new(store, HttpHistory::new().extract_by(FromExtensions::new())).layer(transport(api))
-}
-
-/// Returns a request with a question in this conversation.
-fn asked_in(id: &ConversationId, api: Api, body: &Bytes) -> Request<Full<Bytes>> {
-    let mut request = asked(api, body.clone());
-    request.extensions_mut().insert(id.clone());
-    request
-}
-
-/// Returns the provenance that the layer stores with a turn. Replies of the Responses API have one, because their ids
-/// are bound to their origin.
-async fn provenance(api: Api) -> Option<Box<Provenance>> {
-    let (store, id, body) = (MemoryStore::new(), conversation(0), Bytes::from(api.body(&api.turn()[..1])));
-    layer(store.clone(), api).oneshot(asked_in(&id, api, &body)).await.unwrap();
-    let page = store.read(&id, Seq::FIRST, 1).await.unwrap();
-    page.exchanges[0].exchange.provenance.clone()
 }
 
 /// Makes calls in a conversation with this many turns, of which the window has 60 messages. The turns have the

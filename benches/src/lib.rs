@@ -1,7 +1,9 @@
 //! Shared parts of the benches: a model that costs almost nothing, messages of a typical size, and filled stores.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // Benches may panic.
 
+pub mod api;
 pub mod contest;
+pub mod turns;
 mod window;
 
 use std::{convert::Infallible, sync::Arc};

@@ -18,6 +18,8 @@ pub struct FixedWindow {
     provenance: Option<Box<Provenance>>,
     turns: usize,
     more: usize,
+    /// The number of messages of the window.
+    window: usize,
 }
 
 impl FixedWindow {
@@ -28,7 +30,17 @@ impl FixedWindow {
 
     /// Creates the same. Each exchange has this provenance.
     pub async fn of_turn_made(turns: usize, turn: [Message; 2], provenance: Option<Box<Provenance>>) -> Self {
-        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, provenance, turns, more: 0 };
+        Self::of_window(turns, turn, provenance, WINDOW).await
+    }
+
+    /// Creates the same, with this number of messages in the window.
+    pub async fn of_window(
+        turns: usize,
+        turn: [Message; 2],
+        provenance: Option<Box<Provenance>>,
+        window: usize,
+    ) -> Self {
+        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, provenance, turns, more: 0, window };
         kept.begin().await;
         kept
     }
@@ -51,7 +63,7 @@ impl FixedWindow {
 
     /// Stores a compaction that restores the size of the window.
     async fn cut(&self) {
-        let start = self.turns + self.more - WINDOW / 2;
+        let start = self.turns + self.more - self.window / 2;
         let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
         let cut = Cut::window_from(Seq::new(start as u64));
         let compact = Compact::new(Profile::default(), window.compaction_version(), cut);

@@ -75,6 +75,11 @@ pub struct View {
 }
 
 impl View {
+    /// Creates an empty view with room for this many messages.
+    pub(crate) fn with_capacity(messages: usize) -> Self {
+        Self { messages: Vec::with_capacity(messages), rounds: Rounds::default() }
+    }
+
     /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one of
     /// its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
     pub fn push(&mut self, message: &Message) {

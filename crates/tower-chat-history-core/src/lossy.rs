@@ -16,11 +16,21 @@ use serde_json::value::RawValue;
 /// the layer adds to a call.
 pub(crate) fn text(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
-    let Some(first) = text.find('\\') else { return Some(Cow::Borrowed(text)) };
+    let Some(first) = next_escape(text) else { return Some(Cow::Borrowed(text)) };
     match unescaped(text, first) {
         Some(text) => Some(Cow::Owned(text)),
         None => serde_json::from_str::<Lossy<'_>>(json).ok().map(|text| text.0),
     }
+}
+
+/// Returns `true` if a JSON string has escapes. Otherwise its text is what is between the quotes.
+pub(crate) fn has_escapes(json: &str) -> bool {
+    next_escape(json).is_some()
+}
+
+/// Returns the byte at which the first escape begins.
+fn next_escape(text: &str) -> Option<usize> {
+    memchr::memchr(b'\\', text.as_bytes())
 }
 
 /// Decodes the escapes in the text. The first one is at byte `first`. Returns `None` if one of them is a surrogate.
@@ -43,7 +53,7 @@ fn unescaped(text: &str, first: usize) -> Option<String> {
         };
         plain.push(decoded);
         rest = rest.get(at + len..)?;
-        next = rest.find('\\');
+        next = next_escape(rest);
     }
     plain.push_str(rest);
     Some(plain)

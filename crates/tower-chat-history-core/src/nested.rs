@@ -70,7 +70,7 @@ pub fn dismantle(value: Value) {
 /// of [category](serde_json::Error::classify) `Io`: the bound is checked during writing, before any deeper
 /// recursion.
 pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
-    let mut json = Vec::with_capacity(128);
+    let mut json = Vec::with_capacity(512);
     to_writer(&mut json, value)?;
     String::from_utf8(json).map_err(|error| serde_json::Error::io(io::Error::new(io::ErrorKind::InvalidData, error)))
 }

@@ -201,20 +201,19 @@ impl Draft for TypedDraft {
     fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<CreateChatCompletionRequest>, BoxError> {
         let input = Input::of(self.request.messages.get(self.resent.end..).unwrap_or_default());
         Window { messages: prompt.window, model: &self.request.model, input }.check(prompt.provider)?;
-        let mut downgraded = 0;
-        let converted = prompt.window.iter().filter_map(|message| {
-            let converted = to_typed::request_message(message);
-            downgraded += usize::from(converted.downgraded);
-            if converted.downgraded {
-                to_typed::warn_of_lost_reasoning(message);
-            }
-            converted.message
-        });
         // Head and input are sent as the caller wrote them, without a conversion to the log's form and back.
         let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
         let mut own = std::mem::take(&mut self.request.messages).into_iter();
         messages.extend(own.by_ref().take(self.resent.start));
-        messages.extend(converted);
+        let mut downgraded = 0;
+        for message in prompt.window {
+            let converted = to_typed::request_message(message);
+            if converted.downgraded {
+                downgraded += 1;
+                to_typed::warn_of_lost_reasoning(message);
+            }
+            messages.extend(converted.message);
+        }
         messages.extend(own.skip(self.resent.len()));
         self.request.messages = messages;
         if let Some(tokens) = prompt.reply_limit {

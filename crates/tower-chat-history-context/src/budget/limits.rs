@@ -151,17 +151,24 @@ impl ContextBudget {
     /// Returns the limits of a call without a correction, or `None` if it has none.
     #[must_use]
     pub fn limits(&self, request: &RequestInfo) -> Option<Limits> {
-        let ModelLimits { context, input, output } = self.window(request).1?;
+        self.window(request).1.map(|window| self.limits_in(window, request))
+    }
+
+    #[doc(hidden)]
+    /// Returns the limits of a call with this context window, without a correction.
+    #[must_use]
+    pub fn limits_in(&self, window: ModelLimits, request: &RequestInfo) -> Limits {
+        let ModelLimits { context, input, output } = window;
         let default = || DEFAULT_REPLY_RESERVE.min(output.unwrap_or(u32::MAX)).min(context / 4);
         let reserve = u64::from(request.max_output.or(self.reply_reserve).unwrap_or_else(default));
         let may_shrink = request.max_output.is_none() || !request.max_output_is_fixed;
-        Some(Limits {
+        Limits {
             context: context.into(),
             prompt: input.unwrap_or(context).into(),
             reserve,
             least_reply: self.least_reply.filter(|_| may_shrink).map(|least| u64::from(least.max(1)).min(reserve)),
             ratio: 1.0,
-        })
+        }
     }
 
     #[doc(hidden)]

@@ -176,26 +176,35 @@ impl Fit {
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     let Window { exchanges, cut, continues, .. } = window;
-    let kept = |item: Item| match item.round {
-        Some(round) if round.followed < cut.rounds_start => item.without_round(),
-        _ => Some(item),
-    };
     let is_ruled = window.items.iter().any(Item::is_ruled);
     let log = is_ruled.then(|| WindowIndex::of(exchanges, cut, continues));
     let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
-    let items: Vec<Item> = window.items.into_iter().filter_map(kept).collect();
+    let items = kept(window.items, Seq::FIRST, cut.rounds_start);
     let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
     let (window, sent) = messages(items);
     let sent_under = cut.positions();
     Fit { window, sent_from, sent, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
 }
 
+/// Returns what is kept of these items in a window that starts at `window` and leaves out the rounds that are followed by
+/// an exchange before `rounds`.
+fn kept(items: Vec<Item>, window: Seq, rounds: Seq) -> Vec<Item> {
+    // Between two compactions, all items are kept.
+    if items.iter().all(|item| item.is_kept(window, rounds)) {
+        return items;
+    }
+    items.into_iter().filter_map(|item| item.kept(window, rounds)).collect()
+}
+
 /// Returns the messages of these items, and the positions of their exchanges.
 fn messages(items: Vec<Item>) -> (Vec<Message>, Vec<Seq>) {
     let mut sent: Vec<Seq> = items.iter().map(|item| item.seq).collect();
-    // Results can be after a later exchange than their calls.
-    sent.sort_unstable();
     sent.dedup();
+    // Results can be after a later exchange than their calls.
+    if !sent.is_sorted() {
+        sent.sort_unstable();
+        sent.dedup();
+    }
     (items.into_iter().map(|item| item.message).collect(), sent)
 }
 
@@ -271,7 +280,7 @@ impl Outcome<'_> {
     fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
-        let items: Vec<Item> = items.into_iter().filter_map(|item| item.kept(window, rounds)).collect();
+        let items = kept(items, window, rounds);
         let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, log.seq(sent.window), reasoning);
         let (window, sent_exchanges) = messages(items);
         trimming.left_out_turns = sent.window > log.base.window;

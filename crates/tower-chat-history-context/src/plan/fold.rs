@@ -130,8 +130,10 @@ struct Added {
 impl Folded {
     /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
     /// is the position of the log's next exchange.
-    pub(super) fn of<'a>(exchanges: impl IntoIterator<Item = &'a Recorded>, next: Seq, recalled_from: Seq) -> Self {
-        let mut folded = Self { view: View::default(), places: Places::default(), next };
+    pub(super) fn of(exchanges: &[Recorded], next: Seq, recalled_from: Seq) -> Self {
+        let messages = exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum();
+        let places = Places { of_messages: Vec::with_capacity(messages), rounds: Vec::new() };
+        let mut folded = Self { view: View::with_capacity(messages), places, next };
         for recorded in exchanges {
             folded.push(recorded, recalled_from);
         }

@@ -111,6 +111,12 @@ impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
         let index = message.index();
+        if self.open.is_empty() && is_plain(index) {
+            // Most messages. The rest of this function has the same outcome, but takes several times as long.
+            self.len += 1;
+            (self.open, self.newest) = (OpenCalls::default(), Newest::Settled);
+            return Placed::Sent { message: message.clone(), closed: OpenCalls::default() };
+        }
         if !counts(index, rest) {
             return Placed::Nowhere;
         }
@@ -335,6 +341,15 @@ impl Message {
     fn may_close(&self) -> bool {
         self.index().closes != Closes::Never && !self.is_blank_reply()
     }
+}
+
+/// Returns `true` if a message only says something: it has neither calls nor results, is sent as it is, and closes the
+/// calls before it.
+#[inline]
+fn is_plain(index: &Index) -> bool {
+    let Index { opens, answers, closes, bound, says_nothing, is_rewritten, role, .. } = index;
+    let has_calls_or_results = !opens.is_empty() || !answers.is_empty() || *role == Role::Tool;
+    *closes == Closes::Always && !has_calls_or_results && !bound.to_next && !says_nothing && !is_rewritten
 }
 
 /// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the

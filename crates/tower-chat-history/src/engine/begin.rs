@@ -39,7 +39,7 @@ enum Stage {
 
 /// A planned call, with its permit of the conversation's queue, if there is a queue.
 struct Planned {
-    call: Call,
+    call: Box<Call>,
     permit: Option<QueuePermit>,
     loaded: LoadedHistory,
     turn: PlannedTurn,
@@ -97,7 +97,7 @@ impl Stage {
             ControlFlow::Continue(ahead) => return Ok(ControlFlow::Continue(Self::Waiting(call, ahead))),
             ControlFlow::Break(permit) => permit,
         };
-        let planned = Planned::of(*call, permit).await?;
+        let planned = Planned::of(call, permit).await?;
         let summaries = planned.call.engine.shared.summaries.as_ref();
         let job = summaries.and_then(|summaries| summaries.wanted(&planned.call, &planned.loaded, &planned.turn));
         Ok(match job {
@@ -110,7 +110,7 @@ impl Stage {
 
 impl Planned {
     /// Loads the conversation and plans the call.
-    async fn of(call: Call, permit: Option<QueuePermit>) -> Result<Self, HistoryError> {
+    async fn of(call: Box<Call>, permit: Option<QueuePermit>) -> Result<Self, HistoryError> {
         let loaded = call.load_history().await?;
         if call.exchange.is_some() {
             // A call that is repeated is answered from the log, whatever the limits are.

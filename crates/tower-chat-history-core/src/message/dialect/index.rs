@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{CallId, ToolCall};
-use crate::{memory::block, message::PartKinds, role::Role};
+use crate::{lossy, memory::block, message::PartKinds, role::Role};
 
 /// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in
 /// one pass, once.
@@ -151,10 +151,26 @@ impl Index {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChatFields {
     pub(crate) name: Option<Box<str>>,
-    /// The range of the content in the message's JSON, unless it is absent or null.
-    pub(crate) content: Option<Range<usize>>,
+    /// The place of the content, unless it is absent or null.
+    pub(crate) content: Option<ContentPlace>,
     pub(crate) has_unknown_fields: bool,
     pub(crate) has_refusal_audio_or_function_call: bool,
     /// True for a reply with reasoning or signatures.
     pub(crate) has_reasoning: bool,
+}
+
+/// The place of the content in a message's JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ContentPlace {
+    pub(crate) range: Range<usize>,
+    /// True for a string without escapes: its text is what is between the quotes.
+    pub(crate) is_plain_text: bool,
+}
+
+impl ContentPlace {
+    /// Returns the place of this content, which begins at this byte of the message.
+    pub(crate) fn of(content: &str, start: usize) -> Self {
+        let is_plain_text = content.starts_with('"') && !lossy::has_escapes(content);
+        Self { range: start..start + content.len(), is_plain_text }
+    }
 }

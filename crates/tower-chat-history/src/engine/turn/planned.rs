@@ -2,7 +2,7 @@
 
 use tokio::runtime::Handle;
 use tower_chat_history_context::{
-    budget::{Correction, Limits, PromptStart},
+    budget::{Correction, Limits, PromptStart, WindowSource},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
     tokens::TokenCounter as _,
 };
@@ -28,6 +28,8 @@ pub(in crate::engine) struct PlannedTurn {
     /// The sizes for the report. Here, the size of the summary is that of the summary in the prompt. In the plan's
     /// budget, it is the number of tokens that are reserved for a summary.
     pub(super) tokens: Option<TurnTokens>,
+    /// The source of the context window.
+    pub(super) context_window: WindowSource,
     pub(in crate::engine) history: HistoryFacts,
     /// The summary that the call waited for.
     pub(in crate::engine) summary: Option<SummaryReport>,
@@ -97,7 +99,9 @@ impl Call {
             Some(summary) => Some(self.summary_message(&summary.text)?),
             None => None,
         };
-        let (budget, spare) = self.budget(history, summary.as_ref()).await.unzip();
+        let (context_window, model) = options.context.budget.window(&self.request);
+        let limits = model.map(|model| options.context.budget.limits_in(model, &self.request));
+        let (budget, spare) = self.budget(limits, history, summary.as_ref()).await.unzip();
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
             (None, _) | (_, None) => 0,
@@ -164,6 +168,7 @@ impl Call {
         Ok(PlannedTurn {
             plan,
             tokens,
+            context_window,
             history: facts,
             summary: None,
             pending: None,
@@ -173,11 +178,15 @@ impl Call {
         })
     }
 
-    /// Returns the call's limits, the sizes of all parts of the prompt except the window and the summary, and the spare
+    /// Returns the call's limits, corrected, the sizes of all parts of the prompt except the window and the summary, and the spare
     /// tokens.
-    async fn budget(&self, history: History<'_>, summary: Option<&Message>) -> Option<(CallBudget, u64)> {
+    async fn budget(
+        &self,
+        limits: Option<Limits>,
+        history: History<'_>,
+        summary: Option<&Message>,
+    ) -> Option<(CallBudget, u64)> {
         let options = self.engine.options();
-        let limits = options.context.budget.limits(&self.request);
         // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();

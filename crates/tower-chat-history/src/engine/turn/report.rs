@@ -51,7 +51,7 @@ impl TurnState {
             translation: planned.history.translation,
             begins_with_compaction: planned.plan.fit.restarts,
             tokens: planned.tokens,
-            context_window: call.engine.options().context.budget.window(&call.request).0,
+            context_window: planned.context_window,
             recall: planned.recall.clone(),
             summary: planned.summary.clone(),
             since_last: planned.history.since_last,

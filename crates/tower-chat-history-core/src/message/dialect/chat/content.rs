@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::{ChatCompletions, index};
 use crate::{
     lossy,
-    message::{Message, MessageError},
+    message::{Message, MessageError, dialect::index::ContentPlace},
 };
 
 impl Message {
@@ -18,7 +18,10 @@ impl Message {
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.index().chat.content {
-            Some(range) => Content::parse(&self.json()[range.clone()]),
+            Some(ContentPlace { range, is_plain_text: true }) => {
+                Content::Text(Cow::Borrowed(&self.json()[range.start + 1..range.end - 1]))
+            }
+            Some(ContentPlace { range, is_plain_text: false }) => Content::parse(&self.json()[range.clone()]),
             None => Content::None,
         }
     }
@@ -52,7 +55,7 @@ impl Message {
         let dialect = self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME);
         let dialect = dialect.ok_or(MessageError::new("it is no message of chat completions"))?;
         match &self.index().chat.content {
-            Some(range) => {
+            Some(ContentPlace { range, .. }) => {
                 let json = [&self.json()[..range.start], content, &self.json()[range.end..]].concat();
                 Self::in_dialect(dialect, json)
             }

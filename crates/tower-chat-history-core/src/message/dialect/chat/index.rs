@@ -1,6 +1,6 @@
 //! The index of a chat message, read from its JSON in one pass.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -12,7 +12,10 @@ use super::reasoning::{ReasoningFields, bound_of_calls};
 use crate::{
     lossy::{self, Lossy},
     message::MessageError,
-    message::dialect::{Bound, CallId, Closes, Index, Space, ToolCall, index::ChatFields},
+    message::dialect::{
+        Bound, CallId, Closes, Index, Space, ToolCall,
+        index::{ChatFields, ContentPlace},
+    },
     role::Role,
 };
 
@@ -132,7 +135,7 @@ pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
         answers: answers.map(call_id).into_iter().collect(),
         chat: ChatFields {
             name: fields.name.map(string),
-            content: fields.content.map(|content| range_in(json, content.get())),
+            content: fields.content.map(|content| ContentPlace::of(content.get(), start_in(json, content.get()))),
             has_unknown_fields: fields.unknown || unknown_calls.is_some(),
             has_refusal_audio_or_function_call,
             has_reasoning,
@@ -152,7 +155,7 @@ pub(crate) fn plain(role: Role, text: &str) -> Index {
 
 /// Returns the index of a message that [`tool_json`](super::tool_json) wrote.
 pub(crate) fn tool(call_id: &str, text: &str) -> Index {
-    let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded_len(call_id);
+    let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded(call_id).len();
     let chat = ChatFields { content: Some(content_at(before, text)), ..ChatFields::default() };
     Index { answers: Box::new([CallId::new(Space::DEFAULT, call_id)]), chat, ..Index::new(Role::Tool) }
 }
@@ -161,12 +164,12 @@ fn closes(role: &Role, says_nothing: bool) -> Closes {
     if *role == Role::Tool || says_nothing { Closes::Never } else { Closes::Always }
 }
 
-fn content_at(start: usize, text: &str) -> Range<usize> {
-    start..start + encoded_len(text)
+fn content_at(start: usize, text: &str) -> ContentPlace {
+    ContentPlace::of(&encoded(text), start)
 }
 
-fn encoded_len(text: &str) -> usize {
-    serde_json::Value::from(text).to_string().len()
+fn encoded(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// Returns the entries of a list of calls, with `None` for an invalid entry. Returns no entry if it is not a list.
@@ -260,8 +263,7 @@ pub(crate) fn part_text(part: &str) -> Option<String> {
     (part.r#type.0 == "text").then(|| part.text.0.into_owned())
 }
 
-/// Returns the range in `whole` of a slice that serde_json borrowed from it.
-fn range_in(whole: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - whole.as_ptr().addr();
-    start..start + part.len()
+/// Returns the byte of `whole` at which a slice begins that serde_json borrowed from it.
+fn start_in(whole: &str, part: &str) -> usize {
+    part.as_ptr().addr() - whole.as_ptr().addr()
 }

@@ -1,0 +1,25 @@
+//! One kind of turn, many times, for a profiler.
+//!
+//! The arguments are the kind of turn, the number of messages in the window, and the number of turns. Only what is below
+//! the function `measured` is of interest: the rest restores the window between turns.
+//!
+//! ```sh
+//! export CARGO_PROFILE_BENCH_DEBUG=line-tables-only
+//! cargo bench -p benches --bench profile --no-run    # prints the path of the program
+//! valgrind --tool=callgrind --toggle-collect='*measured*' PROGRAM --bench typed 60 300
+//! callgrind_annotate --inclusive=yes callgrind.out.*
+//! ```
+//!
+//! The kinds are those of [`Turns::KINDS`].
+#![allow(clippy::unwrap_used)] // Benches may panic.
+
+use benches::turns::Turns;
+use tokio::runtime::Builder;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let [kind, window, turns] = &*arguments else { return };
+    // By default every store call has a timeout, which needs the timer.
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    Turns::of(kind, &runtime, window.parse().unwrap()).make(&runtime, turns.parse().unwrap());
+}
