@@ -22,7 +22,7 @@ type Store = EncryptedStore<SqliteStore>;
 struct Column {
     table: &'static str,
     column: &'static str,
-    /// What every error names.
+    /// The item that every error names.
     item: &'static str,
     /// The length of the header, which has the id of the key.
     header: usize,
