@@ -1,7 +1,8 @@
 //! Marks for the cache (`cache_control`) in the messages of the window.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 use tower_chat_history::{Message, dialect::AnthropicMessages};
 
@@ -9,6 +10,13 @@ use super::place;
 use crate::json::{self, Object};
 
 const NAME: &str = "cache_control";
+
+/// Finds the name in a text. Nearly all messages do not have it, and each call searches its whole window.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
+
+fn may_have_marks(json: &str) -> bool {
+    FINDER.find(json.as_bytes()).is_some()
+}
 
 /// The time that an entry of the cache lives, in minutes.
 type Minutes = u64;
@@ -99,7 +107,7 @@ impl Marks {
 
 /// Returns the times of the marks in a message, in order.
 fn of_message(json: &str) -> Vec<Minutes> {
-    if !json.contains(NAME) {
+    if !may_have_marks(json) {
         return Vec::new();
     }
     Object::read(json).and_then(|message| Some(of_list(message.get("content")?))).unwrap_or_default()
@@ -107,7 +115,7 @@ fn of_message(json: &str) -> Vec<Minutes> {
 
 /// Returns the times of the marks in a list of blocks or tools, and in the contents of its results.
 fn of_list(json: &str) -> Vec<Minutes> {
-    if !json.contains(NAME) {
+    if !may_have_marks(json) {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -6,7 +6,7 @@ use crate::{
     digest::Digest,
     lossy,
     message::{
-        MessageError,
+        MessageError, PartKinds,
         dialect::{Bound, CallId, Closes, Index, Space, ToolCall, cache_control, members},
     },
     role::Role,
@@ -176,6 +176,9 @@ impl<'a> Element<'a> {
             }
         }
         (index.opens, index.answers) = (opens.into(), answers.into());
+        // Texts have no other parts. The parts of other blocks are read when their kinds are needed.
+        let are_texts = self.blocks.iter().all(|block| matches!(block.kind, Kind::Text(_)));
+        index.part_kinds = are_texts.then(PartKinds::default);
         let server = ServerTools::of(&self.blocks);
         (index.server_calls, index.server_results) = (server.calls().into(), server.results().into());
         index
