@@ -7,8 +7,8 @@ use tower_chat_history_core::Prefix;
 
 /// The name of an entry in a vault: the SHA-256 of its prefix.
 ///
-/// A vault does not see the ids of conversations. (Somebody who guesses a prefix can check the guess.) The text form has
-/// 64 hexadecimal digits.
+/// A vault does not see the ids of conversations. (Somebody who guesses a prefix can check the guess.) The text form
+/// has 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId([u8; Self::LEN]);
 
