@@ -31,7 +31,7 @@ pub(crate) struct Permit<K: Eq + Hash> {
     _place: Place<K>,
 }
 
-impl<K: Clone + Eq + Hash> Queues<K> {
+impl<K: Clone + Eq + Hash + Send + Sync> Queues<K> {
     /// Waits for those that came before.
     pub(crate) async fn enter(&self, name: &K) -> Permit<K> {
         let turn = {
