@@ -74,7 +74,7 @@ impl Cipher {
     }
 
     /// Opens an item that was sealed under this cipher's data key. Returns `None` if it was changed or moved.
-    pub(crate) fn open(&self, item: &Item, sealed: &Sealed) -> Option<Vec<u8>> {
+    pub(crate) fn open(&self, item: &Item, sealed: &SealedBytes) -> Option<Vec<u8>> {
         let (header, rest) = sealed.0.split_first_chunk::<HEADER>()?;
         let (nonce, encrypted) = rest.split_first_chunk::<NONCE>()?;
         let binding = item.binding(&self.conversation, header);
@@ -89,9 +89,9 @@ impl std::fmt::Debug for Cipher {
 }
 
 /// The bytes of a sealed item, which has a header, a nonce and a tag.
-pub(crate) struct Sealed(Vec<u8>);
+pub(crate) struct SealedBytes(Vec<u8>);
 
-impl Sealed {
+impl SealedBytes {
     /// Reads a sealed item from its bytes.
     pub(crate) fn from_bytes(item: &Item, bytes: &[u8]) -> Result<Self, OpenError> {
         Self::check(item, bytes.to_vec())
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_item_opens_in_its_place_only() {
         let cipher_a = cipher("a");
-        let sealed = Sealed::from_bytes(&item(), &cipher_a.seal(&item(), b"text").unwrap()).unwrap();
+        let sealed = SealedBytes::from_bytes(&item(), &cipher_a.seal(&item(), b"text").unwrap()).unwrap();
         assert_eq!(cipher_a.open(&item(), &sealed).unwrap(), b"text");
         assert_eq!(cipher_a.open(&Item::Labels, &sealed), None);
         assert_eq!(cipher("b").open(&item(), &sealed), None);
@@ -175,7 +175,7 @@ mod tests {
     fn a_newer_version_is_a_typed_error() {
         let mut bytes = cipher("a").seal(&item(), b"text").unwrap();
         bytes[0] = VERSION + 1;
-        let error = Sealed::from_bytes(&item(), &bytes).err().unwrap();
+        let error = SealedBytes::from_bytes(&item(), &bytes).err().unwrap();
         assert!(matches!(error, OpenError::Newer { version: 2, known: 1, .. }), "{error:?}");
     }
 }

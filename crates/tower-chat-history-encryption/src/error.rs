@@ -85,6 +85,11 @@ impl OpenError {
         matches!(self, Self::Key { source, .. } if source.is_retryable())
     }
 
+    /// Returns `true` if the keys of other items can hardly be used either at the moment.
+    pub(crate) const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Key { source: KeyError::Unavailable { .. }, .. })
+    }
+
     /// Returns the error of a store for an exchange that does not open.
     pub(crate) fn of_exchange(self, conversation: &ConversationId, seq: Seq) -> StoreError {
         if self.is_retryable() {

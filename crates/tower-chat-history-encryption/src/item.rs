@@ -6,7 +6,7 @@ use tower_chat_history_core::{AttachmentName, ConversationId, ExchangeId, Profil
 
 use crate::fields;
 
-/// The number in the associated data that begins each layout. Another layout needs another number.
+/// The text that begins the associated data. Another layout needs another text.
 const DOMAIN: &[u8] = b"tower-chat-history sealed item";
 
 /// An item that is sealed, with its place in its conversation.

@@ -57,6 +57,7 @@ mod item;
 mod key;
 mod keys;
 mod master;
+mod queue;
 mod sealing;
 mod store;
 mod vault;
@@ -65,10 +66,10 @@ pub use self::{
     error::OpenError,
     item::Item,
     key::{KeyError, KeyId, Secret},
-    keys::Keys,
+    keys::{Keys, RewrapRun},
     master::{KeyRing, KeyService, MasterKeys, Wrapped},
     store::{EncryptedStore, ResealError, ResealRun},
-    vault::{DataKey, DirectoryVault, MemoryVault, Vault},
+    vault::{DataKey, DirectoryVault, EntryId, MemoryVault, Vault},
 };
 
 #[cfg(doctest)]

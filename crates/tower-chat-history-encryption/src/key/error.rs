@@ -43,15 +43,16 @@ pub enum KeyError {
         /// The id of the data key.
         key: KeyId,
     },
-    /// A prefix has more parts than those that have data keys.
-    #[error("a prefix of {parts} parts has no data keys: they are those of its first {keyed} parts")]
+    /// A prefix has no data keys, and another number of parts than those that have.
+    #[error("the prefix of {parts} parts has no data keys: prefixes of {keyed} parts have")]
     Prefix {
         /// The number of parts of the prefix.
         parts: usize,
         /// The number of parts that have data keys.
         keyed: usize,
     },
-    /// A data key is wrapped by a master key that the provider does not have.
+    /// A data key is wrapped by a master key that the provider does not have. Another process may have it: this is no
+    /// damage, and retrying helps after the key was added.
     #[error("there is no master key {master}")]
     UnknownMaster {
         /// The name of the master key.
@@ -94,7 +95,7 @@ impl KeyError {
     /// Returns `true` if the same call may succeed later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
+        matches!(self, Self::Unavailable { .. } | Self::UnknownMaster { .. })
     }
 
     pub(crate) fn no_random(error: impl std::error::Error + Send + Sync + 'static) -> Self {

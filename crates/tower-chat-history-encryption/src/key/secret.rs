@@ -7,11 +7,14 @@ use zeroize::Zeroizing;
 
 use super::KeyError;
 
-/// A key of 32 bytes. Its memory is overwritten when it is dropped.
+/// A key of 32 bytes. They have one place in memory, which is overwritten when the key is dropped.
+///
+/// While a key is used, libraries for encryption and hashes have copies of it, or of keys derived from it. Not all of
+/// them overwrite these.
 ///
 /// `Debug` does not show it.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<[u8; Self::LEN]>);
+pub struct Secret(Box<Zeroizing<[u8; Self::LEN]>>);
 
 impl Secret {
     /// The length of a key, in bytes.
@@ -23,8 +26,8 @@ impl Secret {
     ///
     /// Returns an error if the operating system has no random numbers.
     pub fn random() -> Result<Self, KeyError> {
-        let key = <[u8; Self::LEN]>::try_generate().map_err(KeyError::no_random)?;
-        Ok(Self(Zeroizing::new(key)))
+        let key = <[u8; Self::LEN]>::try_generate().map(Zeroizing::new).map_err(KeyError::no_random)?;
+        Self::from_bytes(&*key)
     }
 
     /// Creates the key with these bytes.
@@ -34,7 +37,8 @@ impl Secret {
     /// Returns an error if there are not exactly [`LEN`](Self::LEN) bytes. A password is no key: derive 32 bytes from it
     /// with a function that is made for passwords.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
-        let mut key = Zeroizing::new([0; Self::LEN]);
+        // A key that was moved would leave a copy, so it is filled at its place.
+        let mut key = Box::new(Zeroizing::new([0; Self::LEN]));
         if bytes.len() != Self::LEN {
             return Err(KeyError::Length { bytes: bytes.len() });
         }

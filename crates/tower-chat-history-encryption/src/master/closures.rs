@@ -15,13 +15,14 @@ type Unwrap = dyn Fn(Wrapped, Vec<u8>) -> Answer<Secret> + Send + Sync;
 ///
 /// ```
 /// use tower_chat_history_encryption::{KeyError, KeyService, Secret, Wrapped};
-/// # async fn encrypt(_: &[u8], _: &[u8]) -> Result<Vec<u8>, std::io::Error> { Ok(Vec::new()) }
+/// # async fn encrypt(_: &[u8], _: &[u8]) -> Result<(String, Vec<u8>), std::io::Error> { Ok(Default::default()) }
 /// # async fn decrypt(_: &str, _: &[u8], _: &[u8]) -> Result<Vec<u8>, std::io::Error> { Ok(Vec::new()) }
 ///
 /// let keys = KeyService::new(
 ///     |key: Secret, context: Vec<u8>| async move {
-///         let bytes = encrypt(key.expose(), &context).await.map_err(KeyError::unavailable)?;
-///         Ok(Wrapped::new("projects/acme/keys/chat", bytes))
+///         // The service says which version of the key it has used, such as `projects/acme/keys/chat/versions/7`.
+///         let (version, bytes) = encrypt(key.expose(), &context).await.map_err(KeyError::unavailable)?;
+///         Ok(Wrapped::new(version, bytes))
 ///     },
 ///     |wrapped: Wrapped, context: Vec<u8>| async move {
 ///         let key = decrypt(&wrapped.master, &wrapped.bytes, &context).await.map_err(KeyError::unavailable)?;

@@ -15,6 +15,10 @@ use crate::key::{KeyError, Secret};
 ///
 /// Data keys are stored only in wrapped form: encrypted by a master key. A provider may have several master keys. It
 /// wraps with the current one, and unwraps with all of them.
+///
+/// The [name](Wrapped::master) of a master key stands for one key. If a service keeps several versions of a key under
+/// one name, the name of the master key must contain the version that wrapped the data key. Otherwise
+/// [`Keys::rewrap_all`](crate::Keys::rewrap_all) cannot see that the version is not the current one.
 #[async_trait]
 pub trait MasterKeys: fmt::Debug + Send + Sync + 'static {
     /// Wraps a data key with the current master key. The context says what the data key is for. It is not secret, and
@@ -29,7 +33,8 @@ pub trait MasterKeys: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// - [`UnknownMaster`](KeyError::UnknownMaster) if the provider does not have that master key.
+    /// - [`UnknownMaster`](KeyError::UnknownMaster) if the provider does not have that master key. Another process may
+    ///   have it.
     /// - [`NotUnwrapped`](KeyError::NotUnwrapped) if the wrapped key was changed, or if the context is another one.
     /// - [`Unavailable`](KeyError::Unavailable) if a later call may succeed.
     async fn unwrap(&self, wrapped: &Wrapped, context: &[u8]) -> Result<Secret, KeyError>;
@@ -51,7 +56,7 @@ impl<M: MasterKeys + ?Sized> MasterKeys for Arc<M> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Wrapped {
-    /// The name of the master key.
+    /// The name of the master key, with its version if it has several.
     pub master: String,
     /// The encrypted data key. It is stored as base64.
     #[serde(with = "base64_text")]

@@ -3,7 +3,7 @@
 use std::{fmt, path::Path};
 
 use async_trait::async_trait;
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{Engine as _, decoded_len_estimate, engine::general_purpose::STANDARD};
 use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305, XNonce,
     aead::{Aead as _, Payload, common::Generate as _},
@@ -20,8 +20,9 @@ const NONCE: usize = 24;
 /// Its text form has one key per line: a name, white space, and 32 bytes in base64. Empty lines and lines that begin
 /// with `#` are passed. To create a key, run `echo "2026-11 $(head -c 32 /dev/urandom | base64)"`.
 ///
-/// To replace a master key, add the new one as the first line, and keep the old one until all data keys have been
-/// [wrapped again](crate::Keys::rewrap).
+/// To replace a master key, first add the new one *after* the old one in all processes, so that each of them can unwrap
+/// what another one wraps with it. Only then move it to the front. The guide to [keys](crate::guide::keys) has all
+/// steps.
 ///
 /// `Debug` shows the names.
 #[derive(Clone)]
@@ -62,8 +63,12 @@ impl KeyRing {
             }
             let invalid = |reason| KeyError::InvalidLine { line, reason };
             let (name, key) = text.split_once(char::is_whitespace).ok_or(invalid("has no key after the name"))?;
-            let key = STANDARD.decode(key.trim_start()).map(Zeroizing::new).map_err(|_| invalid("is not base64"))?;
-            let key = Secret::from_bytes(&key).map_err(|_| invalid("has a key of another length than 32 bytes"))?;
+            let key = key.trim_start();
+            // Also overwritten if only the beginning is base64.
+            let mut bytes = Zeroizing::new(vec![0; decoded_len_estimate(key.len())]);
+            let decoded = STANDARD.decode_slice(key, &mut bytes).map_err(|_| invalid("is not base64"))?;
+            let key = Secret::from_bytes(bytes.get(..decoded).unwrap_or_default());
+            let key = key.map_err(|_| invalid("has a key of another length than 32 bytes"))?;
             if ring.find(name).is_some() {
                 return Err(invalid("has the name of an earlier line"));
             }

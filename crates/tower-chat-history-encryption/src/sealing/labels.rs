@@ -1,10 +1,10 @@
-//! Sealed labels: all names and values of a conversation's labels as one text.
+//! SealedBytes labels: all names and values of a conversation's labels as one text.
 
 use tower_chat_history_core::{Labels, StoreError};
 
 use super::Opener;
 use crate::{
-    cipher::{Cipher, Sealed},
+    cipher::{Cipher, SealedBytes},
     error::OpenError,
     fields,
     item::Item,
@@ -27,7 +27,7 @@ pub(crate) async fn open_labels(opener: &mut Opener<'_>, labels: &Labels) -> Res
     }
     let item = Item::Labels;
     let Some(text) = labels.as_sealed() else { return Err(OpenError::NotSealed { item }) };
-    let sealed = Sealed::from_text(&item, text)?;
+    let sealed = SealedBytes::from_text(&item, text)?;
     let plain = opener.open(&item, &sealed).await?;
     let labels = pairs(&plain).and_then(|pairs| Labels::new(pairs).ok());
     labels.ok_or(OpenError::Damaged { item, key: Some(sealed.key()) })
@@ -64,7 +64,7 @@ mod tests {
         let names = (0..Labels::MAX_LABELS).map(|n| format!("{n:x}"));
         let labels = Labels::new(names.map(|name| (name, "\u{0}".repeat(1024 / Labels::MAX_LABELS - 1)))).unwrap();
         assert_eq!(labels.bytes(), Labels::MAX_BYTES);
-        let cipher = keys.current(&id).await.unwrap();
+        let cipher = keys.current_or_new(&id).await.unwrap();
         let sealed = seal_labels(&cipher, &labels).unwrap();
         assert_eq!(sealed.len(), 1, "the number of labels is not visible");
         assert_eq!(open_labels(&mut Opener::new(&keys, &id), &sealed).await.unwrap(), labels);

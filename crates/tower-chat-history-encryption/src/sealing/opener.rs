@@ -3,7 +3,7 @@
 use tower_chat_history_core::ConversationId;
 
 use crate::{
-    cipher::{Cipher, Sealed},
+    cipher::{Cipher, SealedBytes},
     error::OpenError,
     item::Item,
     key::KeyId,
@@ -24,7 +24,7 @@ impl<'a> Opener<'a> {
 
     /// Opens an item whose sealed form is a text. Returns it with the id of its key.
     pub(super) async fn open_text(&mut self, item: &Item, text: &str) -> Result<(String, KeyId), OpenError> {
-        let sealed = Sealed::from_text(item, text)?;
+        let sealed = SealedBytes::from_text(item, text)?;
         let (opened, key) = (self.open(item, &sealed).await?, sealed.key());
         let opened = String::from_utf8(opened);
         opened.map(|text| (text, key)).map_err(|_| OpenError::Damaged { item: item.clone(), key: Some(key) })
@@ -32,11 +32,11 @@ impl<'a> Opener<'a> {
 
     /// Opens an item whose sealed form is bytes.
     pub(super) async fn open_bytes(&mut self, item: &Item, bytes: &[u8]) -> Result<Vec<u8>, OpenError> {
-        self.open(item, &Sealed::from_bytes(item, bytes)?).await
+        self.open(item, &SealedBytes::from_bytes(item, bytes)?).await
     }
 
     /// Opens an item under the key that it names.
-    pub(super) async fn open(&mut self, item: &Item, sealed: &Sealed) -> Result<Vec<u8>, OpenError> {
+    pub(super) async fn open(&mut self, item: &Item, sealed: &SealedBytes) -> Result<Vec<u8>, OpenError> {
         let key = sealed.key();
         let opened = match self.ciphers.iter().find(|cipher| cipher.key() == key) {
             Some(cipher) => cipher.open(item, sealed),

@@ -9,10 +9,13 @@ use tower_chat_history_core::{
 };
 
 use super::EncryptedStore;
-use crate::sealing::{seal_compact, seal_exchange};
+use crate::{
+    cipher::Cipher,
+    sealing::{seal_compact, seal_exchange},
+};
 
-/// The number of times that an append is sealed. Within a process, appends to one conversation wait for each other, so
-/// only other processes can come first.
+/// The number of times that an append is sealed. Among the clones of one store, appends to one conversation wait for
+/// each other, so only other stores, mostly those of other processes, can come first.
 const MAX_ATTEMPTS: usize = 64;
 
 impl<S: HistoryStore> EncryptedStore<S> {
@@ -22,7 +25,21 @@ impl<S: HistoryStore> EncryptedStore<S> {
         let mut current = if is_pinned { None } else { self.last_revision(id).await? };
         for _ in 0..MAX_ATTEMPTS {
             let (expect, seq) = pinned(append.expect, current, append.first);
-            let sealed = self.seal_append(id, &append, expect, seq).await?;
+            let cipher = if expect == Expect::Absent {
+                // It may begin the first conversation of a person.
+                self.keys.current_or_new(id).await?
+            } else if let Some(cipher) = self.keys.current(id).await? {
+                cipher
+            } else {
+                // There is no such conversation, or its keys were destroyed.
+                current = self.revision(id).await?;
+                if append.expect == Expect::AnyOrCreate && current.is_none() {
+                    continue;
+                }
+                append.expect.check(current)?;
+                return Err(StoreError::Gone);
+            };
+            let sealed = seal_append(&cipher, id, &append, expect, seq)?;
             match self.inner.append(id, sealed).await {
                 Ok(appended) => {
                     self.remember(id, appended.revision);
@@ -45,18 +62,14 @@ impl<S: HistoryStore> EncryptedStore<S> {
         Err(StoreError::unavailable(Contended))
     }
 
-    async fn seal_append(
-        &self,
-        id: &ConversationId,
-        append: &Append,
-        expect: Expect,
-        seq: Seq,
-    ) -> Result<Append, StoreError> {
-        let cipher = self.keys.current(id).await?;
-        let exchange = seal_exchange(&cipher, id, &append.exchange, seq)?;
-        let mut sealed = Append::new(expect, exchange).since(append.since).beginning_at(append.first);
-        sealed.compact = append.compact.clone().map(|compact| seal_compact(&cipher, compact)).transpose()?;
-        Ok(sealed)
+    /// Returns the cipher that seals the items of a conversation that exists.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Gone`](StoreError::Gone) if there is no data key: there is no such conversation, or its keys were
+    /// destroyed. No key is made for it.
+    pub(super) async fn current(&self, id: &ConversationId) -> Result<Cipher, StoreError> {
+        self.keys.current(id).await?.ok_or(StoreError::Gone)
     }
 
     /// Opens the compaction that the store has kept. If it does not open, the exchange is stored nevertheless.
@@ -97,6 +110,19 @@ impl<S: HistoryStore> EncryptedStore<S> {
     async fn revision(&self, id: &ConversationId) -> Result<Option<Revision>, StoreError> {
         Ok(self.inner.read(id, Seq::FIRST, 0).await?.revision)
     }
+}
+
+fn seal_append(
+    cipher: &Cipher,
+    id: &ConversationId,
+    append: &Append,
+    expect: Expect,
+    seq: Seq,
+) -> Result<Append, StoreError> {
+    let exchange = seal_exchange(cipher, id, &append.exchange, seq)?;
+    let mut sealed = Append::new(expect, exchange).since(append.since).beginning_at(append.first);
+    sealed.compact = append.compact.clone().map(|compact| seal_compact(cipher, compact)).transpose()?;
+    Ok(sealed)
 }
 
 /// Returns an expectation that holds only if the exchange gets a certain position, and that position. `current` is the

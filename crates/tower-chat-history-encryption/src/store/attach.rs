@@ -27,7 +27,7 @@ impl<S: Attach> Attach for EncryptedStore<S> {
         let sealed = if put.is_empty() {
             Vec::new()
         } else {
-            let cipher = self.keys.current(id).await?;
+            let cipher = self.current(id).await?;
             put.iter().map(|attachment| seal_attachment(&cipher, attachment)).collect::<Result<_, _>>()?
         };
         self.inner.attach(id, incarnation, remove, &sealed).await

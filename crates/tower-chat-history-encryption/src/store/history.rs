@@ -49,7 +49,7 @@ impl<S: HistoryStore> HistoryStore for EncryptedStore<S> {
         let has_summary = |cut: &Cut| cut.summary.is_some();
         // Positions need no key.
         let is_sealed = has_summary(&compact.cut) || compact.replaced.as_deref().is_some_and(has_summary);
-        let sealed = if is_sealed { seal_compact(&self.keys.current(id).await?, compact)? } else { compact };
+        let sealed = if is_sealed { seal_compact(&self.current(id).await?, compact)? } else { compact };
         let outcome = self.inner.compact(id, incarnation, sealed).await?;
         self.open_outcome(id, &profile, outcome).await
     }
@@ -60,6 +60,8 @@ impl<S: HistoryStore> HistoryStore for EncryptedStore<S> {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(id).await
+        let deleted = self.inner.delete(id).await;
+        self.shared.revisions.remove(id);
+        deleted
     }
 }

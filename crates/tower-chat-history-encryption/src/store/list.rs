@@ -1,6 +1,7 @@
 //! Listings and erasures of an encrypted store.
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use tower_chat_history_core::{
     ByStore, ConversationId, Cursor, Erase, ErasedPage, Incarnation, Labels, LabelsOutcome, LabelsVersion, List,
     Listed, Listing, Prefix, Removed, Revision, Scrubbed, StoreError,
@@ -9,6 +10,10 @@ use tower_chat_history_core::{
 use super::EncryptedStore;
 use crate::sealing::seal_labels;
 
+/// The number of conversations whose labels are opened side by side. Each may need a call of the vault and one of the
+/// master keys.
+const AT_ONCE: usize = 32;
+
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: List> List for EncryptedStore<S> {
@@ -16,22 +21,28 @@ impl<S: List> List for EncryptedStore<S> {
         let page = self.inner.list(under, after, limit).await?;
         let mut opened = Listing::new(Vec::with_capacity(page.conversations.len()), page.next.clone());
         opened.foreign_keys = page.foreign_keys;
-        for entry in page.into_entries() {
-            match entry {
-                Ok(listed) => match (listed.id.clone(), self.open_listed(listed).await) {
+        opened.damaged = page.damaged;
+        let mut listed = page.conversations.into_iter();
+        loop {
+            let opening = listed.by_ref().take(AT_ONCE).map(|listed| (listed.id.clone(), self.open_listed(listed)));
+            let (ids, opening): (Vec<_>, Vec<_>) = opening.unzip();
+            if ids.is_empty() {
+                opened.damaged.sort_by(|one, other| one.id.cmp(&other.id));
+                return Ok(opened);
+            }
+            for (id, entry) in ids.into_iter().zip(join_all(opening).await) {
+                match entry {
                     // The keys of the other conversations cannot be read either.
-                    (_, Err(error)) if error.is_retryable() => return Err(error),
-                    (id, entry) => opened.push(id, entry),
-                },
-                Err(damaged) => opened.damaged.push(damaged),
+                    Err(error) if error.is_unavailable() => return Err(error.into()),
+                    entry => opened.push(id, entry.map_err(StoreError::from)),
+                }
             }
         }
-        Ok(opened)
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
         match self.inner.describe(id).await? {
-            Some(listed) => self.open_listed(listed).await.map(Some),
+            Some(listed) => Ok(Some(self.open_listed(listed).await?)),
             None => Ok(None),
         }
     }
@@ -43,7 +54,7 @@ impl<S: List> List for EncryptedStore<S> {
         replaces: LabelsVersion,
         labels: Labels,
     ) -> Result<LabelsOutcome, StoreError> {
-        let sealed = if labels.is_empty() { labels } else { seal_labels(&self.keys.current(id).await?, &labels)? };
+        let sealed = if labels.is_empty() { labels } else { seal_labels(&self.current(id).await?, &labels)? };
         match self.inner.set_labels(id, incarnation, replaces, sealed).await? {
             LabelsOutcome::Kept(labels, version) => {
                 Ok(LabelsOutcome::Kept(self.open_labels(id, &labels).await?, version))
@@ -61,11 +72,17 @@ impl<S: Erase> Erase for EncryptedStore<S> {
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        self.inner.erase(under, after, limit).await
+        let erased = self.inner.erase(under, after, limit).await;
+        self.forget_revisions(under);
+        erased
     }
 
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
-        self.inner.erase_if(id, revision).await
+        let removed = self.inner.erase_if(id, revision).await?;
+        if removed.is_some() {
+            self.shared.revisions.remove(id);
+        }
+        Ok(removed)
     }
 
     async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {

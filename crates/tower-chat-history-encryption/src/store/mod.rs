@@ -5,21 +5,21 @@ mod attach;
 mod edit;
 mod history;
 mod list;
-mod queue;
 mod reseal;
 
 use std::{fmt, sync::Arc};
 
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{
-    Compaction, ConversationId, Labels, Listed, Page, Profile, Recorded, Revision, StoreError,
+    Compaction, ConversationId, Labels, Listed, Page, Prefix, Profile, Recorded, Revision, StoreError,
 };
 
-use self::queue::Queues;
 pub use self::reseal::{ResealError, ResealRun};
 use crate::{
     error::OpenError,
+    key::KeyError,
     keys::Keys,
+    queue::Queues,
     sealing::{Opener, open_compaction, open_exchange, open_labels},
 };
 
@@ -40,7 +40,7 @@ struct Shared {
     /// The last revision that was seen of each conversation. It may be outdated.
     revisions: Cache<ConversationId, Revision>,
     /// The appends that seal for the next position, whatever it is.
-    queues: Queues,
+    queues: Queues<ConversationId>,
 }
 
 impl<S> EncryptedStore<S> {
@@ -64,6 +64,18 @@ impl<S> EncryptedStore<S> {
     /// Returns the keys.
     pub const fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    /// Removes what this handle and its clones keep in memory of the conversations under a prefix: ids with revisions,
+    /// and [data keys](Keys::forget). Call it after others have erased them. An erasure through this store forgets the
+    /// revisions, but not the data keys, which other conversations may use.
+    pub fn forget(&self, under: &Prefix) {
+        self.forget_revisions(under);
+        self.keys.forget(under);
+    }
+
+    fn forget_revisions(&self, under: &Prefix) {
+        self.shared.revisions.retain(|id, _| !under.contains(id));
     }
 
     fn remember(&self, id: &ConversationId, revision: Revision) {
@@ -96,11 +108,16 @@ impl<S: Sync> EncryptedStore<S> {
         opened.map_err(|error| error.of_compaction(id, profile))
     }
 
+    /// Opens labels. Those whose data key was destroyed are gone, as if they had been removed, so that the conversation
+    /// can still be listed and expire.
     async fn open_labels(&self, id: &ConversationId, labels: &Labels) -> Result<Labels, OpenError> {
-        open_labels(&mut Opener::new(&self.keys, id), labels).await
+        match open_labels(&mut Opener::new(&self.keys, id), labels).await {
+            Err(OpenError::Key { source: KeyError::Missing { .. }, .. }) => Ok(Labels::default()),
+            opened => opened,
+        }
     }
 
-    async fn open_listed(&self, mut listed: Listed) -> Result<Listed, StoreError> {
+    async fn open_listed(&self, mut listed: Listed) -> Result<Listed, OpenError> {
         listed.labels = self.open_labels(&listed.id, &listed.labels).await?;
         Ok(listed)
     }

@@ -1,21 +1,21 @@
 //! A vault in memory.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
-use tower_chat_history_core::Prefix;
 
-use super::{DataKey, Vault, entry::Entry};
+use super::{DataKey, EntryId, Vault, entry::Entry};
 use crate::key::{KeyError, KeyId};
 
 /// A vault in the memory of the process, for tests. All clones share the keys, which end with the last clone.
 ///
 /// It grows with the number of prefixes.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryVault(Arc<Mutex<HashMap<Prefix, Entry>>>);
+pub struct MemoryVault(Arc<Mutex<BTreeMap<EntryId, Entry>>>);
 
 impl MemoryVault {
     /// Creates an empty vault.
@@ -24,26 +24,31 @@ impl MemoryVault {
         Self::default()
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Prefix, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<EntryId, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Vault for MemoryVault {
-    async fn read(&self, of: &Prefix) -> Result<Vec<DataKey>, KeyError> {
+    async fn read(&self, of: &EntryId) -> Result<Vec<DataKey>, KeyError> {
         Ok(self.entries().get(of).map(|entry| entry.0.clone()).unwrap_or_default())
     }
 
-    async fn add_if(&self, of: &Prefix, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
-        Ok(self.entries().entry(of.clone()).or_default().add_if(current, key))
+    async fn list(&self, after: Option<&EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
+        let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(*after));
+        Ok(self.entries().range((from, Bound::Unbounded)).take(limit).map(|(id, _)| *id).collect())
     }
 
-    async fn replace(&self, of: &Prefix, from: &DataKey, to: &DataKey) -> Result<bool, KeyError> {
+    async fn add_if(&self, of: &EntryId, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
+        Ok(self.entries().entry(*of).or_default().add_if(current, key))
+    }
+
+    async fn replace(&self, of: &EntryId, from: &DataKey, to: &DataKey) -> Result<bool, KeyError> {
         Ok(self.entries().get_mut(of).is_some_and(|entry| entry.replace(from, to)))
     }
 
-    async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError> {
+    async fn destroy(&self, of: &EntryId) -> Result<bool, KeyError> {
         Ok(self.entries().remove(of).is_some_and(|entry| !entry.0.is_empty()))
     }
 }

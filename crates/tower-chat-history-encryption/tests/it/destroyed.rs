@@ -1,34 +1,135 @@
 //! Rotation and destruction of keys.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use tower_chat_history::MemoryStore;
-use tower_chat_history_core::{HistoryStore, HistoryStoreExt, Prefix, Seq, StoreError};
-use tower_chat_history_encryption::{EncryptedStore, KeyError, Keys, MemoryVault, OpenError, Vault};
+use tower_chat_history_core::{
+    Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, EraseExt as _, Expect,
+    HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List as _, Prefix, Profile, Seq, StoreError, Summary,
+};
+use tower_chat_history_encryption::{
+    DataKey, EncryptedStore, EntryId, KeyError, KeyId, Keys, MemoryVault, OpenError, Vault,
+};
 
-use crate::support::{append, id, keys, read_at, ring, turn};
+use crate::support::{TestDatabase, append, id, keys, read_at, ring, turn};
 
 #[tokio::test]
 async fn destroyed_keys_make_one_person_unreadable_also_in_a_backup() {
-    let vault = MemoryVault::new();
-    let store = EncryptedStore::new(MemoryStore::new(), keys(&vault));
+    let database = TestDatabase::new();
+    let store = database.open().await;
     let (anna, ben) = (id("acme/anna/1"), id("acme/ben/1"));
     for id in [&anna, &ben] {
         append(&store, id, turn("a")).await;
     }
-    let backup = store.inner().clone();
+    store.inner().clone().close().await.unwrap();
+    let (backup, store) = (database.back_up(), database.open().await);
+    assert!(read_at(&backup.open().await, &anna, Seq::FIRST).await.is_ok());
     let prefix = store.keys().prefix_of(&anna);
     assert_eq!(prefix, "acme/anna".parse::<Prefix>().unwrap());
+    store.erase_all(&prefix).await.unwrap();
     assert!(store.keys().destroy(&prefix).await.unwrap());
     assert!(!store.keys().destroy(&prefix).await.unwrap());
-    for store in [store, EncryptedStore::new(backup, keys(&vault))] {
-        let Err(StoreError::Corrupt { source, .. }) = read_at(&store, &anna, Seq::FIRST).await else {
-            panic!("readable")
-        };
-        let error = *source.downcast::<OpenError>().unwrap();
-        assert!(matches!(error, OpenError::Key { source: KeyError::Missing { .. }, .. }), "{error:?}");
-        assert!(read_at(&store, &ben, Seq::FIRST).await.is_ok());
+    assert!(read_at(&store, &ben, Seq::FIRST).await.is_ok());
+    let restored = backup.open().await;
+    assert!(restored.inner().describe(&anna).await.unwrap().is_some(), "the backup has the conversation");
+    let Err(StoreError::Corrupt { source, .. }) = read_at(&restored, &anna, Seq::FIRST).await else {
+        panic!("readable")
+    };
+    let error = *source.downcast::<OpenError>().unwrap();
+    assert!(matches!(error, OpenError::Key { source: KeyError::Missing { .. }, .. }), "{error:?}");
+    assert!(read_at(&restored, &ben, Seq::FIRST).await.is_ok());
+}
+
+/// A vault whose changes take effect, and then never return.
+#[derive(Clone, Debug)]
+struct Stuck(MemoryVault);
+
+#[async_trait]
+impl Vault for Stuck {
+    async fn read(&self, of: &EntryId) -> Result<Vec<DataKey>, KeyError> {
+        self.0.read(of).await
     }
+
+    async fn list(&self, after: Option<&EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
+        self.0.list(after, limit).await
+    }
+
+    async fn add_if(&self, of: &EntryId, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
+        let added = self.0.add_if(of, current, key).await;
+        if current.is_some() { pending().await } else { added }
+    }
+
+    async fn replace(&self, _: &EntryId, _: &DataKey, _: &DataKey) -> Result<bool, KeyError> {
+        pending().await
+    }
+
+    async fn destroy(&self, of: &EntryId) -> Result<bool, KeyError> {
+        self.0.destroy(of).await?;
+        pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_forgets_the_keys_too() {
+    let vault = Stuck(MemoryVault::new());
+    let store = EncryptedStore::new(MemoryStore::new(), Keys::new(ring("m", 1), vault, 2));
+    let (id, prefix) = (id("acme/anna/1"), "acme/anna".parse().unwrap());
+    append(&store, &id, turn("a")).await;
+    assert!(store.keys().rotate(&prefix).now_or_never().is_none());
+    append(&store, &id, turn("b")).await;
+    let key =
+        async |seq| read_at(store.inner(), &id, Seq::new(seq)).await.unwrap().sealed.unwrap().text()[..12].to_owned();
+    assert_ne!(key(0).await, key(1).await, "the new key seals");
+    assert!(store.keys().destroy(&prefix).now_or_never().is_none());
+    assert!(read_at(&store, &id, Seq::FIRST).await.is_err());
+}
+
+#[tokio::test]
+async fn keys_are_forgotten_on_request() {
+    let vault = MemoryVault::new();
+    let store = EncryptedStore::new(MemoryStore::new(), keys(&vault));
+    let id = id("acme/anna/1");
+    append(&store, &id, turn("a")).await;
+    vault.destroy(&EntryId::of(&"acme/anna".parse().unwrap())).await.unwrap();
+    assert!(read_at(&store, &id, Seq::FIRST).await.is_ok(), "it is in memory");
+    store.forget(&"acme".parse().unwrap());
+    assert!(read_at(&store, &id, Seq::FIRST).await.is_err());
+}
+
+#[tokio::test]
+async fn writes_to_a_conversation_whose_keys_were_destroyed_make_no_key() {
+    let vault = MemoryVault::new();
+    let store = EncryptedStore::new(MemoryStore::new(), keys(&vault));
+    let (id, of) = (id("acme/anna/1"), EntryId::of(&"acme/anna".parse().unwrap()));
+    let appended = append(&store, &id, turn("a")).await;
+    let (revision, incarnation) = (appended.revision, appended.revision.incarnation());
+    store.keys().destroy(&"acme/anna".parse().unwrap()).await.unwrap();
+    let mut cut = Cut::window_from(Seq::FIRST);
+    cut.summary = Some(Summary::new("summary", Seq::FIRST));
+    let attachment = Attachment::new(AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1), vec![1]);
+    let labels = Labels::new([("title", "title")]).unwrap();
+    for is_deleted in [false, true] {
+        for expect in [Expect::Exactly(revision), Expect::AnyIn(incarnation)] {
+            let refused = store.append(&id, Append::new(expect, turn("b"))).await;
+            assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+        }
+        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut.clone());
+        let refused = store.compact(&id, incarnation, compact).await;
+        assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+        let refused = store.attach(&id, incarnation, &[], std::slice::from_ref(&attachment)).await;
+        assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+        let refused = store.set_labels(&id, incarnation, LabelsVersion::NONE, labels.clone()).await;
+        assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+        assert_eq!(vault.read(&of).await.unwrap(), []);
+        if !is_deleted {
+            let refused = store.append(&id, Append::new(Expect::AnyOrCreate, turn("b"))).await;
+            assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+            store.delete(&id).await.unwrap();
+        }
+    }
+    assert_eq!(vault.read(&of).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -53,7 +154,7 @@ async fn a_rotated_key_seals_and_the_old_one_still_opens() {
     append(&store, &id, turn("a")).await;
     append(&other, &id, turn("b")).await;
     assert!(store.keys().rotate(&prefix).await.unwrap());
-    assert_eq!(vault.read(&prefix).await.unwrap().len(), 2);
+    assert_eq!(vault.read(&EntryId::of(&prefix)).await.unwrap().len(), 2);
     append(&store, &id, turn("c")).await;
     append(&other, &id, turn("d")).await;
     for store in [&store, &other] {
@@ -75,29 +176,8 @@ async fn keys_are_read_again_when_their_lifetime_has_ended() {
     let store = EncryptedStore::new(MemoryStore::new(), keys(&vault).with_lifetime(Duration::ZERO));
     let id = id("acme/anna/1");
     append(&store, &id, turn("a")).await;
-    vault.destroy(&"acme/anna".parse().unwrap()).await.unwrap();
+    vault.destroy(&EntryId::of(&"acme/anna".parse().unwrap())).await.unwrap();
     assert!(read_at(&store, &id, Seq::FIRST).await.is_err());
-}
-
-#[tokio::test]
-async fn data_keys_are_wrapped_again_and_need_the_old_master_key_no_more() {
-    let (vault, id) = (MemoryVault::new(), id("acme/anna/1"));
-    let inner = MemoryStore::new();
-    let with = |master| EncryptedStore::new(inner.clone(), Keys::new(master, vault.clone(), 2));
-    append(&with(ring("2025", 1)), &id, turn("a")).await;
-    let (new, both) = (ring("2026", 2), ring("2026", 2).with_old("2025", ring_key(1)));
-    let refused = read_at(&with(new.clone()), &id, Seq::FIRST).await.unwrap_err().to_string();
-    assert!(refused.contains("there is no master key 2025"), "{refused}");
-    let store = with(both);
-    assert!(read_at(&store, &id, Seq::FIRST).await.is_ok());
-    let prefix = store.keys().prefix_of(&id);
-    assert_eq!(store.keys().rewrap(&prefix).await.unwrap(), 1);
-    assert_eq!(store.keys().rewrap(&prefix).await.unwrap(), 0);
-    assert!(read_at(&with(new), &id, Seq::FIRST).await.is_ok());
-}
-
-fn ring_key(byte: u8) -> tower_chat_history_encryption::Secret {
-    tower_chat_history_encryption::Secret::from_bytes(&[byte; 32]).unwrap()
 }
 
 #[tokio::test]

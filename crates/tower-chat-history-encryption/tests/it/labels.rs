@@ -1,6 +1,10 @@
 //! Listings with sealed labels.
 
-use tower_chat_history_core::{ConversationId, HistoryStore, Labels, LabelsVersion, List, Prefix};
+use std::time::Duration;
+
+use tower_chat_history_core::{
+    ConversationId, Expiry, ExpiryRule, HistoryStore, Labels, LabelsVersion, List, Prefix, Timestamp,
+};
 use tower_chat_history_encryption::EncryptedStore;
 
 use crate::support::{append, id, in_memory, turn};
@@ -17,7 +21,7 @@ async fn labels_that_do_not_open_damage_their_own_entry_only() {
     for id in &ids {
         label(&store, id, "title").await;
     }
-    let sealed = store.inner().describe(&ids[2]).await.unwrap().unwrap().labels;
+    let sealed = store.inner().describe(&ids[0]).await.unwrap().unwrap().labels;
     let moved = store.inner().describe(&ids[1]).await.unwrap().unwrap();
     let (incarnation, version) = (moved.revision.incarnation(), moved.labels_version);
     store.inner().set_labels(&ids[1], incarnation, version, sealed).await.unwrap();
@@ -26,6 +30,23 @@ async fn labels_that_do_not_open_damage_their_own_entry_only() {
     assert_eq!((page.damaged.len(), &page.damaged[0].id), (1, &ids[1]));
     assert!(page.damaged[0].error.to_string().contains("labels"), "{}", page.damaged[0].error);
     assert!(store.describe(&ids[1]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_labeled_conversation_whose_key_was_destroyed_is_listed_and_expires() {
+    let (store, ids) = (in_memory(), ["acme/anna/1", "acme/ben/1"].map(id));
+    for id in &ids {
+        label(&store, id, "title").await;
+    }
+    store.keys().destroy(&"acme/anna".parse().unwrap()).await.unwrap();
+    let page = store.list(&Prefix::all(), None, 10).await.unwrap();
+    assert!(page.damaged.is_empty());
+    let labels: Vec<_> = page.conversations.iter().map(|listed| listed.labels.get("title")).collect();
+    assert_eq!(labels, [None, Some("title")]);
+    assert!(store.describe(&ids[0]).await.unwrap().unwrap().labels.is_empty());
+    let expiry = Expiry::new().under("acme/anna".parse().unwrap(), ExpiryRule::Age(Duration::ZERO));
+    let run = expiry.run_once(&store, Timestamp::now(), None, 10).await.unwrap();
+    assert_eq!((run.removed.total().conversations, run.damaged), (1, 0));
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ mod changed;
 mod conformance;
 mod destroyed;
 mod labels;
+mod look_ups;
+mod master_keys;
 mod parallel;
 mod plaintext;
 mod providers;

@@ -1,15 +1,19 @@
 //! Sealing stored items again after a rotation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
+use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
     Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Exchange, Expect, HistoryStore,
     HistoryStoreExt as _, Labels, LabelsVersion, List, Load, Loaded, Prefix, Profile, Provenance, Recalled, Recorded,
     Reseal, Seq, StoreError, Summary,
 };
-use tower_chat_history_encryption::EncryptedStore;
+use tower_chat_history_encryption::{
+    EncryptedStore, KeyError, KeyRing, Keys, MasterKeys, MemoryVault, Secret, Wrapped,
+};
 
-use crate::support::{TestDatabase, append, id, in_memory, read_at, turn};
+use crate::support::{TestDatabase, append, id, in_memory, read_at, ring, turn};
 
 fn prefix() -> Prefix {
     "acme/anna".parse().unwrap()
@@ -121,6 +125,43 @@ async fn a_process_with_an_old_key_in_memory_does_not_bring_it_back() {
     assert_eq!(two.reseal(&prefix(), &profiles, None, 10).await.unwrap().items, 0);
     assert_eq!(one.inner().read(&id, Seq::FIRST, 10).await.unwrap(), sealed);
     assert_eq!(one.inner().conversation(&id).revision().await.unwrap(), stored);
+}
+
+/// Master keys that replace the compaction of a conversation each time that a key is unwrapped.
+#[derive(Debug)]
+struct Meddling(KeyRing, MemoryStore, ConversationId);
+
+#[async_trait]
+impl MasterKeys for Meddling {
+    async fn wrap(&self, key: &Secret, context: &[u8]) -> Result<Wrapped, KeyError> {
+        self.0.wrap(key, context).await
+    }
+
+    async fn unwrap(&self, wrapped: &Wrapped, context: &[u8]) -> Result<Secret, KeyError> {
+        let Self(ring, store, id) = self;
+        if let Loaded::Window(window) = store.load(id, Load::new()).await.unwrap()
+            && let Some(compaction) = window.compaction
+        {
+            let compact = Compact::new(Profile::default(), compaction.version, compaction.cut);
+            store.compact(id, window.revision.incarnation(), compact).await.unwrap();
+        }
+        ring.unwrap(wrapped, context).await
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_others_replaced_in_the_meantime_does_not_count() {
+    let (inner, id) = (MemoryStore::new(), id("acme/anna/1"));
+    let keys = Keys::new(Meddling(ring("m", 1), inner.clone(), id.clone()), MemoryVault::new(), 2);
+    let store = EncryptedStore::new(inner, keys.with_lifetime(Duration::ZERO));
+    append(&store, &id, turn("a")).await;
+    let incarnation = append(&store, &id, turn("b")).await.revision.incarnation();
+    let mut cut = Cut::window_from(Seq::new(1));
+    cut.summary = Some(Summary::new("summary", Seq::new(1)));
+    store.compact(&id, incarnation, Compact::new(Profile::default(), CompactionVersion::NONE, cut)).await.unwrap();
+    store.keys().rotate(&prefix()).await.unwrap();
+    let run = store.reseal(&prefix(), &[Profile::default()], None, 10).await.unwrap();
+    assert_eq!((run.items, run.failed), (2, 0), "the two exchanges");
 }
 
 #[tokio::test]

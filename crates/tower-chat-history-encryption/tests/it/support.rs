@@ -45,6 +45,15 @@ impl TestDatabase {
         EncryptedStore::new(SqliteStore::open(self.path()).await.unwrap(), keys(&self.vault))
     }
 
+    /// Copies the files of the database, which must be closed. The copy has the same vault.
+    pub(crate) fn back_up(&self) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for file in self.directory.path().read_dir().unwrap().map(|file| file.unwrap()) {
+            std::fs::copy(file.path(), directory.path().join(file.file_name())).unwrap();
+        }
+        Self { directory, vault: self.vault.clone() }
+    }
+
     /// Returns the bytes of all files of the database.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let files = self.directory.path().read_dir().unwrap().map(|entry| entry.unwrap().path());

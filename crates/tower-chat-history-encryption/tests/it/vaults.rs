@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::Prefix;
-use tower_chat_history_encryption::{DataKey, DirectoryVault, KeyError, KeyId, MemoryVault, Vault, Wrapped};
+use tower_chat_history_encryption::{DataKey, DirectoryVault, EntryId, KeyError, KeyId, MemoryVault, Vault, Wrapped};
 
 fn key(byte: u8) -> DataKey {
     DataKey::new(KeyId::from_bytes([byte; 8]), Wrapped::new("m", vec![byte; 72]))
@@ -13,8 +13,25 @@ fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
+fn entry(text: &str) -> EntryId {
+    EntryId::of(&prefix(text))
+}
+
+/// Lists the entries in pages of this size.
+async fn listed(vault: &dyn Vault, limit: usize) -> Vec<EntryId> {
+    let mut all = Vec::new();
+    loop {
+        let page = vault.list(all.last(), limit).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        assert!(page.len() <= limit);
+        all.extend(page);
+    }
+}
+
 async fn obeys_the_contract(vault: &dyn Vault) {
-    let (of, other) = (prefix("acme/anna"), prefix("acme/ann"));
+    let (of, other) = (entry("acme/anna"), entry("acme/ann"));
     assert_eq!(vault.read(&of).await.unwrap(), []);
     assert!(!vault.add_if(&of, Some(key(1).id), &key(2)).await.unwrap(), "there is no current key");
     assert!(vault.add_if(&of, None, &key(1)).await.unwrap());
@@ -23,6 +40,11 @@ async fn obeys_the_contract(vault: &dyn Vault) {
     assert!(vault.add_if(&of, Some(key(1).id), &key(2)).await.unwrap());
     assert!(vault.add_if(&other, None, &key(3)).await.unwrap());
     assert_eq!(vault.read(&of).await.unwrap(), [key(1), key(2)]);
+    let mut both = [of, other];
+    both.sort();
+    for limit in [1, 2, 3] {
+        assert_eq!(listed(vault, limit).await, both);
+    }
     let again = DataKey::new(key(1).id, Wrapped::new("n", vec![9]));
     assert!(!vault.replace(&of, &key(1), &key(4)).await.unwrap(), "the id stays");
     assert!(!vault.replace(&of, &again, &key(1)).await.unwrap(), "it is not stored");
@@ -32,6 +54,7 @@ async fn obeys_the_contract(vault: &dyn Vault) {
     assert!(!vault.destroy(&of).await.unwrap());
     assert!(!vault.replace(&of, &again, &key(1)).await.unwrap(), "a destroyed key does not come back");
     assert_eq!((vault.read(&of).await.unwrap(), vault.read(&other).await.unwrap()), (vec![], vec![key(3)]));
+    assert_eq!(listed(vault, 2).await, [other]);
 }
 
 #[tokio::test]
@@ -47,7 +70,7 @@ async fn one_of_many_first_keys_wins() {
     let tasks: Vec<_> = (0..16)
         .map(|byte| {
             let vault = Arc::new(DirectoryVault::open(directory.path()).unwrap());
-            tokio::spawn(async move { vault.add_if(&prefix("acme/anna"), None, &key(byte)).await.unwrap() })
+            tokio::spawn(async move { vault.add_if(&entry("acme/anna"), None, &key(byte)).await.unwrap() })
         })
         .collect();
     let mut won = 0;
@@ -55,34 +78,34 @@ async fn one_of_many_first_keys_wins() {
         won += usize::from(task.await.unwrap());
     }
     let vault = DirectoryVault::open(directory.path()).unwrap();
-    assert_eq!((won, vault.read(&prefix("acme/anna")).await.unwrap().len()), (1, 1));
+    assert_eq!((won, vault.read(&entry("acme/anna")).await.unwrap().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn names_of_files_do_not_show_prefixes_and_damage_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let vault = DirectoryVault::open(directory.path()).unwrap();
-    vault.add_if(&prefix("acme/anna"), None, &key(1)).await.unwrap();
+    vault.add_if(&entry("acme/anna"), None, &key(1)).await.unwrap();
     let names = || directory.path().read_dir().unwrap().map(|entry| entry.unwrap().path());
     assert!(names().all(|path| !path.to_string_lossy().contains("anna")));
     let path = names().find(|path| path.extension().is_some_and(|kind| kind == "json")).unwrap();
     for damaged in ["", "{}", r#"{"v":2,"keys":[]}"#] {
         std::fs::write(&path, damaged).unwrap();
-        let error = vault.read(&prefix("acme/anna")).await.unwrap_err();
+        let error = vault.read(&entry("acme/anna")).await.unwrap_err();
         assert!(matches!(error, KeyError::DamagedVault), "{error:?}");
-        assert!(vault.add_if(&prefix("acme/anna"), None, &key(2)).await.is_err(), "damaged keys are not replaced");
+        assert!(vault.add_if(&entry("acme/anna"), None, &key(2)).await.is_err(), "damaged keys are not replaced");
     }
-    assert!(vault.destroy(&prefix("acme/anna")).await.unwrap(), "damaged keys can be destroyed");
+    assert!(vault.destroy(&entry("acme/anna")).await.unwrap(), "damaged keys can be destroyed");
 }
 
 #[tokio::test]
 async fn a_destruction_removes_what_a_crash_has_left() {
     let directory = tempfile::tempdir().unwrap();
     let vault = DirectoryVault::open(directory.path()).unwrap();
-    vault.add_if(&prefix("acme/anna"), None, &key(1)).await.unwrap();
+    vault.add_if(&entry("acme/anna"), None, &key(1)).await.unwrap();
     let unfinished = directory.path().join("new");
     std::fs::write(&unfinished, "wrapped keys").unwrap();
-    assert!(vault.destroy(&prefix("acme/anna")).await.unwrap());
+    assert!(vault.destroy(&entry("acme/anna")).await.unwrap());
     assert!(!unfinished.exists());
     std::fs::write(&unfinished, "wrapped keys").unwrap();
     DirectoryVault::open(directory.path()).unwrap();
@@ -90,10 +113,15 @@ async fn a_destruction_removes_what_a_crash_has_left() {
 }
 
 #[tokio::test]
-async fn a_prefix_of_a_single_conversation_has_no_keys_of_its_own() {
+async fn a_prefix_with_another_number_of_parts_has_no_keys() {
     let keys = crate::support::keys(&MemoryVault::new());
-    let conversation = prefix("acme/anna/1");
-    assert!(matches!(keys.destroy(&conversation).await, Err(KeyError::Prefix { parts: 3, keyed: 2 })));
-    assert!(matches!(keys.rotate(&conversation).await, Err(KeyError::Prefix { .. })));
-    assert!(matches!(keys.rewrap(&conversation).await, Err(KeyError::Prefix { .. })));
+    for (text, parts) in [("acme/anna/1", 3), ("acme", 1), ("", 0)] {
+        for refused in [keys.destroy(&prefix(text)).await, keys.rotate(&prefix(text)).await] {
+            assert!(
+                matches!(refused, Err(KeyError::Prefix { parts: found, keyed: 2 }) if found == parts),
+                "{refused:?}"
+            );
+        }
+    }
+    assert!(!keys.destroy(&prefix("acme/anna")).await.unwrap(), "it could have one");
 }

@@ -28,7 +28,8 @@ pub struct ExportReport {
     pub foreign_keys: u64,
     /// The number of conversations of which a part is missing, including those that are missing as a whole.
     pub not_whole: u64,
-    /// The first 1,000 reasons, in the order of the conversations. A conversation can have several.
+    /// The first 1,000 reasons. A conversation can have several, one after the other. Conversations are named in the
+    /// order of the listing, page by page. Of each page, those that are missing as a whole come first.
     pub named: Vec<NotWhole>,
     /// The last conversation that is not whole.
     #[serde(skip)]

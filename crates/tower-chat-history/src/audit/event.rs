@@ -8,7 +8,9 @@ use tower_chat_history_core::{
     Page, Prefix, Pruned, Removed, Scrubbed, Timestamp, Truncated,
 };
 
-/// A call of a store that has ended. It is serialized as a flat JSON object.
+/// A call of a store. An event that is [recorded](super::Audit::record) is about a call that has ended. One that is to be
+/// [admitted](super::Audit::admit) is about a call that has not begun: it has no exchanges, is not done and has no error.
+/// It is serialized as a flat JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AuditEvent {
@@ -28,8 +30,8 @@ pub struct AuditEvent {
     /// store does not return it.
     pub exchanges: u64,
     /// `true` if the call succeeded and did what it was asked. `false` with no error means that it had no effect: a
-    /// repeated append, a compaction or labels that others had replaced before, or a conversation that was not erased
-    /// because it has another revision.
+    /// repeated append, a compaction, labels or an encrypted form that others had replaced before, or a conversation
+    /// that was not erased because it has another revision.
     pub done: bool,
     /// The [kind](tower_chat_history_core::StoreError::kind) of error, `cancelled` if the caller dropped the call,
     /// `panicked` if the call panicked, or `None` if the call succeeded.
@@ -66,6 +68,8 @@ pub enum Action {
     Truncate,
     /// The beginning of the log was removed.
     Prune,
+    /// The encrypted form of an exchange was replaced.
+    Reseal,
     /// Attachments were stored or removed.
     Attach,
     /// Attachments were read.
@@ -124,6 +128,17 @@ impl Outcome for LabelsOutcome {
 
     fn is_done(&self) -> bool {
         matches!(self, Self::Stored(_))
+    }
+}
+
+/// The answer of a replacement of an exchange's encrypted form.
+impl Outcome for bool {
+    fn exchanges(&self) -> u64 {
+        u64::from(*self)
+    }
+
+    fn is_done(&self) -> bool {
+        *self
     }
 }
 

@@ -5,6 +5,10 @@
 //! labels. A page of a listing or of an erasure names its prefix, not the conversations of the page. An audit that must
 //! not miss a call also [admits](Audit::admit) each call before it begins.
 //!
+//! Only calls of the `AuditedStore` itself are recorded. A wrapper that works on its own inner store, as
+//! `EncryptedStore::reseal` does when it seals items again, calls what is inside it. To record such calls, put the
+//! `AuditedStore` into that wrapper.
+//!
 //! A program that acts for several people creates a handle for each of them:
 //!
 //! ```
@@ -25,6 +29,7 @@
 mod attach;
 mod erase;
 mod event;
+mod reseal;
 mod store;
 
 use std::{

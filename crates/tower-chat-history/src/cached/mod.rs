@@ -122,6 +122,12 @@ impl<S> CachedStore<S> {
         &self.inner
     }
 
+    /// Returns the limit, in bytes of memory.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        usize::try_from(self.windows.capacity()).unwrap_or(usize::MAX)
+    }
+
     /// Returns the estimated size of the cached windows, in bytes.
     #[must_use]
     pub fn used(&self) -> usize {

@@ -123,8 +123,7 @@ impl LimitRulesConfig {
 
 impl LimitsConfig {
     /// Returns these settings, with those that are missing taken from the others.
-    #[must_use]
-    pub fn or(&self, others: &Self) -> Self {
+    fn or(&self, others: &Self) -> Self {
         let mut rates = self.calls_per_minute_under.clone();
         let is_missing = |rate: &&RateConfig| !rates.iter().any(|own| own.parts == rate.parts);
         let missing: Vec<_> = others.calls_per_minute_under.iter().filter(is_missing).copied().collect();
@@ -163,17 +162,24 @@ impl LimitsConfig {
         if let Some(rounds) = self.max_tool_rounds.and_then(OrNone::number) {
             limits = limits.max_tool_rounds(rounds);
         }
-        if let Some(calls) = self.calls_per_minute.and_then(OrNone::number) {
-            limits = limits.calls_per_minute(rate(calls, "calls_per_minute")?);
-        }
+        // A rate that is not set would be that of a shorter prefix.
+        limits = match self.calls_per_minute {
+            Some(OrNone::Number(calls)) => limits.calls_per_minute(rate(calls, "calls_per_minute")?),
+            Some(OrNone::None) => limits.lift_calls_per_minute(),
+            None => limits,
+        };
         for (at, RateConfig { parts, calls }) in self.calls_per_minute_under.iter().enumerate() {
             let is_first = !self.calls_per_minute_under[..at].iter().any(|other| other.parts == *parts);
             let path = format!("calls_per_minute_under[{at}].parts");
             ConfigError::unless(is_first, &path, "another element has the same number of parts")?;
-            if let Some(calls) = calls.number() {
-                let calls = rate(calls, &format!("calls_per_minute_under[{at}].calls"))?;
-                limits = limits.calls_per_minute_under(size((*parts).into()), calls);
-            }
+            let parts = size((*parts).into());
+            limits = match calls {
+                OrNone::Number(calls) => {
+                    let calls = rate(*calls, &format!("calls_per_minute_under[{at}].calls"))?;
+                    limits.calls_per_minute_under(parts, calls)
+                }
+                OrNone::None => limits.lift_calls_per_minute_under(parts),
+            };
         }
         Ok(limits)
     }

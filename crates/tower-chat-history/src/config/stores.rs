@@ -39,7 +39,13 @@ impl MemoryConfig {
 
 impl CacheConfig {
     /// Creates a cache for this store.
-    pub fn build<S>(self, store: S) -> CachedStore<S> {
-        CachedStore::with_limit(store, self.limit_bytes.map_or(CachedStore::<S>::DEFAULT_LIMIT, size))
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the limit is 0.
+    pub fn build<S>(self, store: S) -> Result<CachedStore<S>, ConfigError> {
+        let limit = self.limit_bytes.unwrap_or(CachedStore::<S>::DEFAULT_LIMIT as u64);
+        positive(limit, "limit_bytes")?;
+        Ok(CachedStore::with_limit(store, size(limit)))
     }
 }

@@ -268,7 +268,8 @@ impl Engine {
     /// them again.
     ///
     /// Numbers stay in memory for some conversations, with their ids: counts for retention, pauses after failed
-    /// summaries, [rates](crate::limits), and the progress of [recall](crate::recall). Each of these tables has a limited number of entries.
+    /// summaries, [rates](crate::limits), and the progress of [recall](crate::recall). Each of these tables has a limited
+    /// number of entries.
     ///
     /// Turns that are running keep what they have loaded until they end. Without this call, a translation stays in
     /// memory until it was not used for an hour, or until it is evicted. A [`CachedStore`](crate::CachedStore) forgets

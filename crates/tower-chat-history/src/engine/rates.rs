@@ -176,6 +176,24 @@ mod tests {
         assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(0));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_rule_that_lifts_a_rate_hides_that_of_a_shorter_prefix() {
+        let usual = Limits::new().calls_per_minute(1).calls_per_minute_under(1, 1);
+        let lifted = Limits::new().lift_calls_per_minute().lift_calls_per_minute_under(1);
+        let rules = LimitRules::from(usual).under("acme/vip".parse().unwrap(), lifted);
+        let rates = Ruled::new(rules.under("acme/vip/new".parse().unwrap(), Limits::new().calls_per_minute(2)));
+        for _ in 0..9 {
+            rates.take("acme/vip/1").unwrap();
+        }
+        // Calls without a rate take nothing from the rates of others.
+        rates.take("acme/1").unwrap();
+        assert!(rates.take("acme/1").is_err());
+        // A longer prefix can set one again.
+        rates.take("acme/vip/new/1").unwrap();
+        rates.take("acme/vip/new/1").unwrap();
+        assert_eq!(rates.take("acme/vip/new/1").unwrap_err().parts, None);
+    }
+
     #[test]
     fn the_memory_of_rates_is_bounded() {
         let rules = LimitRules::from(Limits::new().calls_per_minute(1));

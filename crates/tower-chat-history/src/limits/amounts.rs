@@ -4,18 +4,17 @@ use super::{LimitExceeded, LimitKind, Limits};
 
 /// The numbers of a call that limits apply to. A number that is not known is 0, which no limit refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs)] // It is made for `..Amounts::default()`.
-pub struct Amounts {
+pub(crate) struct Amounts {
     /// The size of the largest message, in bytes of its JSON.
-    pub message_bytes: u64,
+    pub(crate) message_bytes: u64,
     /// The size of the input, in bytes of the JSON of its messages.
-    pub input_bytes: u64,
+    pub(crate) input_bytes: u64,
     /// The number of rounds of tool calls that the turn has with this call.
-    pub tool_rounds: u64,
+    pub(crate) tool_rounds: u64,
     /// The number of exchanges that the conversation has with this call.
-    pub exchanges: u64,
+    pub(crate) exchanges: u64,
     /// The size of the conversation with the input of this call, in bytes of the JSON of its messages.
-    pub conversation_bytes: u64,
+    pub(crate) conversation_bytes: u64,
 }
 
 impl Limits {
@@ -24,7 +23,7 @@ impl Limits {
     /// # Errors
     ///
     /// Returns the first limit that a number exceeds, in the order of the fields of [`Amounts`].
-    pub fn check(&self, amounts: &Amounts) -> Result<(), LimitExceeded> {
+    pub(crate) fn check(&self, amounts: &Amounts) -> Result<(), LimitExceeded> {
         let checks = [
             (LimitKind::MessageBytes, self.max_message_bytes, amounts.message_bytes),
             (LimitKind::InputBytes, self.max_input_bytes, amounts.input_bytes),

@@ -58,9 +58,12 @@ impl Count {
         let begun_before = self.begun.load(Ordering::Relaxed);
         let mut newest = self.newest.lock().await;
         if let Some(newest) = &*newest {
-            let was_full = newest.full_since.is_some_and(|since| since.elapsed() < FULL_FOR);
-            if was_full || newest.number > begun_before {
-                return Ok(was_full);
+            // A listing that began after this call answers it, however long ago it ended.
+            if newest.number > begun_before {
+                return Ok(newest.full_since.is_some());
+            }
+            if newest.full_since.is_some_and(|since| since.elapsed() < FULL_FOR) {
+                return Ok(true);
             }
         }
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
@@ -78,7 +81,10 @@ impl Default for Counted {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::{
+        future::{pending, ready},
+        pin::pin,
+    };
 
     use futures_util::{FutureExt as _, future::join_all};
     use tokio::sync::Semaphore;
@@ -121,6 +127,26 @@ mod tests {
         assert!(counts.into_iter().all(|is_full| !is_full.unwrap()));
         // One listing for the call that came first, and one for those that came while it ran.
         assert_eq!(listings.into_inner(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_waited_long_gets_what_the_listing_it_shares_has_found() {
+        let (counted, held) = (Counted::default(), Semaphore::new(0));
+        let mut first = pin!(counted.is_full("a", 3, async {
+            held.acquire().await.unwrap().forget();
+            Ok(false)
+        }));
+        assert!(first.as_mut().now_or_never().is_none());
+        let mut second = pin!(counted.is_full("a", 3, ready(Ok(true))));
+        let mut third = pin!(counted.is_full("a", 3, unlisted()));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert!(third.as_mut().now_or_never().is_none());
+        held.add_permits(1);
+        assert!(!first.await.unwrap());
+        assert!(second.await.unwrap());
+        // The third call is polled late.
+        tokio::time::advance(FULL_FOR).await;
+        assert!(third.await.unwrap());
     }
 
     #[tokio::test]

@@ -79,13 +79,12 @@ mod quota;
 mod rate;
 mod rules;
 
+pub(crate) use self::{amounts::Amounts, rate::admit, rules::first_parts};
 pub use self::{
-    amounts::Amounts,
     exceeded::{LimitExceeded, LimitKind},
     quota::ConversationQuota,
     rules::LimitRules,
 };
-pub(crate) use self::{rate::admit, rules::first_parts};
 
 /// The limits of one conversation and its calls. The default is no limit. See the [module docs](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,9 +94,28 @@ pub struct Limits {
     max_tool_rounds: Option<u64>,
     max_exchanges: Option<u64>,
     max_conversation_bytes: Option<u64>,
-    calls_per_minute: Option<u32>,
+    calls_per_minute: Option<Rate>,
     /// The rates of prefixes, by their numbers of parts.
-    calls_per_minute_under: Vec<(usize, u32)>,
+    calls_per_minute_under: Vec<(usize, Rate)>,
+}
+
+/// A rate that limits set, in contrast to a rate that they leave to those of shorter prefixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    /// This number of calls per minute.
+    Calls(u32),
+    /// No rate applies.
+    Lifted,
+}
+
+impl Rate {
+    /// Returns the number of calls per minute.
+    pub(crate) const fn calls(self) -> Option<u32> {
+        match self {
+            Self::Calls(calls) => Some(calls),
+            Self::Lifted => None,
+        }
+    }
 }
 
 impl Limits {
@@ -153,7 +171,15 @@ impl Limits {
     /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
     #[must_use]
     pub const fn calls_per_minute(mut self, calls: u32) -> Self {
-        self.calls_per_minute = Some(calls);
+        self.calls_per_minute = Some(Rate::Calls(calls));
+        self
+    }
+
+    /// Lifts the rate of calls in one conversation. Without this, the rate that the [rules](LimitRules) set for a
+    /// shorter prefix applies.
+    #[must_use]
+    pub const fn lift_calls_per_minute(mut self) -> Self {
+        self.calls_per_minute = Some(Rate::Lifted);
         self
     }
 
@@ -163,22 +189,35 @@ impl Limits {
     /// [rules](LimitRules) set different rates for the same number of parts, the calls of all conversations with the
     /// same parts count together. The default is no limit.
     #[must_use]
-    pub fn calls_per_minute_under(mut self, parts: usize, calls: u32) -> Self {
+    pub fn calls_per_minute_under(self, parts: usize, calls: u32) -> Self {
+        self.with_rate(parts, Rate::Calls(calls))
+    }
+
+    /// Lifts the [rate](Self::calls_per_minute_under) that is counted by this number of parts. Without this, the rate
+    /// that the [rules](LimitRules) set for a shorter prefix applies. The calls to which no rate applies do not count
+    /// toward the rates of other conversations with the same parts.
+    #[must_use]
+    pub fn lift_calls_per_minute_under(self, parts: usize) -> Self {
+        self.with_rate(parts, Rate::Lifted)
+    }
+
+    fn with_rate(mut self, parts: usize, rate: Rate) -> Self {
         self.calls_per_minute_under.retain(|(other, _)| *other != parts);
-        self.calls_per_minute_under.push((parts, calls));
+        self.calls_per_minute_under.push((parts, rate));
         self
     }
 
     /// Returns the rate that is counted by this number of parts, or for each conversation by itself if `parts` is
-    /// `None`.
-    pub(crate) fn rate(&self, parts: Option<usize>) -> Option<u32> {
+    /// `None`. Returns `None` if these limits leave it to those of shorter prefixes.
+    pub(crate) fn rate(&self, parts: Option<usize>) -> Option<Rate> {
         let Some(parts) = parts else { return self.calls_per_minute };
-        self.calls_per_minute_under.iter().find(|(own, _)| *own == parts).map(|(_, calls)| *calls)
+        self.calls_per_minute_under.iter().find(|(own, _)| *own == parts).map(|(_, rate)| *rate)
     }
 
     /// Returns the numbers of parts by which rates are counted, with `None` for that of each conversation.
     pub(crate) fn counted_by(&self) -> impl Iterator<Item = Option<usize>> {
-        let of_conversation = self.calls_per_minute.map(|_| None);
-        of_conversation.into_iter().chain(self.calls_per_minute_under.iter().map(|(parts, _)| Some(*parts)))
+        let of_conversation = self.calls_per_minute.map(|rate| (None, rate));
+        let under = self.calls_per_minute_under.iter().map(|(parts, rate)| (Some(*parts), *rate));
+        of_conversation.into_iter().chain(under).filter_map(|(parts, rate)| rate.calls().map(|_| parts))
     }
 }

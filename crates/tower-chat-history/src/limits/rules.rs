@@ -7,9 +7,9 @@ use super::Limits;
 /// The limits of all conversations, by prefix.
 ///
 /// For a conversation, the limits of the longest prefix that contains it apply, and no others, except for
-/// [rates](Limits::calls_per_minute): for each number of parts, the rate of the longest prefix that sets one applies.
-/// Conversations without such a prefix have no limits. [`Limits`] alone convert into rules by which they apply to all
-/// conversations.
+/// [rates](Limits::calls_per_minute): for each number of parts, the rate of the longest prefix that sets or
+/// [lifts](Limits::lift_calls_per_minute) one applies. Conversations without such a prefix have no limits. [`Limits`]
+/// alone convert into rules by which they apply to all conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitRules {
     rules: Vec<(Prefix, Limits)>,
@@ -38,9 +38,10 @@ impl LimitRules {
     }
 
     /// Returns the rate of a conversation's calls, counted with all ids that begin with this number of the same parts,
-    /// or for the conversation by itself if `parts` is `None`. It is set by the longest prefix that sets such a rate.
+    /// or for the conversation by itself if `parts` is `None`. The longest prefix that sets or lifts such a rate
+    /// decides.
     pub(crate) fn rate(&self, id: &ConversationId, parts: Option<usize>) -> Option<u32> {
-        self.longest(id, |limits| limits.rate(parts))
+        self.longest(id, |limits| limits.rate(parts))?.calls()
     }
 
     /// Returns the value of the longest prefix that contains the conversation and has such a value.

@@ -17,7 +17,8 @@ where
     F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
 {
     /// Merges the pages of all stores. A conversation in a store that the closure does not choose for it is left out,
-    /// because no other call finds it.
+    /// because no other call finds it. A page counts the foreign keys of all stores up to their own cursors, so a key
+    /// may count on more than one page. No key is left out.
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let limit = limit.max(1);
         let pages = try_join_all(self.0.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;

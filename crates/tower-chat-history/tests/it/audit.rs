@@ -10,8 +10,8 @@ use tower_chat_history::{
     BoxError, ConversationId, Exchange, HistoryStore as _, HistoryStoreExt as _, MemoryStore, Message,
     audit::{Action, Audit, AuditEvent, AuditedStore, Refused, Subject},
     store::{
-        Append, Erase as _, EraseExt as _, ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Prefix, Seq,
-        StoreError,
+        Append, Erase as _, EraseExt as _, ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Prefix,
+        Reseal as _, Seq, StoreError,
     },
 };
 use tower_chat_history_core::testing::SharedStore;
@@ -59,6 +59,23 @@ async fn an_event_says_who_read_how_much() {
     assert_eq!((&json["action"], &json["conversation"]), (&"read".into(), &"acme/user-42".into()));
     store.load(&id(), Load::new()).await.unwrap();
     assert_eq!(&*taken(&events)[0].actor, "service", "the handle of the service is unchanged");
+}
+
+#[tokio::test]
+async fn a_replacement_of_an_encrypted_form_is_recorded() {
+    let (store, events) = audited(MemoryStore::new());
+    let sealed = |exchange: &Exchange, text: &str| exchange.sealed_as(text.repeat(100)).unwrap();
+    let exchange = Exchange::new(ExchangeId::generate(), [Message::user("u"), Message::assistant("a")]);
+    let append = Append::new(Expect::Absent, sealed(&exchange, "1"));
+    let incarnation = store.append(&id(), append).await.unwrap().revision.incarnation();
+    taken(&events);
+    for (from, done) in [("1", true), ("1", false)] {
+        let (from, to) = (sealed(&exchange, from), sealed(&exchange, "2"));
+        assert_eq!(store.reseal(&id(), incarnation, Seq::FIRST, &from, to).await.unwrap(), done);
+        let [event] = taken(&events).try_into().unwrap();
+        assert_eq!((event.action, event.exchanges, event.done), (Action::Reseal, u64::from(done), done));
+        assert_eq!(event.subject, Subject::Conversation(id()));
+    }
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    BoxError, CachedStore, ContextBudget, ContextOptions, HistoryOptions, MemoryStore, Policies, Retention, Summaries,
-    Telemetry,
+    BoxError, CachedStore, ContextBudget, ContextOptions, HistoryError, HistoryOptions, MemoryStore, Message, Policies,
+    Reply, Retention, Summaries, Telemetry, TurnInput,
     budget::{ClearResults, ModelLimits, Watermark, Watermarks},
     config::{Built, CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, read},
     engine::InputMode,
@@ -225,8 +225,11 @@ fn stores_have_the_limits_of_their_settings() {
     let memory: MemoryConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
     assert_eq!(memory.build().unwrap().limit(), 1_000);
     let cache: CacheConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
-    let cached: CachedStore<MemoryStore> = cache.build(MemoryStore::new());
-    assert_eq!(cached.used(), 0);
+    let limit = |cache: CacheConfig| cache.build(MemoryStore::new()).map(|cached: CachedStore<_>| cached.limit());
+    assert_eq!(limit(cache).unwrap(), 1_000);
+    assert_eq!(limit(CacheConfig::default()).unwrap(), CachedStore::<MemoryStore>::DEFAULT_LIMIT);
+    let none: CacheConfig = read(toml::from_str::<toml::Table>("limit_bytes = 0").unwrap()).unwrap();
+    assert_eq!(limit(none).unwrap_err().path, "limit_bytes");
 }
 
 #[test]
@@ -254,8 +257,33 @@ fn a_missing_limit_is_that_of_the_next_shorter_prefix_and_none_lifts_it() {
     assert_eq!(of("other"), Some(with_rest(all.clone())));
     assert_eq!(of("acme-2/user"), Some(with_rest(all.clone())));
     assert_eq!(of("acme/user"), Some(with_rest(all.clone().max_exchanges(3))));
-    let lifted = Limits::new().max_exchanges(3).calls_per_minute(6);
+    let lifted = Limits::new().max_exchanges(3).calls_per_minute(6).lift_calls_per_minute_under(2);
     assert_eq!(of("acme/user/chat"), Some(lifted.calls_per_minute_under(1, 9).calls_per_minute_under(0, 7)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn none_lifts_the_rate_of_a_shorter_prefix() {
+    for rate in [
+        ["calls_per_minute = 1", r#"calls_per_minute = "none""#],
+        [
+            "calls_per_minute_under = [{ parts = 2, calls = 1 }]",
+            r#"calls_per_minute_under = [{ parts = 2, calls = "none" }]"#,
+        ],
+    ] {
+        let [usual, lifted] = rate;
+        let toml = format!("[limits.all]\n{usual}\n[limits.under.vip]\n{lifted}");
+        let engine = build(&toml).unwrap().engine(MemoryStore::new());
+        let call = async |id: &str| {
+            let turn = engine.begin(TurnInput::new(id.parse().unwrap(), [Message::user("u")])).await?;
+            turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+            Ok::<_, HistoryError>(())
+        };
+        for _ in 0..3 {
+            call("vip/user/1").await.unwrap();
+        }
+        call("other/user/1").await.unwrap();
+        assert!(matches!(call("other/user/1").await, Err(HistoryError::Limit(_))), "{usual}");
+    }
 }
 
 #[test]

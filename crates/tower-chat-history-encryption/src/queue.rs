@@ -1,64 +1,77 @@
-//! Queues that let the appends to one conversation pass one at a time, within one process.
+//! Queues that let those who use one thing pass one at a time, within one process.
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower_chat_history_core::ConversationId;
 
-/// The queues of all conversations that have an append in progress.
-#[derive(Clone, Default)]
-pub(super) struct Queues(Arc<Mutex<HashMap<ConversationId, Queue>>>);
+/// The queues of all things that are in use, by the name of the thing.
+pub(crate) struct Queues<K>(Arc<Mutex<HashMap<K, Queue>>>);
 
 struct Queue {
     /// A fair semaphore with one permit.
     turn: Arc<Semaphore>,
-    /// The number of appends in the queue, including the one that has the permit.
-    appends: usize,
+    /// The number of places in the queue, including the one that has the permit.
+    places: usize,
 }
 
-/// An append's place in its queue. The queue is removed with its last place.
-struct Place {
-    queues: Queues,
-    id: ConversationId,
+/// A place in a queue. The queue is removed with its last place.
+struct Place<K: Eq + Hash> {
+    queues: Queues<K>,
+    name: K,
 }
 
-/// The permit to append. Dropping it lets the next append pass.
-pub(super) struct Permit {
+/// The permit to use a thing. Dropping it lets the next one pass.
+pub(crate) struct Permit<K: Eq + Hash> {
     // Fields are dropped in the order of their declaration: the permit is returned before the place is removed.
     _turn: Option<OwnedSemaphorePermit>,
-    _place: Place,
+    _place: Place<K>,
 }
 
-impl Queues {
-    /// Waits for the appends to the conversation that came before.
-    pub(super) async fn enter(&self, id: &ConversationId) -> Permit {
+impl<K: Clone + Eq + Hash + Send + Sync> Queues<K> {
+    /// Waits for those that came before.
+    pub(crate) async fn enter(&self, name: &K) -> Permit<K> {
         let turn = {
             let mut queues = self.lock();
             let queue =
-                queues.entry(id.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), appends: 0 });
-            queue.appends += 1;
+                queues.entry(name.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), places: 0 });
+            queue.places += 1;
             Arc::clone(&queue.turn)
         };
-        let place = Place { queues: self.clone(), id: id.clone() };
+        let place = Place { queues: self.clone(), name: name.clone() };
         // The semaphore is never closed.
         Permit { _turn: turn.acquire_owned().await.ok(), _place: place }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Queue>> {
+impl<K> Queues<K> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Queue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl<K> Clone for Queues<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K> Default for Queues<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
         let mut queues = self.queues.lock();
-        if let Some(queue) = queues.get_mut(&self.id) {
-            queue.appends -= 1;
-            if queue.appends == 0 {
-                queues.remove(&self.id);
+        if let Some(queue) = queues.get_mut(&self.name) {
+            queue.places -= 1;
+            if queue.places == 0 {
+                queues.remove(&self.name);
             }
         }
     }
@@ -71,10 +84,12 @@ mod tests {
         task::{Context, Poll, Waker},
     };
 
+    use tower_chat_history_core::ConversationId;
+
     use super::*;
 
     #[tokio::test]
-    async fn the_next_append_passes_after_the_one_before_and_no_queue_stays() {
+    async fn the_next_one_passes_after_the_one_before_and_no_queue_stays() {
         let (queues, id): (_, ConversationId) = (Queues::default(), "a".parse().unwrap());
         let first = queues.enter(&id).await;
         let mut context = Context::from_waker(Waker::noop());

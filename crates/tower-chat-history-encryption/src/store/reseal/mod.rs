@@ -1,10 +1,13 @@
 //! Sealing stored items again, with the current data keys.
 
+mod report;
+
 use tower_chat_history_core::{
-    Compact, Compaction, ConversationId, Cursor, Cut, FailedConversation, Incarnation, LabelsOutcome, List, Listed,
-    Load, LoadLimit, Loaded, Prefix, Profile, Recorded, Reseal, StoreError,
+    Compact, CompactOutcome, Compaction, ConversationId, Cursor, Cut, FailedConversation, Incarnation, LabelsOutcome,
+    List, Listed, Load, LoadLimit, Loaded, Prefix, Profile, Recorded, Reseal, StoreError,
 };
 
+pub use self::report::{ResealError, ResealRun};
 use super::EncryptedStore;
 use crate::{
     cipher::{Cipher, key_of},
@@ -27,9 +30,10 @@ impl<S: Reseal + List> EncryptedStore<S> {
     /// key of their prefix. Looks at `limit` conversations or fewer, after the cursor of the last call if there is one.
     /// Call it after a [rotation](crate::Keys::rotate), until it returns no cursor.
     ///
-    /// Others may use the conversations at the same time, and no revision changes. Each item is replaced by itself, so
-    /// the call can be interrupted and repeated. Processes that still have the old key in memory seal with it: to be
-    /// sure, repeat the pass after the [lifetime](crate::Keys::with_lifetime) of keys, until it seals nothing.
+    /// Others may use the conversations at the same time, and no revision changes. Only the versions of compactions and
+    /// of labels do. Each item is replaced by itself, so the call can be interrupted and repeated. Processes that still
+    /// have the old key in memory seal with it: to be sure, repeat the pass after the
+    /// [lifetime](crate::Keys::with_lifetime) of keys, until it seals nothing.
     ///
     /// [Attachments](tower_chat_history_core::Attach) stay as they are.
     ///
@@ -186,9 +190,9 @@ impl<S: Reseal + List> EncryptedStore<S> {
             return Ok(());
         }
         let compact = Compact::new(profile.clone(), version, cut).replacing(replaced.map(|cut| *cut));
+        let outcome = self.inner.compact(id, incarnation, seal_compact(&newest.cipher, compact)?).await?;
         // If another compaction was stored in the meantime, that one stays.
-        self.inner.compact(id, incarnation, seal_compact(&newest.cipher, compact)?).await?;
-        *items += 1;
+        *items += u64::from(matches!(outcome, CompactOutcome::Stored(_)));
         Ok(())
     }
 
@@ -235,39 +239,4 @@ fn keys_of(compaction: &Compaction) -> Vec<Option<KeyId>> {
     let cuts = [Some(&compaction.cut), compaction.replaced.as_deref()];
     let summaries = cuts.into_iter().flatten().filter_map(|cut: &Cut| cut.summary.as_ref());
     summaries.map(|summary| key_of(&summary.text)).collect()
-}
-
-/// The numbers of one call of [`EncryptedStore::reseal`].
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ResealRun {
-    /// The number of conversations that the call looked at.
-    pub examined: u64,
-    /// The number of items that were sealed again.
-    pub items: u64,
-    /// The number of conversations that are damaged, or that have an item that does not open. Their other items may
-    /// still be sealed with an old key.
-    pub failed: u64,
-    /// The first of them.
-    pub first_failure: Option<FailedConversation>,
-    /// The place at which the next call continues, or `None` if this call reached the end.
-    pub next: Option<Cursor>,
-}
-
-impl ResealRun {
-    fn fail(&mut self, failed: FailedConversation) {
-        self.failed += 1;
-        self.first_failure.get_or_insert(failed);
-    }
-}
-
-/// The error for a call of [`EncryptedStore::reseal`] that stopped.
-#[derive(Debug, thiserror::Error)]
-#[error("the items were not all sealed again: it stopped after {} conversations: {source}", run.examined)]
-#[non_exhaustive]
-pub struct ResealError {
-    /// The numbers so far, and the place at which to continue.
-    pub run: Box<ResealRun>,
-    /// The cause.
-    pub source: StoreError,
 }

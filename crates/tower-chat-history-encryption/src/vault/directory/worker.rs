@@ -1,0 +1,78 @@
+//! A thread for calls that block.
+
+use std::{io, sync::mpsc, thread};
+
+use futures_channel::oneshot;
+
+use crate::key::KeyError;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that runs jobs one after the other, in their order. It ends with the last clone.
+#[derive(Clone, Debug)]
+pub(super) struct Worker(mpsc::Sender<Job>);
+
+impl Worker {
+    pub(super) fn start() -> io::Result<Self> {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        thread::Builder::new()
+            .name("chat-history-vault".into())
+            .spawn(move || queue.into_iter().for_each(|job| job()))?;
+        Ok(Self(jobs))
+    }
+
+    /// Runs a job after those before it. If the caller leaves before the job begins, it never does.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Result<T, KeyError> + Send + 'static,
+    ) -> Result<T, KeyError> {
+        let (answer, answered) = oneshot::channel();
+        let job = move || {
+            if !answer.is_canceled() {
+                // The caller may have left.
+                let _ = answer.send(job());
+            }
+        };
+        self.0.send(Box::new(job)).map_err(|_| KeyError::unavailable(Ended))?;
+        answered.await.unwrap_or_else(|_| Err(KeyError::unavailable(Ended)))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the thread of the vault has ended")]
+struct Ended;
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, thread::ThreadId};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn jobs_run_on_one_thread_in_their_order_and_not_for_those_who_left() {
+        let worker = Worker::start().unwrap();
+        let (begin, begun) = mpsc::channel::<()>();
+        let (ran, order) = mpsc::channel::<(usize, ThreadId)>();
+        let job = |number: usize| {
+            let ran = ran.clone();
+            worker.run(move || ran.send((number, thread::current().id())).map_err(KeyError::failed))
+        };
+        let mut first = pin!(worker.run(move || begun.recv().map_err(KeyError::failed)));
+        assert!(first.as_mut().now_or_never().is_none());
+        let mut last = pin!(job(3));
+        {
+            let mut left = pin!(job(2));
+            assert!(left.as_mut().now_or_never().is_none());
+            assert!(last.as_mut().now_or_never().is_none());
+        }
+        begin.send(()).unwrap();
+        first.await.unwrap();
+        job(4).await.unwrap();
+        last.await.unwrap();
+        let ran: Vec<_> = order.try_iter().collect();
+        assert_eq!(ran.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(ran[0].1, ran[1].1);
+    }
+}
