@@ -5,7 +5,10 @@
 //! is a call whose window is too large. `flat` is a whole turn on logs of 100 to 1,000,000 messages, with a budget for
 //! up to 60 messages.
 //!
-//! Run it with `cargo bench -p benches --bench plan`.
+//! Run it with `cargo bench -p benches --bench plan`. With `PAIRED=1` in the environment, the contestants alternate in
+//! one run, and only the median time of each is printed: `begin` are the turns described above, and `turn` are whole
+//! turns, with a window of 60 messages, whose prompts fit. Use this on a busy machine, where separate measurements
+//! cannot be compared.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
@@ -14,7 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use benches::{conversation, fill, text, turn};
+use benches::{
+    FixedWindow, WINDOW,
+    contest::{Contest, paired},
+    conversation, fill, text, turn,
+};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
@@ -62,6 +69,9 @@ async fn begin_turns(calls: u64, engine: &Engine, id: &ConversationId) -> Durati
 
 fn plan(criterion: &mut Criterion) {
     let runtime = runtime();
+    if std::env::var_os("PAIRED").is_some() {
+        return paired_turns(&runtime);
+    }
     let mut group = criterion.benchmark_group("plan");
     for messages in [60, 600, 10_000] {
         let (store, id) = (MemoryStore::new(), conversation(0));
@@ -76,6 +86,42 @@ fn plan(criterion: &mut Criterion) {
         }
     }
     group.finish();
+}
+
+/// Measures turns that begin and are dropped, and then whole turns, with and without a budget.
+fn paired_turns(runtime: &Runtime) {
+    for messages in [60, 600, 10_000] {
+        let (store, id) = (MemoryStore::new(), conversation(0));
+        runtime.block_on(fill(&store, &id, &turn(&text()), messages / 2));
+        let budgets = [ContextBudget::unlimited(), budget(messages), budget(messages - 2)];
+        let engines = budgets.map(|budget| engine(&store, budget));
+        let [mut unlimited, mut fits, mut compacts] = engines.each_ref().map(|engine| {
+            let id = &id;
+            move || runtime.block_on(begin_turns(1, engine, id))
+        });
+        let contest: &mut Contest<'_> =
+            &mut [("unlimited", &mut unlimited), ("fits", &mut fits), ("compacts", &mut compacts)];
+        paired(&format!("begin/{messages}"), 200_000 / messages, contest);
+    }
+    let [mut unlimited, mut fits] = [ContextBudget::unlimited(), budget(2 * WINDOW)].map(|budget| {
+        let mut kept = runtime.block_on(FixedWindow::of_turn(WINDOW / 2, turn(&text())));
+        let engine = engine(&kept.store, budget);
+        move || runtime.block_on(whole_turn(&engine, &mut kept))
+    });
+    let contest: &mut Contest<'_> = &mut [("unlimited", &mut unlimited), ("fits", &mut fits)];
+    paired("turn/60", 5_000, contest);
+}
+
+/// Measures a turn that is stored.
+async fn whole_turn(engine: &Engine, kept: &mut FixedWindow) -> Duration {
+    let [question, answer] = kept.turn();
+    let start = Instant::now();
+    let turn = engine.begin(TurnInput::new(kept.id.clone(), [question])).await.unwrap();
+    black_box(turn.context());
+    black_box(turn.commit(Reply::new(answer)).await.unwrap());
+    let taken = start.elapsed();
+    kept.restore().await;
+    taken
 }
 
 /// A conversation of `turns` turns. It is recreated after it has grown by more than a tenth and by more than 40 turns.
@@ -129,6 +175,9 @@ impl Talk {
 }
 
 fn flat(criterion: &mut Criterion) {
+    if std::env::var_os("PAIRED").is_some() {
+        return;
+    }
     let runtime = runtime();
     let mut group = criterion.benchmark_group("budget");
     for messages in [100, 10_000, 1_000_000] {

@@ -9,6 +9,7 @@ use crate::seen::{Attributes, ReceivedSpan};
 
 const FLOATS: &[&str] = &[
     attributes::CALIBRATION,
+    attributes::COUNT_DURATION_MS,
     attributes::ESTIMATE_ERROR,
     attributes::REQUEST_TEMPERATURE,
     attributes::REQUEST_TOP_P,

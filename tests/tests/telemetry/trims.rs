@@ -16,6 +16,7 @@ over_every_store! {
     a_prompt_that_is_over_its_budget,
     too_many_messages,
     without_a_budget,
+    the_time_of_a_count,
     a_prompt_that_does_not_fit,
     a_lowered_reply_limit,
     superseded_calls,
@@ -109,6 +110,23 @@ async fn without_a_budget(storage: Storage) {
     ]);
     assert!(!trim.has("chat_history.tokens.before"), "tokens are not counted without a budget");
     assert!(!trace.turn().has("chat_history.estimate.error"));
+}
+
+async fn the_time_of_a_count(storage: Storage) {
+    let (chat, id) = (Chat::new(&storage, answers()), storage.conversation());
+    let log = (0..1_000).map(|number| Message::user(format!("question {number}")));
+    storage.store.conversation(&id).import(log).await.unwrap();
+    let traced = |text| async { traced(ask(&chat, CallKind::Unary, &id, text)).await.1 };
+    let trace = traced("u").await;
+    let trim = trace.one("trim");
+    // Imported messages have no counts.
+    assert_eq!(number(trim, "chat_history.count.texts"), 1_001);
+    assert!(trim["chat_history.count.duration_ms"].as_f64().unwrap() > 0.0);
+    let trace = traced("new").await;
+    assert_eq!(number(trace.one("trim"), "chat_history.count.texts"), 1, "the others were counted in the first turn");
+    let trace = traced("new").await;
+    let trim = trace.one("trim");
+    assert!(!trim.has("chat_history.count.texts") && !trim.has("chat_history.count.duration_ms"));
 }
 
 async fn a_prompt_that_does_not_fit(storage: Storage) {

@@ -89,35 +89,36 @@ impl Sizes {
         self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
     }
 
-    /// Returns the first cutoff of rounds within the bounds for which the kept size is accepted, by a binary search.
-    /// Larger cutoffs keep less.
-    fn first_rounds(&self, window: usize, bounds: Bounds, accept: impl Fn(Size) -> bool) -> Option<Cutoffs> {
-        let least = bounds.least.rounds.max(window);
-        let most = bounds.most.rounds.max(least);
-        let at = |rounds| Cutoffs { window, rounds };
-        let (mut low, mut high) = (least, most);
-        while low < high {
-            let middle = low.midpoint(high);
-            if accept(self.kept(at(middle))) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        accept(self.kept(at(low))).then_some(at(low))
-    }
-
     /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
     /// earliest start of the window: exchanges that this prompt lacks, because a message stands for them, can be in the
     /// prompt of another provider. `starts` are the possible starts, in order.
+    ///
+    /// If a size is accepted, each smaller one must be, too. A later start keeps less, so it needs no larger cutoff of
+    /// rounds than an earlier one. The smallest accepted cutoffs of all starts are therefore found in one pass, in
+    /// which the cutoff of rounds only decreases until the start reaches it.
     pub(super) fn best(
         &self,
         starts: impl IntoIterator<Item = usize>,
         bounds: Bounds,
-        accept: impl Fn(Size) -> bool + Copy,
+        accept: impl Fn(Size) -> bool,
     ) -> Option<Cutoffs> {
         let starts = starts.into_iter().filter(|start| (bounds.least.window..=bounds.most.window).contains(start));
-        let pairs = starts.filter_map(|window| self.first_rounds(window, bounds, accept));
+        let mut accepted = None;
+        let pairs = starts.filter_map(|window| {
+            let least = bounds.least.rounds.max(window);
+            let at = |rounds| Cutoffs { window, rounds };
+            let accepts = |rounds| accept(self.kept(at(rounds)));
+            let most = bounds.most.rounds.max(least);
+            let mut rounds = accepted.map_or(most, |accepted: usize| accepted.max(least));
+            if !accepts(rounds) {
+                return None;
+            }
+            while rounds > least && accepts(rounds - 1) {
+                rounds -= 1;
+            }
+            accepted = Some(rounds);
+            Some(at(rounds))
+        });
         let earliest =
             |best: Cutoffs, at: Cutoffs| if self.kept(at).tokens > self.kept(best).tokens { at } else { best };
         pairs.reduce(earliest)
@@ -146,23 +147,76 @@ impl Cutoffs {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn of_starts_that_keep_the_same_the_earliest_is_used() {
-        let message = Message::user("u");
-        let (seq, round, rest) = (Seq::new(2), None, None);
-        let item = Item {
-            message,
-            seq,
+    use super::{super::fold::Round, *};
+
+    fn item(tokens: usize, seq: usize, round: Option<Round>) -> Item {
+        Item {
+            message: Message::user("u".repeat(tokens)),
+            seq: Seq::new(seq as u64),
             round,
-            rest,
+            rest: None,
             is_recalled: false,
             is_reply: false,
             is_settled: false,
             is_left_out: false,
-        };
-        let sizes = Sizes::of(&[item], Seq::FIRST, 4, |_| 1);
+        }
+    }
+
+    /// Returns the sizes of a log. Each exchange has a plain message, and some begin a round, which a later exchange
+    /// follows.
+    fn sizes(log: &[(usize, Option<(usize, usize)>)]) -> Sizes {
+        let (mut items, mut free_from) = (Vec::new(), 0);
+        for (at, (plain, round)) in log.iter().enumerate() {
+            items.push(item(*plain, at, None));
+            if let Some((tokens, exchanges)) = round.filter(|_| at >= free_from) {
+                free_from = at + exchanges;
+                let [asked, followed] = [at, free_from].map(|at| Seq::new(at as u64));
+                items.push(item(tokens, at, Some(Round { asked, followed })));
+            }
+        }
+        Sizes::of(&items, Seq::FIRST, log.len(), |message| message.text().len() as u64)
+    }
+
+    /// Tries all pairs.
+    fn best_of_all(sizes: &Sizes, starts: &[usize], bounds: Bounds, room: u64) -> Option<Cutoffs> {
+        let mut best: Option<Cutoffs> = None;
+        for window in starts.iter().copied().filter(|start| (bounds.least.window..=bounds.most.window).contains(start))
+        {
+            let least = bounds.least.rounds.max(window);
+            let pairs = (least..=bounds.most.rounds.max(least)).map(|rounds| Cutoffs { window, rounds });
+            let first = pairs.into_iter().find(|at| sizes.kept(*at).tokens <= room);
+            if let Some(at) =
+                first.filter(|at| best.is_none_or(|best| sizes.kept(*at).tokens > sizes.kept(best).tokens))
+            {
+                best = Some(at);
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_cutoffs_are_those_of_all_pairs(
+            log in prop::collection::vec((0_usize..9, prop::option::of((1_usize..20, 1_usize..4))), 1..12),
+            starts in prop::collection::btree_set(0_usize..12, 1..12),
+            (least, least_rounds, room) in (0_usize..6, 0_usize..6, 0_u64..90),
+        ) {
+            let (sizes, len) = (sizes(&log), log.len());
+            let starts: Vec<usize> = starts.into_iter().filter(|start| *start <= len).collect();
+            let bounds = Bounds {
+                least: Cutoffs { window: least.min(len), rounds: least_rounds.min(len) },
+                most: Cutoffs { window: len, rounds: len + 1 },
+            };
+            let found = sizes.best(starts.iter().copied(), bounds, |size| size.tokens <= room);
+            prop_assert_eq!(found, best_of_all(&sizes, &starts, bounds, room));
+        }
+    }
+
+    #[test]
+    fn of_starts_that_keep_the_same_the_earliest_is_used() {
+        let sizes = Sizes::of(&[item(1, 2, None)], Seq::FIRST, 4, |_| 1);
         let at = |at| Cutoffs { window: at, rounds: at };
         let bounds = Bounds { least: at(0), most: at(4) };
         assert_eq!(sizes.best([0, 1, 2, 3, 4], bounds, |_| true), Some(at(0)), "1 and 2 keep as much");

@@ -73,7 +73,8 @@ impl WindowIndex {
 
     /// Returns the number of turns of a window that starts at this index, without the turn of the input.
     pub(super) fn turns(&self, window: usize) -> usize {
-        self.openings.iter().filter(|opening| (window..self.most.window).contains(*opening)).count()
+        let before = |index: usize| self.openings.partition_point(|opening| *opening < index);
+        before(self.most.window).saturating_sub(before(window))
     }
 
     /// Returns the last start that is an exchange of the log, so that it can be stored.

@@ -49,10 +49,16 @@ impl CountCache {
     }
 
     #[doc(hidden)]
-    /// Returns `true` if the count of a message is known.
-    pub fn knows<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> bool {
-        let remembers = counter.name().is_some_and(|name| message.tokens_by(name).is_some());
-        remembers || self.counts.peek(&self.message_key(counter, message)).is_some()
+    /// Returns the count of a message if it is known. The message remembers a count that was in the cache.
+    pub fn known<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
+        let remembered = counter.name().and_then(|name| message.tokens_by(name));
+        remembered.or_else(|| {
+            let tokens = self.counts.get(&self.message_key(counter, message))?;
+            if let Some(name) = counter.name() {
+                message.remember_tokens(name, tokens);
+            }
+            Some(tokens)
+        })
     }
 
     #[doc(hidden)]

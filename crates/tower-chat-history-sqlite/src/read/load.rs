@@ -1,6 +1,6 @@
 //! Loading a window.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row, types::ValueRef};
 use tower_chat_history_core::{
     CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
     backend::{Scan, WindowScan},
@@ -9,7 +9,7 @@ use tower_chat_history_core::{
 use super::{
     damage::{Damage, corrupt_compaction, size},
     erasures,
-    log::{Log, SELECT_RANGE},
+    log::{Log, SELECT_BACK},
 };
 use crate::{error::Failure, job::Request, stats::Counters};
 
@@ -40,73 +40,76 @@ impl Request for LoadWindow {
         }
         let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile, log.len)).transpose()?;
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
-        let scan = self.scan(connection, &log, start.get().max(log.first()), counters)?;
-        let exchanges = match scan.start() {
-            Some(start) => self.exchanges(connection, &log, start.get(), counters)?,
-            None => Vec::new(),
-        };
+        let (exchanges, truncated) = self.walk(connection, &log, start.get().max(log.first()), counters)?;
         let damaged = |_| Damage::Bytes { bytes: log.bytes }.at(&self.id, 0);
         let log_bytes = u64::try_from(log.bytes).map_err(damaged)?;
-        Ok(Loaded::Window(Window::new(log.revision, compaction, exchanges, scan.is_truncated()).log_bytes(log_bytes)))
+        Ok(Loaded::Window(Window::new(log.revision, compaction, exchanges, truncated).log_bytes(log_bytes)))
     }
 }
 
 impl LoadWindow {
-    /// Walks back from the end of the log to `first`, or until the limit is reached, without reading bodies.
-    fn scan(&self, connection: &Connection, log: &Log, first: u64, counters: &Counters) -> Result<WindowScan, Failure> {
+    /// Reads the exchanges back from the end of the log to `first`, or until the limit is reached. Returns those of the
+    /// window, and `true` if the limit cut something off.
+    fn walk(
+        &self,
+        connection: &Connection,
+        log: &Log,
+        first: u64,
+        counters: &Counters,
+    ) -> Result<(Vec<Recorded>, bool), Failure> {
         let mut scan = WindowScan::new(self.load.limit);
-        let mut statement = connection.prepare_cached(
-            "SELECT place, continues IS NULL, messages, bytes, octet_length(body) FROM exchange \
-             WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC",
-        )?;
+        let mut statement = connection.prepare_cached(SELECT_BACK)?;
         let mut rows = statement.query(<[i64; 2]>::from(log.places(first, log.len - 1)))?;
+        // An exchange that cannot be decoded is an error only if the window has it. The limit may cut off the beginning
+        // of a turn, and the window then starts with the next one.
+        let mut newest_first = Vec::new();
         let mut visited = 0;
         for expected in (first..log.len).rev() {
             let row = rows.next()?;
             visited += 1;
             log.check(&self.id, row, expected)?;
             let Some(row) = row else { break };
-            let opens = row.get(1)?;
-            let (messages, bytes) = match size(&self.id, expected, (row.get(2)?, row.get(3)?, row.get(4)?)) {
+            let stored = StoredSize::of(row)?;
+            let (messages, bytes) = match size(&self.id, expected, stored.columns) {
                 Ok(size) => size,
                 // Decoding the record may return a more precise error, for example that a newer version wrote it.
-                Err(damaged) => {
-                    return Err(log.recorded(connection, &self.id, expected, counters).err().unwrap_or(damaged));
-                }
+                Err(damaged) => return Err(Log::decode(&self.id, row).err().unwrap_or(damaged)),
             };
-            if scan.offer(Seq::new(expected), opens, messages, bytes) == Scan::Stop {
-                counters.visited(visited);
-                return Ok(scan);
+            if scan.offer(Seq::new(expected), stored.opens_turn, messages, bytes) == Scan::Stop {
+                break;
             }
-            if expected == first && first > log.first() && !opens {
+            if expected == first && first > log.first() && !stored.opens_turn {
                 // A window starts after the beginning of the log only because of a compaction, so the compaction is
                 // damaged.
                 let source = CompactionError::NotAnOpening { seq: Seq::new(first) };
                 return Err(corrupt_compaction(&self.id, &self.load.profile, source).into());
             }
+            newest_first.push(Log::decode(&self.id, row));
         }
-        if first == log.first() && first > 0 {
+        if first == log.first() && first > 0 && !scan.is_truncated() {
             Log::check_end(&self.id, rows.next()?)?;
         }
         counters.visited(visited);
-        Ok(scan)
+        counters.decoded(newest_first.len());
+        let kept = scan.start().map_or(0, |start| log.len - start.get());
+        newest_first.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        let exchanges = newest_first.into_iter().rev().collect::<Result<_, _>>()?;
+        Ok((exchanges, scan.is_truncated()))
     }
+}
 
-    /// Reads the exchanges from `start` to the end. The walk has checked that they exist.
-    fn exchanges(
-        &self,
-        connection: &Connection,
-        log: &Log,
-        start: u64,
-        counters: &Counters,
-    ) -> Result<Vec<Recorded>, Failure> {
-        let mut exchanges = Vec::with_capacity(usize::try_from(log.len - start).unwrap_or(0));
-        let mut statement = connection.prepare_cached(SELECT_RANGE)?;
-        let mut rows = statement.query([log.place(start), log.place(log.len - 1)])?;
-        while let Some(row) = rows.next()? {
-            exchanges.push(Log::decode(&self.id, row)?);
-        }
-        counters.decoded(exchanges.len());
-        Ok(exchanges)
+/// The columns of an exchange that limit a walk.
+struct StoredSize {
+    opens_turn: bool,
+    /// The number of messages, their size in bytes, and the size of the body.
+    columns: (i64, i64, i64),
+}
+
+impl StoredSize {
+    /// Reads the columns from a row of [`SELECT_BACK`].
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let body = row.get_ref(5)?.as_bytes()?.len();
+        let columns = (row.get(3)?, row.get(4)?, i64::try_from(body).unwrap_or(i64::MAX));
+        Ok(Self { opens_turn: row.get_ref(2)? == ValueRef::Null, columns })
     }
 }

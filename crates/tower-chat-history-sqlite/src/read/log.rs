@@ -24,9 +24,22 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
     (place & 0xffff_ffff) as u64
 }
 
-/// Selects the exchanges between two places, in order, with the columns that [`Log::decode`] reads.
-pub(super) const SELECT_RANGE: &str = "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled, provenance \
-     FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
+/// Selects the exchanges between two places, with the columns that [`Log::decode`] reads.
+macro_rules! select_range {
+    ($order:literal) => {
+        concat!(
+            "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled, provenance \
+             FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place ",
+            $order
+        )
+    };
+}
+
+/// Selects the exchanges between two places, oldest first.
+pub(super) const SELECT_RANGE: &str = select_range!("ASC");
+
+/// Selects the exchanges between two places, newest first.
+pub(super) const SELECT_BACK: &str = select_range!("DESC");
 
 /// A conversation's row, which was checked: the log is not empty, and its version equals the position of its next
 /// exchange.

@@ -3,7 +3,7 @@
 use crate::support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};
 use tower_chat_history_core::{
     Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
-    HistoryStore, HistoryStoreExt, Load, Loaded, Profile, Seq, StoreError, Window,
+    HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Profile, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -156,6 +156,19 @@ async fn columns_that_do_not_match_the_record_are_corrupt() {
         let (_database, store, id) = damaged(&sql).await;
         assert_corrupt_at(&store, &id, 1).await;
     }
+}
+
+#[tokio::test]
+async fn a_damaged_record_that_the_limit_cuts_off_fails_no_load() {
+    // Exchange 1 belongs to the turn of exchange 0.
+    let sql = "UPDATE exchange SET continues = 0, body = replace(body, '\"v\":1', '\"v\":x')
+               WHERE conversation = 1 AND seq = 1";
+    let (_database, store, id) = damaged(sql).await;
+    assert_corrupt_at(&store, &id, 1).await;
+    let messages = window(&store, &conversation("whole")).await.exchanges[0].exchange.messages.len();
+    let limit = LoadLimit::new(2 * messages, usize::MAX).unwrap();
+    let Loaded::Window(window) = store.load(&id, Load::new().limit(limit)).await.unwrap() else { unreachable!() };
+    assert_eq!((texts(&window), window.truncated), (vec!["three".to_owned()], true));
 }
 
 #[tokio::test]

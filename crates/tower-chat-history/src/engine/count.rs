@@ -5,6 +5,7 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Instant,
 };
 
 use tokio::runtime::Handle;
@@ -14,11 +15,37 @@ use tower_chat_history_context::{
     tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter},
 };
 use tower_chat_history_core::{Message, TokenCounts};
+use tracing::Span;
+
+use crate::telemetry;
 
 /// The number of bytes to count from which the count runs on a thread for blocking work. A tokenizer takes up to one
 /// second per megabyte for adversarial text. Counting fewer bytes therefore takes at most about 60 milliseconds, and
 /// usually about 2.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
+
+/// The number of bytes that each text counts in addition to its own: a tokenizer takes some time for the shortest text,
+/// and a window can have a thousand of them.
+const BYTES_PER_TEXT: usize = 64;
+
+/// The texts to count.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    texts: usize,
+    bytes: usize,
+}
+
+impl Work {
+    /// Sums up texts of these sizes in bytes.
+    fn of(sizes: impl Iterator<Item = usize>) -> Self {
+        sizes.fold(Self::default(), |Self { texts, bytes }, size| Self { texts: texts + 1, bytes: bytes + size })
+    }
+
+    /// Returns `true` if the work belongs on a thread for blocking work.
+    const fn takes_long(self) -> bool {
+        self.bytes + self.texts * BYTES_PER_TEXT >= BLOCKING_THRESHOLD_BYTES
+    }
+}
 
 /// One call's counter and its cache of counts.
 ///
@@ -100,32 +127,38 @@ impl Counting {
     }
 
     /// Returns the sizes, in tokens, of all parts of the prompt except the window and the summary. Also counts the
-    /// messages in `window`, so that the planner finds their counts in the cache.
-    pub(super) async fn prompt(
+    /// messages in `window`, so that the planner finds their counts. If anything has to be counted, the current span
+    /// gets the time.
+    pub(super) async fn prompt<'a>(
         &self,
         request: &RequestInfo,
-        window: &[Message],
+        window: impl Iterator<Item = &'a Message>,
         input: &[Message],
         runtime: Option<&Handle>,
     ) -> PromptTokens {
-        let messages = request.head.iter().chain(window).chain(input);
-        let messages = messages.filter(|message| !self.cache.knows(&self.counter, message)).map(Message::bytes);
+        let began = Instant::now();
+        let is_uncounted = |message: &&Message| self.cache.known(&self.counter, message).is_none();
+        let window: Vec<Message> = window.filter(is_uncounted).cloned().collect();
+        let others = request.head.iter().chain(input).filter(is_uncounted);
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
         let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
-        let takes_long = messages.chain(schemas).sum::<usize>() >= BLOCKING_THRESHOLD_BYTES || !self.counter.is_ready();
-        if let Some(runtime) = runtime.filter(|_| takes_long) {
+        let work = Work::of(window.iter().chain(others).map(Message::bytes).chain(schemas));
+        let mut counted = None;
+        if let Some(runtime) = runtime.filter(|_| work.takes_long() || !self.counter.is_ready()) {
             let (counting, request) = (self.clone(), request.clone());
-            let (window, input) = (window.to_vec(), input.to_vec());
-            if let Ok(parts) = runtime.spawn_blocking(move || counting.parts(&request, &window, &input)).await {
-                return parts;
-            }
+            let (window, input) = (window.clone(), input.to_vec());
+            counted = runtime.spawn_blocking(move || counting.parts(&request, &window, &input)).await.ok();
         }
-        self.parts(request, window, input)
+        let parts = counted.unwrap_or_else(|| self.parts(request, &window, input));
+        if work.texts > 0 {
+            telemetry::counted(&Span::current(), work.texts, began.elapsed());
+        }
+        parts
     }
 
-    fn parts(&self, request: &RequestInfo, window: &[Message], input: &[Message]) -> PromptTokens {
+    fn parts(&self, request: &RequestInfo, uncounted: &[Message], input: &[Message]) -> PromptTokens {
         let sum = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
-        let _: u64 = sum(window);
+        let _: u64 = sum(uncounted);
         let tools = request.tools.as_deref().into_iter().fold(RequestTokens::new(), RequestTokens::tools);
         let mut parts = PromptTokens::default();
         parts.head = sum(&request.head);
@@ -140,9 +173,8 @@ impl Counting {
     pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
-        let takes_long =
-            unknown.map(Message::bytes).sum::<usize>() >= BLOCKING_THRESHOLD_BYTES || !self.counter.is_ready();
-        let counts = match runtime.filter(|_| takes_long) {
+        let takes_long = || Work::of(unknown.map(Message::bytes)).takes_long() || !self.counter.is_ready();
+        let counts = match runtime.filter(|_| takes_long()) {
             None => self.counts(messages),
             Some(runtime) => {
                 let (counting, messages) = (self.clone(), messages.to_vec());
@@ -254,9 +286,35 @@ mod tests {
             let mut request = RequestInfo::new();
             request.tools = Some("y".repeat(bytes));
             let fresh = [Message::user("x".repeat(bytes))];
-            let parts = counting(large).prompt(&request, &fresh, &messages, Some(&runtime)).await;
+            let parts = counting(large).prompt(&request, fresh.iter(), &messages, Some(&runtime)).await;
             assert_eq!((parts.input, parts.tools), (10, 1 + 3));
         }
+    }
+
+    #[tokio::test]
+    async fn many_small_texts_are_counted_on_another_thread() {
+        for (texts, many) in [(200, false), (1_000, true)] {
+            // Each has 50 bytes.
+            let messages: Vec<Message> = (0..texts).map(|text| Message::user(format!("{text:021}"))).collect();
+            assert!(messages.iter().all(|message| message.bytes() == 50));
+            let runtime = Handle::current();
+            let (cold, request) = (counting(many), RequestInfo::new());
+            let parts = cold.prompt(&request, messages.iter(), &[], Some(&runtime)).await;
+            assert_eq!(parts.window, 0, "the planner adds them");
+            assert!(messages.iter().all(|message| message.tokens_by("asserts_thread") == Some(5)));
+            let others = (0..texts).map(|text| Message::user(format!("{text:021}")));
+            let counts = counting(many).exchange(&others.collect::<Vec<_>>(), Some(&runtime)).await.unwrap();
+            assert_eq!(counts.counts, vec![5; texts]);
+        }
+    }
+
+    #[tokio::test]
+    async fn known_counts_are_not_counted_again() {
+        let messages: Vec<Message> = (0..1_000).map(|text| Message::user(format!("{text:021}"))).collect();
+        let counts = counting(true).exchange(&messages, Some(&Handle::current())).await.unwrap();
+        assert_eq!(counts.counts.len(), 1_000);
+        // This counter refuses to run on another thread.
+        counting(false).prompt(&RequestInfo::new(), messages.iter(), &[], Some(&Handle::current())).await;
     }
 
     /// Panics in every method that does not count.
@@ -294,7 +352,7 @@ mod tests {
         let counting = Counting::new(&Arc::default(), Arc::new(PanicsUnlessCounting));
         let messages = [Message::user("a")];
         for runtime in [None, Some(Handle::current())] {
-            let parts = counting.prompt(&RequestInfo::new(), &[], &messages, runtime.as_ref()).await;
+            let parts = counting.prompt(&RequestInfo::new(), [].iter(), &messages, runtime.as_ref()).await;
             assert_eq!((parts.input, parts.tools), (6, u64::from(REPLY_PRIMING)));
             assert_eq!(counting.exchange(&messages, runtime.as_ref()).await, None, "it has no name");
         }
@@ -304,7 +362,7 @@ mod tests {
     async fn without_a_working_counter_estimates_are_used_and_no_counts_are_stored() {
         let messages = [Message::user("panic")];
         assert_eq!(counting(false).exchange(&messages, None).await, None);
-        let parts = counting(false).prompt(&RequestInfo::new(), &[], &messages, None).await;
+        let parts = counting(false).prompt(&RequestInfo::new(), [].iter(), &messages, None).await;
         assert_eq!(parts.input, u64::from(ByteEstimate::new().count_message(&messages[0])));
     }
 

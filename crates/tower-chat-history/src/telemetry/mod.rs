@@ -29,6 +29,6 @@ pub(crate) use self::{
     recorder::Recorder,
     save::SaveStep,
     summarize::summarize,
-    trim::{PlannedPrompt, TrimStep},
+    trim::{PlannedPrompt, TrimStep, counted},
     turn::{WaitFor, fail, wait},
 };

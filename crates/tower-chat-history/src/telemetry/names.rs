@@ -143,6 +143,10 @@ pub mod attributes {
 
         /// The name of the token counter.
         pub const TOKENIZER: &str = "chat_history.tokenizer";
+        /// The number of messages and schemas whose tokens had to be counted, because no count of them was known.
+        pub const COUNT_TEXTS: &str = "chat_history.count.texts";
+        /// The time of this count, in milliseconds.
+        pub const COUNT_DURATION_MS: &str = "chat_history.count.duration_ms";
         /// The largest allowed size of the prompt, in tokens: the context window minus the reply reserve.
         pub const TOKENS_BUDGET: &str = "chat_history.tokens.budget";
         /// The size of the prompt before this turn left anything out, in tokens. For a summary: the size of the text

@@ -1,5 +1,7 @@
 //! The span of planning a prompt.
 
+use std::time::Duration;
+
 use tower_chat_history_context::budget::PromptTokens;
 use tracing::{Span, field::Empty, info_span, record_all};
 
@@ -37,6 +39,15 @@ impl TrimStep {
     pub(crate) fn ended(self, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
         record_result(&self.0, planned);
     }
+}
+
+/// Records the time of counting this many texts that were not counted before.
+pub(crate) fn counted(trim: &Span, texts: usize, time: Duration) {
+    record_all!(
+        trim,
+        { attributes::COUNT_TEXTS } = int(texts),
+        { attributes::COUNT_DURATION_MS } = time.as_secs_f64() * 1e3,
+    );
 }
 
 fn record_result(trim: &Span, planned: Result<PlannedPrompt<'_>, &HistoryError>) {
@@ -81,6 +92,8 @@ fn trim(turn: &Span, counter: Option<&str>) -> Span {
         otel.status_code = Empty,
         { attributes::ERROR_TYPE } = Empty,
         { attributes::TOKENIZER } = counter,
+        { attributes::COUNT_TEXTS } = Empty,
+        { attributes::COUNT_DURATION_MS } = Empty,
         { attributes::TRIM_NEEDED } = Empty,
         { attributes::TRIM_REASON } = Empty,
         { attributes::TRIM_STRATEGY } = Empty,

@@ -191,10 +191,10 @@ impl Call {
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
         let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;
-        // The window's messages are counted here too: the plan then finds each count in the cache.
-        let log: Vec<Message> = history.messages().chain(summary).cloned().collect();
+        // The window's messages are counted here too, so that the plan finds each count.
+        let window = history.messages().chain(summary);
         let runtime = Handle::try_current().ok();
-        let parts = self.counting.prompt(&self.request, &log, &self.input, runtime.as_ref()).await;
+        let parts = self.counting.prompt(&self.request, window, &self.input, runtime.as_ref()).await;
         let correction = self.calibration.map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
             self.engine.shared.calibration.correction(key, self.prompt_start(positions))

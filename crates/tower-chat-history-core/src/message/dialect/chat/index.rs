@@ -8,7 +8,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::reasoning::{ReasoningFields, bound_of_calls};
+use super::{
+    plain,
+    reasoning::{ReasoningFields, bound_of_calls},
+};
 use crate::{
     lossy::{self, Lossy},
     message::MessageError,
@@ -103,6 +106,11 @@ struct Function<'a> {
 
 /// Reads the index of a chat message.
 pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
+    plain::read(json).map_or_else(|| parse_any(json), Ok)
+}
+
+/// Reads the index of a chat message of any form.
+pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
     let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
         return Err(MessageError::new(if fields.item {
@@ -146,11 +154,9 @@ pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
 }
 
 /// Returns the index of a message that [`plain_json`](super::plain_json) wrote.
-pub(crate) fn plain(role: Role, text: &str) -> Index {
-    let says_nothing = role == Role::Assistant && text.is_empty();
+pub(crate) fn of_plain(role: Role, text: &str) -> Index {
     let content = content_at(r#"{"role":"","content":"#.len() + role.as_str().len(), text);
-    let chat = ChatFields { content: Some(content), ..ChatFields::default() };
-    Index { closes: closes(&role, says_nothing), says_nothing, chat, ..Index::new(role) }
+    plain::index(role, content)
 }
 
 /// Returns the index of a message that [`tool_json`](super::tool_json) wrote.
@@ -160,7 +166,7 @@ pub(crate) fn tool(call_id: &str, text: &str) -> Index {
     Index { answers: Box::new([CallId::new(Space::DEFAULT, call_id)]), chat, ..Index::new(Role::Tool) }
 }
 
-fn closes(role: &Role, says_nothing: bool) -> Closes {
+pub(super) fn closes(role: &Role, says_nothing: bool) -> Closes {
     if *role == Role::Tool || says_nothing { Closes::Never } else { Closes::Always }
 }
 

@@ -8,6 +8,7 @@ mod index;
 mod inline;
 mod origin;
 mod parts;
+mod plain;
 mod reasoning;
 #[cfg(test)]
 mod reasoning_tests;
@@ -16,7 +17,7 @@ mod unbound;
 
 use serde_json::Value;
 
-pub(crate) use self::index::{plain as plain_index, sound_calls, tool as tool_index};
+pub(crate) use self::index::{of_plain as plain_index, sound_calls, tool as tool_index};
 pub(super) use self::origin::reads;
 pub use self::{content::Content, foreign::ForeignShape};
 use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, cache_control};

@@ -1,0 +1,106 @@
+//! The index of the most common messages: a role and a text, in the form in which this crate and most clients write
+//! them. It is read without a JSON parser, because each load of a window reads the index of each message.
+
+use std::ops::Range;
+
+use super::index::closes;
+use crate::{
+    message::dialect::{Index, index::ChatFields},
+    role::Role,
+};
+
+/// The number of bytes that are tested together.
+const BLOCK: usize = 16;
+
+/// Reads the index of a message of the form `{"role":"user","content":"text"}`. Returns `None` if the message has
+/// another form, or is no JSON.
+pub(super) fn read(json: &str) -> Option<Index> {
+    let (role, text) = [
+        (Role::User, json.strip_prefix(r#"{"role":"user","content":""#)),
+        (Role::Assistant, json.strip_prefix(r#"{"role":"assistant","content":""#)),
+        (Role::System, json.strip_prefix(r#"{"role":"system","content":""#)),
+    ]
+    .into_iter()
+    .find_map(|(role, text)| Some((role, text?)))?;
+    let len = encoded_len(text.as_bytes())?;
+    let start = json.len() - text.len();
+    (text.get(len..)? == r#""}"#).then(|| index(role, start - 1..start + len + 1))
+}
+
+/// Returns the index of a message in this role that has nothing but a text. `content` is the range of the text in the
+/// message's JSON, with its quotes.
+pub(super) fn index(role: Role, content: Range<usize>) -> Index {
+    let says_nothing = role == Role::Assistant && content.len() == r#""""#.len();
+    let chat = ChatFields { content: Some(content), ..ChatFields::default() };
+    Index { closes: closes(&role, says_nothing), says_nothing, chat, ..Index::new(role) }
+}
+
+/// Returns the length of the JSON string that begins before this text, up to its closing quote. Returns `None` if the
+/// string is invalid or has a `\u`.
+fn encoded_len(text: &[u8]) -> Option<usize> {
+    let mut len = 0;
+    loop {
+        len += plain_len(text.get(len..)?);
+        match text.get(len)? {
+            b'"' => return Some(len),
+            b'\\' if text.get(len + 1).is_some_and(|escaped| br#""\/bfnrt"#.contains(escaped)) => len += 2,
+            _ => return None,
+        }
+    }
+}
+
+/// Returns the number of bytes at the beginning that stand for themselves in a JSON string.
+fn plain_len(text: &[u8]) -> usize {
+    let is_plain = |byte: &u8| *byte >= b' ' && *byte != b'"' && *byte != b'\\';
+    // A block is tested without a branch for each byte.
+    let is_plain_block = |block: &&[u8]| block.iter().fold(true, |plain, byte| plain & is_plain(byte));
+    let start = text.chunks_exact(BLOCK).take_while(is_plain_block).count() * BLOCK;
+    start + text[start..].iter().take_while(|byte| is_plain(byte)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::index::parse_any, *};
+    use crate::message::dialect::chat::plain_json;
+
+    #[test]
+    fn messages_of_another_form_are_left_to_the_parser() {
+        for json in [
+            r#"{ "role":"user","content":"a"}"#,
+            r#"{"role":"user","content":"a","name":"b"}"#,
+            r#"{"role":"user","content":"a"} "#,
+            r#"{"role":"user","content":["a"]}"#,
+            r#"{"role":"user","content":"\u0061"}"#,
+            r#"{"role":"tool","content":"a"}"#,
+            r#"{"role":"user","content":""#,
+        ] {
+            assert_eq!(read(json), None, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_message_has_the_index_that_the_parser_reads(
+            role in prop::sample::select(vec![Role::User, Role::Assistant, Role::System]),
+            text in r#"([ -~äß€😀]|\n|\t|"|\\){0,60}"#,
+        ) {
+            let json = plain_json(&role, &text);
+            let index = read(&json);
+            prop_assert!(index.is_some());
+            prop_assert_eq!(index, parse_any(&json).ok());
+        }
+
+        /// Text that is nearly such a message: it may be no JSON, or have other fields.
+        #[test]
+        fn whatever_is_read_is_what_the_parser_reads(
+            text in r#"([a-c "\\{}:,\n]|\\[nrtbfux"/\\]|"}|","name":"|\u{1}){0,12}"#,
+        ) {
+            let json = format!(r#"{{"role":"user","content":"{text}"}}"#);
+            if let Some(index) = read(&json) {
+                prop_assert_eq!(Some(index), parse_any(&json).ok());
+            }
+        }
+    }
+}
