@@ -8,6 +8,8 @@
 //! - `layer`: the whole layer;
 //! - `store, cached` and `layer, cached`: the same with a `CachedStore`, if all calls of a conversation reach one
 //!   process. Without the cache, each turn transfers and decodes its whole window.
+//! - `store, replicas` and `layer, replicas`: the same with two processes that take turns. Each has a `CachedStore`,
+//!   which has not seen the conversation's last turn.
 //!
 //! The contestants alternate in one run, and the median time of each is printed. Separate measurements could not be
 //! compared, because the servers run on the same machine and influence the times.
@@ -169,9 +171,10 @@ async fn turn_by_hand(raw: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
     raw.write(session).await;
 }
 
-/// Makes a load and an append, without the layer.
-async fn store_turn(store: Arc<dyn HistoryStore>, circle: Arc<Circle>) {
-    let id = conversation(circle.next());
+/// Makes a load and an append, without the layer. The replicas take turns.
+async fn store_turn(replicas: Arc<[Arc<dyn HistoryStore>]>, circle: Arc<Circle>) {
+    let (number, lap) = circle.next_in_lap();
+    let (id, store) = (conversation(number), &replicas[lap % replicas.len()]);
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
         panic!("the conversation was filled")
     };
@@ -188,31 +191,37 @@ fn chat(store: &Arc<dyn HistoryStore>) -> Chat {
     ChatHistoryLayer::with_options(Arc::clone(store), OpenAi::new(), options).layer(llm())
 }
 
-async fn layer_turn(chat: Chat, circle: Arc<Circle>) {
-    let call = InConversation::new(conversation(circle.next()), question());
-    black_box(chat.oneshot(call).await.unwrap());
+/// Makes a turn with the layer. The replicas take turns.
+async fn layer_turn(replicas: Arc<[Chat]>, circle: Arc<Circle>) {
+    let (number, lap) = circle.next_in_lap();
+    let chat = replicas[lap % replicas.len()].clone();
+    black_box(chat.oneshot(InConversation::new(conversation(number), question())).await.unwrap());
 }
 
 fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStore + Clone) {
-    runtime.block_on(fill_all(&store, 0..4 * CONVERSATIONS, WINDOW / 2));
+    runtime.block_on(fill_all(&store, 0..6 * CONVERSATIONS, WINDOW / 2));
     let _guard = runtime.enter();
     let raw = Arc::new(raw);
-    let plain: Arc<dyn HistoryStore> = Arc::new(store.clone());
-    let cached: Arc<dyn HistoryStore> = Arc::new(CachedStore::with_limit(store, 1 << 30));
-    let (chat, cached_chat) = (chat(&plain), chat(&cached));
-    let circles = [0, 0, 0, 1, 2, 3].map(|part| Arc::new(Circle::new(part * CONVERSATIONS, CONVERSATIONS)));
+    let plain: Arc<[Arc<dyn HistoryStore>]> = Arc::new([Arc::new(store.clone())]);
+    let cache = || -> Arc<dyn HistoryStore> { Arc::new(CachedStore::with_limit(store.clone(), 1 << 30)) };
+    let (cached, replicas): (Arc<[_]>, Arc<[_]>) = (Arc::new([cache()]), Arc::new([cache(), cache()]));
+    let chats = |stores: &[Arc<dyn HistoryStore>]| -> Arc<[Chat]> { stores.iter().map(chat).collect() };
+    let (chat, cached_chat, replica_chats) = (chats(&plain), chats(&cached), chats(&replicas));
+    let circles = [0, 0, 0, 1, 2, 3, 4, 5].map(|part| Arc::new(Circle::new(part * CONVERSATIONS, CONVERSATIONS)));
     let of = |contestant: usize| Arc::clone(&circles[contestant]);
-    let turns: [(&str, &dyn Fn() -> BoxFuture<'static, ()>); 6] = [
+    let turns: [(&str, &dyn Fn() -> BoxFuture<'static, ()>); 8] = [
         ("raw", &|| raw_turn(Arc::clone(&raw), of(0)).boxed()),
         ("by hand", &|| turn_by_hand(Arc::clone(&raw), llm(), of(1)).boxed()),
         ("store", &|| store_turn(Arc::clone(&plain), of(2)).boxed()),
         ("store, cached", &|| store_turn(Arc::clone(&cached), of(3)).boxed()),
-        ("layer", &|| layer_turn(chat.clone(), of(4)).boxed()),
-        ("layer, cached", &|| layer_turn(cached_chat.clone(), of(5)).boxed()),
+        ("store, replicas", &|| store_turn(Arc::clone(&replicas), of(6)).boxed()),
+        ("layer", &|| layer_turn(Arc::clone(&chat), of(4)).boxed()),
+        ("layer, cached", &|| layer_turn(Arc::clone(&cached_chat), of(5)).boxed()),
+        ("layer, replicas", &|| layer_turn(Arc::clone(&replica_chats), of(7)).boxed()),
     ];
-    // Warm up: use each conversation once, because the first use costs more and fills the caches.
+    // Warm up: each replica uses each conversation once, because the first use costs more and fills its cache.
     for (_, turn) in turns {
-        runtime.block_on(timed(CONVERSATIONS as u64, turn));
+        runtime.block_on(timed(2 * CONVERSATIONS as u64, turn));
     }
     for (title, rounds, at_once) in [("turn", ROUNDS, false), ("64 tasks", CROWDS, true)] {
         let run = |turn: &dyn Fn() -> BoxFuture<'static, ()>| {

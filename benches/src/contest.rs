@@ -31,7 +31,13 @@ impl Circle {
 
     /// Returns the number of the next conversation.
     pub fn next(&self) -> usize {
-        self.from + self.turns.fetch_add(1, Relaxed).wrapping_mul(7_919) % self.len
+        self.next_in_lap().0
+    }
+
+    /// Returns the number of the next conversation, and how often each conversation was used before.
+    pub fn next_in_lap(&self) -> (usize, usize) {
+        let turn = self.turns.fetch_add(1, Relaxed);
+        (self.from + turn.wrapping_mul(7_919) % self.len, turn / self.len)
     }
 }
 

@@ -131,7 +131,7 @@ pub use self::{
     rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
     seq::Seq,
     store::{
-        Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect,
+        Added, Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect,
         FailedConversation, HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit,
         LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Reseal, Scrubbed, StoreError, Truncate, Truncated,
         Window,

@@ -13,7 +13,8 @@ const PARTS: [&str; 9] = ["", ":log", ":index", ":ids", ":recalled", ":provenanc
 /// because an id's text is percent-encoded. The hash tag is therefore always the whole id, and no two conversations
 /// share a key.
 pub(crate) fn of(prefix: &str, id: &ConversationId) -> Vec<String> {
-    PARTS.iter().map(|part| format!("{prefix}{{{id}}}{part}")).collect()
+    let shared = [prefix, "{", id.as_str(), "}"].concat();
+    PARTS.iter().map(|part| [&shared, *part].concat()).collect()
 }
 
 #[cfg(test)]

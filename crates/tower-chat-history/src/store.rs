@@ -17,7 +17,7 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
+    Added, Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
     Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
     Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, EraseError,
     EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId, ExchangeIdError, Expect,

@@ -219,7 +219,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
                 Ok(Some((window.revision, window.exchanges)))
             }
             // The load named neither a known state nor an exchange.
-            Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => Ok(None),
+            Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => Ok(None),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     exchange_id::ExchangeId,
     profile::Profile,
     revision::Revision,
+    seq::Seq,
 };
 
 /// A request to load a window.
@@ -18,6 +19,8 @@ pub struct Load {
     /// The state that the caller has already loaded. If it is still the current one, the store answers
     /// [`Loaded::Unchanged`].
     pub known: Option<KnownState>,
+    /// `true` if the store may answer with [`Loaded::Added`] when the log has only grown since the known state.
+    pub or_added: bool,
     /// If this exchange is already in the log, the store answers [`Loaded::AlreadyRecorded`], whatever else is
     /// requested.
     pub exchange: Option<ExchangeId>,
@@ -44,6 +47,14 @@ impl Load {
     #[must_use]
     pub fn known(mut self, known: KnownState) -> Self {
         self.known = Some(known);
+        self
+    }
+
+    /// Allows the store to return only the exchanges that were [added](Loaded::Added) since the known state, in place of
+    /// the window. The default is `false`.
+    #[must_use]
+    pub const fn or_added(mut self) -> Self {
+        self.or_added = true;
         self
     }
 
@@ -76,6 +87,21 @@ pub struct KnownState {
     /// A server can lose acknowledged appends in a failover to a replica that lagged. The next append then leads to
     /// the same revision, but to a different exchange.
     pub newest: Option<ExchangeId>,
+}
+
+impl KnownState {
+    /// Returns the newest known exchange and its position, if the log may only have grown since: a log with this
+    /// revision, and with this version of the profile's compaction. A store still has to compare the exchange at that
+    /// position.
+    #[must_use]
+    pub fn end_within(&self, now: Revision, compaction: CompactionVersion) -> Option<(Seq, &ExchangeId)> {
+        let known = self.revision;
+        let is_longer = known.version() < now.version();
+        let is_same =
+            (known.incarnation(), known.first(), self.compaction) == (now.incarnation(), now.first(), compaction);
+        let newest = self.newest.as_ref().filter(|_| is_longer && is_same)?;
+        Some((Seq::new(known.version().checked_sub(1)?), newest))
+    }
 }
 
 /// The upper bound on the amount that a load returns, in messages and in bytes. A load returns the newest turns that
@@ -140,6 +166,9 @@ pub enum Loaded {
     Unchanged,
     /// The requested exchange is already in the log.
     AlreadyRecorded(Recorded),
+    /// The exchanges that were added since the known state. Only a load that [allows](Load::or_added) it gets this
+    /// answer. A store may always return the window instead.
+    Added(Added),
     /// The newest exchanges of the window.
     Window(Window),
 }
@@ -200,10 +229,56 @@ impl Window {
             && (known.newest.is_none() || known.newest.as_ref() == newest)
     }
 
+    /// Returns the window with the exchanges that were added since. It may exceed the limit of the load that returned
+    /// it.
+    #[must_use]
+    pub fn with_added(mut self, added: Added) -> Self {
+        self.revision = added.revision;
+        self.log_bytes = added.log_bytes;
+        self.exchanges.extend(added.exchanges);
+        self
+    }
+
     /// Returns the version of the profile's compaction.
     #[must_use]
     pub fn compaction_version(&self) -> CompactionVersion {
         self.compaction.as_ref().map_or(CompactionVersion::NONE, |compaction| compaction.version)
+    }
+}
+
+/// The exchanges that were added to a log since a [known state](KnownState).
+///
+/// A store returns them only if all of the following is true. Otherwise the caller could not extend its window.
+///
+/// - The log has the known incarnation and begins at the known position, and the profile's compaction has the known
+///   version.
+/// - The newest known exchange is still at its position, the last one of the known revision. A caller that does not
+///   know that exchange gets the window.
+/// - The added exchanges are within the [limit](Load::limit) of the load.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Added {
+    /// The log's revision.
+    pub revision: Revision,
+    /// The exchanges in order, from the known version on.
+    pub exchanges: Vec<Recorded>,
+    /// The size of the whole log in bytes of message JSON.
+    pub log_bytes: u64,
+}
+
+impl Added {
+    /// Creates the answer with these exchanges, which lead to this revision.
+    #[must_use]
+    pub const fn new(revision: Revision, exchanges: Vec<Recorded>, log_bytes: u64) -> Self {
+        Self { revision, exchanges, log_bytes }
+    }
+
+    /// Returns `true` if a load with this limit may return these exchanges.
+    #[must_use]
+    pub fn is_within(&self, limit: LoadLimit) -> bool {
+        let exchanges = || self.exchanges.iter().map(|recorded| &recorded.exchange);
+        exchanges().map(|exchange| exchange.counted_messages()).sum::<usize>() <= limit.messages()
+            && exchanges().map(|exchange| exchange.bytes()).sum::<usize>() <= limit.bytes()
     }
 }
 

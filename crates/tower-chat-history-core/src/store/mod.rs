@@ -21,7 +21,7 @@ pub use self::{
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
     list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
-    load::{KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
+    load::{Added, KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
     reseal::Reseal,
     truncate::{Truncate, Truncated},
@@ -76,7 +76,9 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// 1. If there is no such conversation: [`Loaded::Absent`], with the current [epoch](crate::Epoch).
     /// 2. If [`Load::exchange`] is already in the log: [`Loaded::AlreadyRecorded`].
     /// 3. If nothing changed since [`Load::known`]: [`Loaded::Unchanged`].
-    /// 4. Otherwise the window: [`Loaded::Window`].
+    /// 4. If exchanges were added since, and nothing else changed: [`Loaded::Added`]. The load must [allow](Load::or_added)
+    ///    this answer, and no store has to give it.
+    /// 5. Otherwise the window: [`Loaded::Window`].
     ///
     /// # Errors
     ///

@@ -126,7 +126,10 @@ clauses! {
     LOAD = "HistoryStore::load",
         "The first of these that applies is the answer: 1. If there is no such conversation: Loaded::Absent, with \
          the current epoch. 2. If Load::exchange is already in the log: Loaded::AlreadyRecorded. 3. If nothing changed since Load::known: \
-         Loaded::Unchanged. 4. Otherwise the window: Loaded::Window.";
+         Loaded::Unchanged. 4. If exchanges were added since, and nothing else changed: Loaded::Added. The load must allow this \
+         answer, and no store has to give it. 5. Otherwise the window: Loaded::Window.";
+    ADDED = "Added",
+        "A store returns them only if all of the following is true. Otherwise the caller could not extend its window.";
     APPEND = "HistoryStore::append",
         "Checks in this order: a repeated exchange id, an erasure, what the append expects, the exchange, the compaction.";
     STALE = "HistoryStore::append",

@@ -118,6 +118,7 @@ mod handles;
 mod owned;
 mod support;
 
+pub mod added;
 pub mod append;
 pub mod attach;
 pub mod back;

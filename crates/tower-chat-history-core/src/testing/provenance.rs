@@ -15,7 +15,7 @@ use crate::{
 const CLAUSE: Clause = clause::RECALLED;
 
 /// Returns an exchange with a provenance that depends on the text.
-fn made_after(text: &str) -> Exchange {
+pub(super) fn made_after(text: &str) -> Exchange {
     let mut exchange = turn_of(text);
     let mut cut = Cut::window_from(Seq::new(3));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(u64::from(u32::MAX)), Seq::new(4));

@@ -14,7 +14,7 @@ use crate::{
 const CLAUSE: Clause = clause::RECALLED;
 
 /// Returns an exchange whose recalled messages cite these positions.
-fn recalling<const N: usize>(text: &str, cited: [u64; N]) -> Exchange {
+pub(super) fn recalling<const N: usize>(text: &str, cited: [u64; N]) -> Exchange {
     let mut exchange = turn_of(text);
     let citations = cited.into_iter().zip(1..).map(|(seq, end)| Citation::new(Seq::new(seq), 0..end));
     exchange.recalled =

@@ -27,6 +27,11 @@ impl<S: HistoryStore> HistoryStore for EncryptedStore<S> {
                 }
                 Ok(Loaded::Window(window))
             }
+            Loaded::Added(mut added) => {
+                self.remember(id, added.revision);
+                self.open_all(id, &mut added.exchanges).await?;
+                Ok(Loaded::Added(added))
+            }
             Loaded::AlreadyRecorded(mut recorded) => {
                 self.open_all(id, std::slice::from_mut(&mut recorded)).await?;
                 Ok(Loaded::AlreadyRecorded(recorded))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window,
+    Added, ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window,
 };
 use uuid::Uuid;
 
@@ -60,6 +60,7 @@ impl Batchable for LoadRequest {
             Box::new(known.and_then(|known| known.newest.as_ref()).map(ExchangeId::as_str)),
             Box::new(stored(limit.messages() as u64)),
             Box::new(stored(limit.bytes() as u64)),
+            Box::new(i32::from(self.load.or_added)),
         ]
     }
 
@@ -77,6 +78,7 @@ const COMPACTION: usize = 16;
 const POSITIONS: usize = 17;
 const EPOCH: usize = 18;
 const BYTES_BEFORE: usize = 19;
+const ADDED: usize = 20;
 const COMPACTION_BODY: usize = 2;
 
 /// Reads the rows that the function returned.
@@ -99,7 +101,14 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
         let recorded = exchanges?.pop().ok_or(PostgresError::Protocol)?;
         return Ok(Loaded::AlreadyRecorded(recorded));
     }
-    window(id, profile, &row, head, from, exchanges)
+    let before: Option<i64> = row.try_get(BYTES_BEFORE)?;
+    let log_bytes = head.bytes_after(before.unwrap_or_default());
+    if row.try_get::<_, Option<bool>>(ADDED)?.unwrap_or_default() {
+        let exchanges = exchanges?;
+        head.check_end(id, from, &exchanges)?;
+        return Ok(Loaded::Added(Added::new(head.revision, exchanges, log_bytes)));
+    }
+    Ok(Loaded::Window(window(id, profile, &row, head, from, exchanges)?.log_bytes(log_bytes)))
 }
 
 fn window(
@@ -109,7 +118,7 @@ fn window(
     head: Head,
     from: u64,
     exchanges: Result<Vec<Recorded>, StoreError>,
-) -> Result<Loaded, Failure> {
+) -> Result<Window, Failure> {
     let compaction = match row.try_get::<_, Option<i64>>(COMPACTION)? {
         Some(version) => {
             let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
@@ -121,7 +130,5 @@ fn window(
     let exchanges = exchanges?;
     head.check_window(id, &exchanges)?;
     let truncated = from > start.max(head.revision.first()).get();
-    let before: Option<i64> = row.try_get(BYTES_BEFORE)?;
-    let log_bytes = head.bytes_after(before.unwrap_or_default());
-    Ok(Loaded::Window(Window::new(head.revision, compaction, exchanges, truncated).log_bytes(log_bytes)))
+    Ok(Window::new(head.revision, compaction, exchanges, truncated))
 }

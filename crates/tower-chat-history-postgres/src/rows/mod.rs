@@ -135,12 +135,20 @@ impl Head {
         count(self.sums[1].saturating_sub(before))
     }
 
-    /// Checks the row's position of the newest opening against the exchanges at the end of the log.
+    /// Checks the row's position of the newest opening against a window.
     pub(crate) fn check_window(&self, id: &ConversationId, exchanges: &[Recorded]) -> Result<(), StoreError> {
+        // A window has the newest opening.
+        self.check_end(id, self.opening, exchanges)
+    }
+
+    /// Checks the row's position of the newest opening against the exchanges from a position on.
+    pub(crate) fn check_end(&self, id: &ConversationId, from: u64, exchanges: &[Recorded]) -> Result<(), StoreError> {
         let newest = exchanges.iter().rev().find(|recorded| recorded.exchange.opens_turn());
-        match newest {
-            Some(newest) if newest.seq.get() == self.opening => Ok(()),
-            _ => Err(corrupt(id, self.opening, Damaged::Counters)),
+        let expected = Some(self.opening).filter(|opening| *opening >= from);
+        if newest.map(|newest| newest.seq.get()) == expected {
+            Ok(())
+        } else {
+            Err(corrupt(id, self.opening, Damaged::Counters))
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Statement {
 /// a function of the same name that takes a text there. Any role that may create objects in the schema could add one.
 pub(crate) type Function = (&'static str, &'static str);
 
-const LOAD: Function = ("load_1", "tttullltll");
+const LOAD: Function = ("load_1", "tttullltlli");
 const READ: Function = ("read_1", "tlll");
 const PICK: Function = ("pick_1", "tL");
 const ATTACHMENTS: Function = ("attachments_1", "tTl");

@@ -99,7 +99,7 @@ const DAMAGES: [&str; 7] = [
     "range_end = 0",
     "range_end = 3",
     "range_end = 9223372036854775807",
-    "body = ('secret' || repeat('x', 4194304))::bytea",
+    "body = ('secret' || repeat('x', 4194368))::bytea",
 ];
 
 async fn damaged_attachments_are_errors_without_their_data() {

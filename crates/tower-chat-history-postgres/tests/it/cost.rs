@@ -131,7 +131,7 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     let first = Seq::new(EXCHANGES.unsigned_abs() - 30);
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
-    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000)";
+    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000, 0)";
     // The exchanges of the newest turn are not read to find the start of the window. One exchange beyond the
     // limit is, and the first one within it, which opens a turn.
     assert_eq!(rows(&client, load).await, 30 + 1 + 30);
@@ -139,6 +139,11 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     client.batch_execute("analyze").await.unwrap();
     assert_eq!(rows(&client, load).await, 30 + 1 + 30);
     assert_eq!(window(&store, &id).await.exchanges.len(), 500, "a thousand messages by default");
+
+    let newest = EXCHANGES - 3;
+    let known = format!("'{incarnation}', {newest} + 1, 0, 0, 'e{newest}'");
+    let added = load.replace("null, 0, 0, 0, null", &known).replace(", 0)", ", 1)");
+    assert_eq!(rows(&client, &added).await, 1 + 2, "the newest known exchange, and those that were added");
 
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, EXCHANGES.unsigned_abs() - 7)).await.unwrap();
     let compacted = window(&store, &id).await;

@@ -152,7 +152,7 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let small = "alter table chat_history.exchange set (autovacuum_enabled = off); \
                  alter table chat_history.attachment set (autovacuum_enabled = off); analyze";
     other.batch_execute(small).await.unwrap();
-    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000)";
+    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000, 0)";
     let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
     let pick = "select * from chat_history.pick_1('test/long', '{0, 7, 50000, 99999, 100000}')";
     let attachments = "select * from chat_history.attachments_1('test/long', '{a500, a7, none}', 2)";

@@ -63,7 +63,7 @@ impl Roles {
 
 /// The parameters of the store's functions, in order.
 const FUNCTIONS: [(&str, &str); 13] = [
-    ("load_1", "text text text uuid bigint bigint bigint text bigint bigint"),
+    ("load_1", "text text text uuid bigint bigint bigint text bigint bigint int"),
     ("read_1", "text bigint bigint bigint"),
     ("pick_1", "text bigint[]"),
     ("attachments_1", "text text[] bigint"),

@@ -1,6 +1,6 @@
 //! Loading a window.
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
+use tower_chat_history_core::{Added, ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
 
 use crate::{
     call::Shared,
@@ -23,6 +23,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             .text(known.newest.as_ref().map_or("", ExchangeId::as_str)),
         None => call.text("").text("").text("").text("").text(""),
     };
+    let call = call.number(u64::from(load.or_added));
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
     let mut reply = shared.run(&call).await?;
     match reply.word.as_str() {
@@ -40,7 +41,8 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             Ok(Loaded::AlreadyRecorded(recorded))
         }
         "compaction" => Err(corrupt_compaction(id, &load.profile, Box::new(Damaged))),
-        "window" => {
+        word @ ("window" | "added") => {
+            let is_added = word == "added";
             let revision = reply.revision(id)?;
             let compaction = reply.compaction(id, &load.profile)?;
             if let Some(compaction) = &compaction {
@@ -52,6 +54,9 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             let exchanges = reply.exchanges(id, from.., revision.version())?;
             // A number that is negative contradicts the others.
             let log_bytes = reply.number().map_err(|_| Damaged::error(id, revision.first().get()))?;
+            if is_added {
+                return Ok(Loaded::Added(Added::new(revision, exchanges, log_bytes)));
+            }
             Ok(Loaded::Window(Window::new(revision, compaction, exchanges, truncated).log_bytes(log_bytes)))
         }
         _ => Err(UnexpectedReply::error()),

@@ -1,5 +1,6 @@
 -- Reads a window. Arguments: profile, exchange id or '', the known state (incarnation, version, first, compaction
--- version, id of the newest exchange or ''), and the limits in messages and bytes.
+-- version, id of the newest exchange or ''), 1 if the exchanges since the known state suffice, and the limits in
+-- messages and bytes.
 local profile, exchange, incarnation, version, first, known_cut, newest = unpack(ARGV, 1, 7)
 local self = find(profile)
 if not self then
@@ -18,15 +19,16 @@ if exchange ~= '' then
   end
 end
 
-if self.i == incarnation and self.n == tonumber(version) and self.f == tonumber(first)
-  and string.sub(self.v or '0 ', 1, #known_cut + 1) == known_cut .. ' ' then
+-- The known next position, if the log can only have grown since.
+local known = self.i == incarnation and self.f == tonumber(first)
+  and string.sub(self.v or '0 ', 1, #known_cut + 1) == known_cut .. ' ' and tonumber(version)
+if known == self.n then
   -- No element of the lists is returned here, so it is enough that the lists exist.
-  local keys = {log, index, ids, self.r > 0 and recalled or nil}
-  keys[#keys + 1] = self.o > 0 and provenances or nil
-  if redis.call('EXISTS', unpack(keys)) < #keys then
+  if redis.call('EXISTS', log, index, ids) < 3 or self.r > 0 and redis.call('EXISTS', recalled) == 0
+    or self.o > 0 and redis.call('EXISTS', provenances) == 0 then
     damaged(self.f)
   end
-  local last = newest ~= '' and redis.call('LINDEX', index, self.n - 1 - self.b)
+  local last = newest ~= '' and redis.call('LINDEX', index, known - 1 - self.b)
   if newest == '' or last and string.sub(last, ID) == newest then
     return {'unchanged'}
   end

@@ -1,6 +1,25 @@
 -- Continues `load.lua`.
 whole(self)
-local most_messages, most_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
+local most_messages, most_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
+local function fits(at)
+  return self.messages - at.messages <= most_messages and self.bytes - at.bytes <= most_bytes
+end
+
+-- Returns the exchanges from a position on, with the compaction if the caller does not know it. The client compares
+-- each record with its entry, and the entries with the sums at the log's end.
+local function from_position(word, from, v, record, stopped)
+  local first, last = from - self.b, self.n - 1 - self.b
+  local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
+  return {word, self.i, self.n, self.f, v, record, stopped and 1 or 0, from, records, entries,
+    recalled_of(self, from, entries), provenances_of(self, from, #entries), self.messages, self.bytes, self.openings,
+    self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
+end
+
+if ARGV[8] == '1' and newest ~= '' and known and known > self.f and known < self.n and fits(entry(self, known))
+  and string.sub(redis.call('LINDEX', index, known - 1 - self.b), ID) == newest then
+  return from_position('added', known, false, false, false)
+end
+
 local window, record = '0', false
 if self.v then
   local _
@@ -14,19 +33,10 @@ local start = math.max(tonumber(window), self.f)
 if start >= self.n then
   return {'compaction'}
 end
-local function fits(at)
-  return self.messages - at.messages <= most_messages and self.bytes - at.bytes <= most_bytes
-end
 local from = start
 -- If the sums since the beginning of the log do not exceed the limits, no later sums do.
 if not fits({messages = 0, bytes = 0}) and not fits(entry(self, start)) then
   -- The same rules as in `WindowScan`. A log without an opening, or whose only opening is its start, is returned whole.
   from = fitting(self, start, fits) or start
 end
-local stopped = from > start
--- The client compares each record with its entry, and the entries with the sums at the log's end.
-local first, last = from - self.b, self.n - 1 - self.b
-local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
-return {'window', self.i, self.n, self.f, self.v, record, stopped and 1 or 0, from, records, entries,
-  recalled_of(self, from, entries), provenances_of(self, from, #entries), self.messages, self.bytes, self.openings,
-  self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
+return from_position('window', from, self.v, record, from > start)

@@ -22,6 +22,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         an_append_that_names_no_epoch_registers_only_a_new_conversation,
         a_page_of_a_listing_costs_the_same_among_many_conversations,
         an_unchanged_window_costs_three_small_commands,
+        added_exchanges_cost_no_window,
         a_turn_reads_only_what_it_needs,
         a_long_log_is_read_no_further_than_the_limit,
         pages_end_by_size_but_have_at_least_one_exchange,
@@ -68,6 +69,19 @@ async fn an_unchanged_window_costs_three_small_commands() {
     test.run::<()>(&["CONFIG", "RESETSTAT"]);
     assert_eq!(test.store.load(&id, Load::new().known(known.clone())).await.unwrap(), Loaded::Unchanged);
     assert_eq!(READS.map(|command| test.calls(command)), [1, 1, 0, 0, 0, 1, 0]);
+}
+
+/// Neither the exchanges that the caller knows nor the summary are read.
+async fn added_exchanges_cost_no_window() {
+    let (mut test, id) = summarized().await;
+    let known = window(&test.store, &id).await.known();
+    say(&test.store, &id, "four").await;
+    say(&test.store, &id, "five").await;
+    test.run::<()>(&["CONFIG", "RESETSTAT"]);
+    let loaded = test.store.load(&id, Load::new().known(known).or_added()).await.unwrap();
+    let Loaded::Added(added) = loaded else { panic!("{loaded:?}") };
+    assert_eq!(added.exchanges.iter().map(|recorded| recorded.seq.get()).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(READS.map(|command| test.calls(command)), [1, 0, 0, 2, 1, 2, 2]);
 }
 
 /// The checks for damage read the lengths of the lists.

@@ -175,6 +175,7 @@ impl<S> FaultStore<S> {
     fn count(&self, loaded: &Loaded) {
         let exchanges = match loaded {
             Loaded::Window(window) => window.exchanges.as_slice(),
+            Loaded::Added(added) => added.exchanges.as_slice(),
             Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
             Loaded::Absent(_) | Loaded::Unchanged => &[],
         };

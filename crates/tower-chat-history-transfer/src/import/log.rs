@@ -48,7 +48,7 @@ impl Log {
                 Loaded::Absent(now) => epoch = Some(now),
                 Loaded::Window(window) => revision = Some(window.revision),
                 // The load named neither a known state nor an exchange.
-                Loaded::Unchanged | Loaded::AlreadyRecorded(_) => {}
+                Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => {}
             }
         }
         Ok(Self { id, revision, epoch, first, next: first, stored: VecDeque::new() })

@@ -155,7 +155,7 @@ impl Part {
         let load = Load::new().profile(profile.clone()).limit(LoadLimit::new(1, 1).unwrap_or_default());
         let stored = match store.load(&self.first.id, load).await? {
             Loaded::Window(window) => window.compaction,
-            Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_) => None,
+            Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => None,
         };
         if stored.as_ref().is_some_and(|stored| stored.cut == compaction.cut) {
             return Ok(());

@@ -168,6 +168,7 @@ exchanges! {
     Loaded: |loaded| match loaded {
         Loaded::Absent(_) | Loaded::Unchanged => 0,
         Loaded::AlreadyRecorded(_) => 1,
+        Loaded::Added(added) => added.exchanges.len() as u64,
         Loaded::Window(window) => window.exchanges.len() as u64,
     };
     Page: |page| page.exchanges.len() as u64;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile, Recorded, Seq,
-    Window,
+    Added, Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
+    Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
 
@@ -40,25 +40,19 @@ impl Entry {
     }
 
     /// Returns the cached window for this load. The store has to confirm that it is still current.
-    pub(super) fn window(&self, load: &Load) -> Option<&Window> {
-        self.windows.iter().find(|cached| cached.answers(load)).map(|cached| &cached.window)
+    pub(super) fn window(&self, load: &Load) -> Option<&CachedWindow> {
+        self.windows.iter().find(|cached| cached.answers(&load.profile, load.limit))
     }
 
     /// Returns the entry after a load of this window. The oldest windows are removed until the entry fits `max_bytes`.
-    pub(super) fn loaded(
-        id: &ConversationId,
-        before: Option<&Self>,
-        load: &Load,
-        mut window: Window,
-        max_bytes: u64,
-    ) -> Self {
-        window.exchanges.shrink_to_fit();
+    pub(super) fn loaded(id: &ConversationId, before: Option<&Self>, loaded: CachedWindow, max_bytes: u64) -> Self {
         // Windows of an earlier incarnation are never used again, and their messages were deleted from the store.
-        let is_current = |cached: &&CachedWindow| cached.window.revision.incarnation() == window.revision.incarnation();
+        let incarnation = loaded.window.revision.incarnation();
+        let is_current = |cached: &&CachedWindow| cached.window.revision.incarnation() == incarnation;
         let others = before.into_iter().flat_map(|entry| &entry.windows).filter(is_current);
-        let mut windows: Vec<_> = others.filter(|cached| !cached.answers(load)).cloned().collect();
-        let size = Size::of(&window.exchanges);
-        windows.push(CachedWindow { profile: load.profile.clone(), limit: load.limit, window, size });
+        let mut windows: Vec<_> =
+            others.filter(|cached| !cached.answers(&loaded.profile, loaded.limit)).cloned().collect();
+        windows.push(loaded);
         let fixed = size::conversation_bytes(id);
         let fits = |windows: &[CachedWindow]| (fixed + size::windows_bytes(windows)) as u64 <= max_bytes;
         while windows.len() > MAX_WINDOWS || (windows.len() > 1 && !fits(&windows)) {
@@ -98,8 +92,29 @@ impl Entry {
 }
 
 impl CachedWindow {
-    fn answers(&self, load: &Load) -> bool {
-        self.profile == load.profile && self.limit == load.limit
+    /// Creates the window that a load with this profile and limit returned.
+    pub(super) fn new(profile: Profile, limit: LoadLimit, mut window: Window) -> Self {
+        window.exchanges.shrink_to_fit();
+        let size = Size::of(&window.exchanges);
+        Self { profile, limit, window, size }
+    }
+
+    pub(super) const fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn answers(&self, profile: &Profile, limit: LoadLimit) -> bool {
+        self.profile == *profile && self.limit == limit
+    }
+
+    /// Returns the window with the exchanges that other processes have added, as a load would return it.
+    pub(super) fn extended(&self, added: Added) -> Self {
+        let mut cached = self.clone();
+        cached.size = added.exchanges.iter().fold(cached.size, |size, recorded| size.with(&recorded.exchange));
+        cached.window.exchanges.reserve_exact(added.exchanges.len());
+        cached.window = cached.window.with_added(added);
+        cached.cut_to_limit();
+        cached
     }
 
     /// Returns the memory that the window takes, in bytes, in addition to its place in the list of windows.

@@ -14,10 +14,10 @@ use quick_cache::{
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
     ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    StoreError, Truncate, Truncated, Window,
 };
 
-use self::entry::Entry;
+use self::entry::{CachedWindow, Entry};
 use crate::last_used::{IDLE_LIMIT, UseClock};
 
 /// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
@@ -36,13 +36,14 @@ use crate::last_used::{IDLE_LIMIT, UseClock};
 /// # Consistency
 ///
 /// Each load revalidates the cached window with the store, by revision, newest exchange and compaction
-/// ([`Load::known`]). The store returns [`Loaded::Unchanged`], or the current window if another process has changed
-/// the conversation since. Programs therefore never have to invalidate the cache, and any number of processes may
-/// share the store.
+/// ([`Load::known`]). If another process has changed the conversation since, the store returns what it
+/// [added](Loaded::Added), or the current window. Programs therefore never have to invalidate the cache, and any number
+/// of processes may share the store.
 ///
 /// If a process has stored the conversation's last turn, it already has the window for the next one. The load then
-/// transfers and decodes no messages, and their tokens are not counted again. If each call of a conversation goes to
-/// a different process, the cache has neither a benefit nor a cost.
+/// transfers and decodes no messages, and their tokens are not counted again. If the calls of a conversation go to
+/// several processes, a load of a PostgreSQL, Redis or memory store transfers and decodes only the exchanges that the
+/// other processes have stored since. A SQLite store then returns the whole window.
 ///
 /// If a database server fails over to a replica that lags, the last acknowledged appends are lost. The cache detects
 /// this at the next load, because the newest exchange differs. It does not detect it in two cases: if a turn of this
@@ -160,6 +161,14 @@ impl<S> CachedStore<S> {
         self.windows.insert(id.clone(), Arc::new(entry));
     }
 
+    /// Caches a window that was loaded, next to the other windows of its conversation. Returns the window.
+    fn loaded(&self, id: &ConversationId, before: Option<&Entry>, loaded: CachedWindow) -> Window {
+        let window = loaded.window().clone();
+        let max_bytes = self.windows.shard_capacity() / 100 * MAX_ITEM_PERCENT;
+        self.insert(id, Entry::loaded(id, before, loaded, max_bytes));
+        window
+    }
+
     fn remove(&self, id: &ConversationId) {
         self.windows.remove(id);
     }
@@ -185,22 +194,21 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
         let (entry, known) = (self.get(id), load.known.clone());
         let cached = entry.as_deref().and_then(|entry| entry.window(&load));
-        if let Some(window) = cached {
-            load.known = Some(window.known());
+        if let Some(cached) = cached {
+            load.known = Some(cached.window().known());
+            load.or_added = true;
         }
-        let loaded = self.inner.load(id, load.clone()).await?;
+        let (profile, limit) = (load.profile.clone(), load.limit);
+        let loaded = self.inner.load(id, load).await?;
         let window = match (loaded, cached) {
-            (Loaded::Unchanged, Some(window)) => window.clone(),
-            (Loaded::Window(window), _) => {
-                let max_bytes = self.windows.shard_capacity() / 100 * MAX_ITEM_PERCENT;
-                self.insert(id, Entry::loaded(id, entry.as_deref(), &load, window.clone(), max_bytes));
-                window
-            }
+            (Loaded::Unchanged, Some(cached)) => cached.window().clone(),
+            (Loaded::Added(added), Some(cached)) => self.loaded(id, entry.as_deref(), cached.extended(added)),
+            (Loaded::Window(window), _) => self.loaded(id, entry.as_deref(), CachedWindow::new(profile, limit, window)),
             (Loaded::Absent(epoch), _) => {
                 self.remove(id);
                 return Ok(Loaded::Absent(epoch));
             }
-            (loaded @ (Loaded::Unchanged | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
+            (loaded @ (Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
         };
         let is_known = known.is_some_and(|known| window.is_known(&known));
         Ok(if is_known { Loaded::Unchanged } else { Loaded::Window(window) })

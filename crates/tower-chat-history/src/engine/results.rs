@@ -155,7 +155,7 @@ async fn load(
     Ok(match store.load(conversation, dialect, exchange, within).await? {
         Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
         Loaded::Window(window) => Found::Window(Some(window)),
-        Loaded::Absent(_) | Loaded::Unchanged => Found::Window(None),
+        Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) => Found::Window(None),
     })
 }
 

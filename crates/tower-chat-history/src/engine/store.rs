@@ -89,7 +89,7 @@ impl BoundedStore {
             let exchanges = match &loaded {
                 Loaded::Window(window) => window.exchanges.as_slice(),
                 Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
-                Loaded::Absent(_) | Loaded::Unchanged => &[],
+                Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) => &[],
             };
             read_own(exchanges, dialect)?;
             if let Loaded::Window(window) = &mut loaded {
@@ -122,7 +122,7 @@ impl BoundedStore {
                 read_own(std::slice::from_ref(&recorded), dialect)?;
                 Ok(Some(recorded))
             }
-            Loaded::Window(_) | Loaded::Absent(_) | Loaded::Unchanged => Ok(None),
+            Loaded::Window(_) | Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) => Ok(None),
         }
     }
 
@@ -234,7 +234,7 @@ impl BoundedStore {
                     return Ok(recorded.exchange.at == own.at && recorded.exchange.messages == own.messages);
                 }
                 // It was deleted or pruned in between.
-                Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Window(_)) => break,
+                Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::Window(_)) => break,
                 Err(error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "a stored exchange could not be loaded");

@@ -66,7 +66,7 @@ impl LoadStep<'_> {
                 window.exchanges.as_slice()
             }
             Ok(Loaded::AlreadyRecorded(recorded)) => std::slice::from_ref(recorded),
-            Ok(Loaded::Absent(_) | Loaded::Unchanged) => &[],
+            Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_)) => &[],
         };
         let messages: usize = recorded.iter().map(|recorded| recorded.exchange.messages.len()).sum();
         record_all!(

@@ -269,17 +269,23 @@ impl Case {
         let mut load = Load::new().profile(self.profile()).limit(limit);
         if !self.known.is_empty() && self.rng.once_in(3) {
             load.known = Some(self.rng.pick(&self.known).clone());
+            load.or_added = self.rng.once_in(2);
         }
         if self.rng.once_in(6) {
             let number = self.rng.below(self.made + 1);
             load.exchange = Some(ExchangeId::new(format!("e{number}")).unwrap());
         }
         let answer = self.store().load(&self.id, load.clone()).await.map_err(|error| unexpected("load", &error))?;
-        let expected = self.life.as_ref().map_or(Answer::Absent, |life| life.load(&load));
+        let mut expected = self.life.as_ref().map_or(Answer::Absent, |life| life.load(&load));
         let seen = match &answer {
             Loaded::Absent(_) => Answer::Absent,
             Loaded::Unchanged => Answer::Unchanged,
             Loaded::AlreadyRecorded(recorded) => Answer::Recorded(recorded.seq.get()),
+            // A store may return the window instead.
+            Loaded::Added(added) => {
+                expected = self.life.as_ref().and_then(|life| life.added(&load)).map_or(expected, Answer::Added);
+                Answer::Added(added.exchanges.first().map_or(u64::MAX, |first| first.seq.get()))
+            }
             Loaded::Window(window) => {
                 let from = window.exchanges.first().map_or(u64::MAX, |first| first.seq.get());
                 Answer::Window(from, window.truncated)
@@ -288,6 +294,12 @@ impl Case {
         same("a load", &seen, &expected)?;
         if let Loaded::Absent(epoch) = &answer {
             self.epochs.push((*epoch, false));
+        }
+        if let (Loaded::Added(added), Some(life)) = (&answer, &self.life) {
+            self.figures.count("added exchanges");
+            same("the revision with added exchanges", &added.revision, &life.revision())?;
+            same("the size of the log with added exchanges", &added.log_bytes, &life.bytes())?;
+            return same_exchanges(life, &added.exchanges, life.next());
         }
         let (Loaded::Window(window), Some(life)) = (answer, &self.life) else { return Ok(()) };
         self.figures.count("windows");

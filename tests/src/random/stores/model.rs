@@ -39,6 +39,8 @@ pub(super) enum Answer {
     Absent,
     Unchanged,
     Recorded(u64),
+    /// The position of the first exchange that was added.
+    Added(u64),
     /// The first position, and true if the limit cut something off.
     Window(u64, bool),
 }
@@ -124,6 +126,18 @@ impl Life {
         let start = cut.max(self.first);
         let (from, truncated) = self.limited(start, load.limit);
         Answer::Window(from, truncated)
+    }
+
+    /// Returns the position from which on a load may return the exchanges as added.
+    pub(super) fn added(&self, load: &Load) -> Option<u64> {
+        let known = load.known.as_ref().filter(|_| load.or_added)?;
+        let (seq, newest) = known.end_within(self.revision(), self.version(&load.profile))?;
+        let from = seq.next().get();
+        let added = || (from..self.next()).filter_map(|seq| self.at(seq));
+        let messages = added().map(Exchange::counted_messages).sum::<usize>();
+        let bytes = added().map(Exchange::bytes).sum::<usize>();
+        let fits = messages <= load.limit.messages() && bytes <= load.limit.bytes();
+        (fits && self.at(seq.get())?.id == *newest).then_some(from)
     }
 
     /// Returns where the newest turns begin that fit a limit. An exchange counts as at least one message.

@@ -70,6 +70,20 @@ macro_rules! __conformance_log {
                 an_exchange_that_is_not_recorded_is_not_found
                 a_recorded_continuation_is_found
             }
+            added {
+                added_exchanges_extend_the_known_window
+                added_exchanges_come_with_all_their_parts
+                only_a_load_that_allows_it_gets_added_exchanges
+                nothing_is_added_to_a_state_that_the_log_never_had
+                nothing_is_added_to_a_state_with_a_lost_exchange
+                nothing_is_added_after_a_compaction
+                added_exchanges_are_within_the_limit
+                a_recorded_exchange_is_found_before_added_ones
+                #[needs(truncate)]
+                nothing_is_added_after_a_truncation
+                #[needs(prune)]
+                nothing_is_added_after_a_prune
+            }
             limit {
                 a_message_limit_brings_the_newest_turns
                 a_byte_limit_brings_the_newest_turns

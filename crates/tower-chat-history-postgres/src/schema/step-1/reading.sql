@@ -15,10 +15,12 @@
 
 -- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
 -- to before `r_to`. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_to` is
--- null if nothing has changed since the state that the caller knows. In the conversation's row, the body is that of the
--- compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of all exchanges. In the row of an
--- exchange, they are the sums up to and including it. The function also returns rows at the positions before and after
--- the log, which must not exist. With these rows, the sums and `r_id`, the client detects changes by other programs.
+-- null if nothing has changed since the state that the caller knows. If `a_added` is 1 and the log has only grown since
+-- that state, the exchanges are those that were added, and `r_added` is true. In the conversation's row, the body is
+-- that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of all exchanges. In
+-- the row of an exchange, they are the sums up to and including it. The function also returns rows at the positions
+-- before and after the log, which must not exist. With these rows, the sums and `r_id`, the client detects changes by
+-- other programs.
 -- `r_bytes_before` is the sum of the bytes before the log if exchanges before it were pruned, otherwise null.
 --
 -- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
@@ -27,12 +29,12 @@
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
-    a_messages bigint, a_bytes bigint
+    a_messages bigint, a_bytes bigint, a_added int
 ) returns table (
     r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
     r_provenance text,
     r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
-    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes_before bigint
+    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes_before bigint, r_added boolean
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
@@ -68,8 +70,22 @@ begin
             select e.id from @.exchange e
             where e.conversation = s_conversation and e.seq >= r_len - 1 order by e.seq limit 1
         )) then
+        r_body := null;
         return next;
         return;
+    elsif a_added = 1 and r_incarnation = a_incarnation and r_version > a_version and r_first = a_first
+        and a_version > r_first and coalesce(r_compaction, 0) = a_compaction and (
+            select e.id = a_newest and r_messages - e.messages_before - e.messages <= a_messages
+                and r_bytes - e.bytes_before - e.bytes <= a_bytes
+            from @.exchange e
+            where e.conversation = s_conversation and e.seq >= a_version - 1 order by e.seq limit 1
+        ) then
+        r_added := true;
+        r_body := null;
+        r_from := a_version;
+        r_to := r_len;
+        s_begin := r_from;
+        s_end := r_to + 1;
     else
         select e.seq + 1 into r_from from @.exchange e
             where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
@@ -88,16 +104,16 @@ begin
         r_to := r_len;
         s_begin := case when r_from = r_first then r_from - 1 else r_from end;
         s_end := r_to + 1;
-        if r_first > 0 then
-            select e.bytes_before into r_bytes_before from @.exchange e
-                where e.conversation = s_conversation and e.seq >= r_first order by e.seq limit 1;
-        end if;
+    end if;
+    if r_recorded is null and r_first > 0 then
+        select e.bytes_before into r_bytes_before from @.exchange e
+            where e.conversation = s_conversation and e.seq >= r_first order by e.seq limit 1;
     end if;
     return next;
     return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
             e.recalled_first, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint[], null::bigint, null::bigint
+            null::bigint, null::bigint, null::bigint[], null::bigint, null::bigint, null::boolean
         from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
         order by e.seq;
 end

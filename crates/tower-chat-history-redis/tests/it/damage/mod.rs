@@ -27,6 +27,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_newer_layout_is_reported_and_not_changed,
         an_invalid_position_is_corrupt,
         a_missing_key_of_an_unchanged_window_is_corrupt,
+        added_exchanges_of_a_log_that_lost_an_element_are_corrupt,
         the_error_names_an_invalid_record,
         the_error_names_an_invalid_index_entry,
         a_state_with_a_flipped_bit_is_corrupt,
@@ -227,6 +228,19 @@ async fn a_missing_key_of_an_unchanged_window_is_corrupt() {
         let load = || test.store.load(&id, Load::new().known(known.clone()));
         assert_eq!(load().await.unwrap(), Loaded::Unchanged);
         command(&["DEL", &key(&id, part)]).query::<()>(&mut connect(&test.server)).unwrap();
+        assert!(matches!(load().await, Err(StoreError::Corrupt { .. })), "{part}");
+    }
+}
+
+/// A load of added exchanges needs the positions of the lists.
+async fn added_exchanges_of_a_log_that_lost_an_element_are_corrupt() {
+    for part in [":log", ":index"] {
+        let (test, id) = setup().await;
+        let known = window(&test.store, &id).await.known();
+        say(&test.store, &id, "added").await;
+        let load = || test.store.load(&id, Load::new().known(known.clone()).or_added());
+        assert!(matches!(load().await.unwrap(), Loaded::Added(_)));
+        command(&["LPOP", &key(&id, part)]).query::<()>(&mut connect(&test.server)).unwrap();
         assert!(matches!(load().await, Err(StoreError::Corrupt { .. })), "{part}");
     }
 }

@@ -62,7 +62,7 @@ impl SummaryWorker {
                 }
                 .map(|_| window)
             }
-            Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::AlreadyRecorded(_)) => return None,
+            Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),
         };
         let window = match loaded {

@@ -51,9 +51,9 @@ impl Call {
             Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
             Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window), Epoch::FIRST),
             Ok(Loaded::Absent(epoch)) => (HistoryStatus::Absent, None, epoch),
-            // This load has no `known` state, so a correct store never returns `Unchanged`. It is treated as an
-            // absent conversation.
-            Ok(Loaded::Unchanged) => (HistoryStatus::Absent, None, Epoch::FIRST),
+            // This load has no `known` state, so a correct store returns neither `Unchanged` nor `Added`. They are
+            // treated as an absent conversation.
+            Ok(Loaded::Unchanged | Loaded::Added(_)) => (HistoryStatus::Absent, None, Epoch::FIRST),
             Err(failure) => {
                 let error = HistoryError::from(failure);
                 let (kind, cause) = (error.kind(), error.to_string());

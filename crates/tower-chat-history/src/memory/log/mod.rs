@@ -12,7 +12,7 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Appended, Attachment, AttachmentKey, Compact, CompactOutcome, Compaction, CompactionVersion,
+    Added, Append, Appended, Attachment, AttachmentKey, Compact, CompactOutcome, Compaction, CompactionVersion,
     ConversationId, Exchange, ExchangeId, Expect, Incarnation, Labels, LabelsVersion, Load, Loaded, Page, Profile,
     Recorded, Revision, Seq, StoreError, Timestamp, Window,
     backend::{Scan, WindowScan},
@@ -154,6 +154,9 @@ impl Log {
         {
             return Loaded::Unchanged;
         }
+        if let Some(added) = self.added(load, version) {
+            return Loaded::Added(added);
+        }
         let window_start = compaction.map_or(0, |compaction| self.index(compaction.cut.window_start));
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
@@ -166,6 +169,19 @@ impl Log {
         let exchanges = (start..self.entries.len()).map(|index| self.recorded(index)).collect();
         let window = Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated());
         Loaded::Window(window.log_bytes(self.message_bytes as u64))
+    }
+
+    /// Returns the exchanges since the known state of the load, if the log has only grown since.
+    fn added(&self, load: &Load, compaction: CompactionVersion) -> Option<Added> {
+        let known = load.known.as_ref().filter(|_| load.or_added)?;
+        let (seq, newest) = known.end_within(self.revision(), compaction)?;
+        let end = self.index(seq);
+        if self.seq(end) != seq || self.entries.get(end)?.exchange.id != *newest {
+            return None;
+        }
+        let exchanges = (end + 1..self.entries.len()).map(|index| self.recorded(index)).collect();
+        Some(Added::new(self.revision(), exchanges, self.message_bytes as u64))
+            .filter(|added| added.is_within(load.limit))
     }
 
     pub(super) fn read(&self, from: Seq, limit: usize) -> Page {

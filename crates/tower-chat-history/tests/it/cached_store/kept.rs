@@ -61,7 +61,7 @@ async fn a_compaction_through_the_cache_reloads_nothing() {
 }
 
 #[tokio::test]
-async fn appends_of_another_replica_are_loaded() {
+async fn only_the_appends_of_another_replica_are_loaded() {
     let (inner_store, id) = (Counted::default(), id("a"));
     let replicas = [CachedStore::new(inner_store.clone()), CachedStore::new(inner_store.clone())];
     replicas[0].append(&id, turn()).await.unwrap();
@@ -70,7 +70,28 @@ async fn appends_of_another_replica_are_loaded() {
         assert_eq!(len(store, &id, Load::new()).await, turns);
         store.append(&id, turn()).await.unwrap();
     }
-    assert_eq!(inner_store.windows(), 19);
+    assert_eq!(inner_store.windows(), 2, "the first load of each replica");
+    assert_eq!(inner_store.added(), 17, "one for each further load");
+}
+
+/// A window that grew by what other processes added is cut like one that was loaded.
+#[tokio::test]
+async fn an_extended_window_is_cut_to_its_limit() {
+    let (inner_store, id) = (Counted::default(), id("a"));
+    let store = CachedStore::new(inner_store.clone());
+    inner_store.append(&id, turn()).await.unwrap();
+    assert_eq!(len(&store, &id, of("small", 6)).await, 1);
+    for turns in 2..10 {
+        inner_store.append(&id, turn()).await.unwrap();
+        assert_eq!(len(&store, &id, of("small", 6)).await, turns.min(3));
+    }
+    assert_eq!((inner_store.windows(), inner_store.added()), (1, 8));
+    // More than the limit was added since.
+    for _ in 0..4 {
+        inner_store.append(&id, turn()).await.unwrap();
+    }
+    assert_eq!(len(&store, &id, of("small", 6)).await, 3);
+    assert_eq!((inner_store.windows(), inner_store.added()), (1, 0));
 }
 
 /// A window that was cut by its limit is complete again after a compaction that starts it at a message within

@@ -14,11 +14,12 @@ use tower_chat_history::{
     },
 };
 
-/// A store that counts the windows that it returns.
+/// A store that counts the windows that it returns, and the exchanges that it returns as added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) inner: MemoryStore,
     windows: Arc<AtomicUsize>,
+    added: Arc<AtomicUsize>,
     /// The known state of the last load.
     pub(crate) known: Arc<Mutex<Option<KnownState>>>,
 }
@@ -27,6 +28,11 @@ impl Counted {
     /// Returns the number of windows since the last call of this function.
     pub(crate) fn windows(&self) -> usize {
         self.windows.swap(0, Relaxed)
+    }
+
+    /// Returns the number of exchanges that were returned as added since the last call of this function.
+    pub(crate) fn added(&self) -> usize {
+        self.added.swap(0, Relaxed)
     }
 }
 
@@ -39,9 +45,11 @@ impl HistoryStore for Counted {
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
         self.known.lock().unwrap().clone_from(&load.known);
         let loaded = self.inner.load(id, load).await;
-        if let Ok(Loaded::Window(_)) = &loaded {
-            self.windows.fetch_add(1, Relaxed);
-        }
+        match &loaded {
+            Ok(Loaded::Window(_)) => self.windows.fetch_add(1, Relaxed),
+            Ok(Loaded::Added(added)) => self.added.fetch_add(added.exchanges.len(), Relaxed),
+            _ => 0,
+        };
         loaded
     }
 

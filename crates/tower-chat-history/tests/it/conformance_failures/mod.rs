@@ -36,6 +36,8 @@ enum Fault {
     OldWindow,
     /// A load returns the size of its window as that of the log.
     SizeOfWindow,
+    /// Exchanges are added to a state whose newest exchange was lost.
+    AddsToLost,
     /// Messages lose white space when they are read back.
     Reformatted,
     /// Positions are counted from 1.
@@ -185,6 +187,11 @@ impl HistoryStore for Faulty {
             && self.is_forgotten(id, exchange).await?
         {
             load.exchange = None;
+        }
+        if let (Fault::AddsToLost, true, Some(known)) = (self.fault, load.or_added, &mut load.known) {
+            let newest = Seq::new(known.revision.version().saturating_sub(1));
+            let page = self.store.read(id, newest, 1).await?;
+            known.newest = page.exchanges.first().map(|recorded| recorded.exchange.id.clone());
         }
         Ok(match self.store.load(id, load).await? {
             Loaded::Window(mut window) => {
@@ -367,6 +374,7 @@ failures_are_readable! {
     a_store_that_ignores_expectations_is_told_so_readably: Unconditional
     a_store_that_loads_an_old_window_is_told_so_readably: OldWindow
     a_store_that_reports_the_size_of_the_window_is_told_so_readably: SizeOfWindow
+    a_store_that_adds_to_a_state_with_a_lost_exchange_is_told_so_readably: AddsToLost
     a_store_that_changes_bytes_is_told_so_readably: Reformatted
     a_store_that_counts_from_one_is_told_so_readably: CountsFromOne
     a_store_that_removes_nothing_is_told_so_readably: NothingRemoved
