@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use tests::{BOTH_KINDS, CallKind, Chat, Storage, over_every_store, request};
-use tower_chat_history::{ContextOptions, HistoryOptions, InConversation, Message, budget::Watermarks};
+use tower_chat_history::{
+    ContextOptions, HistoryOptions, HistoryStoreExt as _, InConversation, Message, budget::Watermarks,
+};
 use tower_chat_history_test::{Op, Replies, Reply};
 
 use crate::{

@@ -1,11 +1,12 @@
 //! The index of the most common messages: a role and a text, in the form in which this crate and most clients write
 //! them. It is read without a JSON parser, because each load of a window reads the index of each message.
 
-use std::ops::Range;
-
 use super::index::closes;
 use crate::{
-    message::dialect::{Index, index::ChatFields},
+    message::dialect::{
+        Index,
+        index::{ChatFields, ContentPlace},
+    },
     role::Role,
 };
 
@@ -24,13 +25,12 @@ pub(super) fn read(json: &str) -> Option<Index> {
     .find_map(|(role, text)| Some((role, text?)))?;
     let len = encoded_len(text.as_bytes())?;
     let start = json.len() - text.len();
-    (text.get(len..)? == r#""}"#).then(|| index(role, start - 1..start + len + 1))
+    (text.get(len..)? == r#""}"#).then(|| index(role, ContentPlace::of(&json[start - 1..=start + len], start - 1)))
 }
 
-/// Returns the index of a message in this role that has nothing but a text. `content` is the range of the text in the
-/// message's JSON, with its quotes.
-pub(super) fn index(role: Role, content: Range<usize>) -> Index {
-    let says_nothing = role == Role::Assistant && content.len() == r#""""#.len();
+/// Returns the index of a message in this role that has nothing but a text at this place.
+pub(super) fn index(role: Role, content: ContentPlace) -> Index {
+    let says_nothing = role == Role::Assistant && content.range.len() == r#""""#.len();
     let chat = ChatFields { content: Some(content), ..ChatFields::default() };
     Index { closes: closes(&role, says_nothing), says_nothing, chat, ..Index::new(role) }
 }
