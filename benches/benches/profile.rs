@@ -1,7 +1,7 @@
 //! One kind of turn, many times, for a profiler.
 //!
-//! The arguments are the kind of turn, the number of messages in the window, and the number of turns. Only what is below
-//! the function `measured` is of interest: the rest restores the window between turns.
+//! The arguments are the kind of turn, the number of messages in the window, and the number of turns. Only what is
+//! below the function `measured` is of interest: the rest restores the window between turns.
 //!
 //! ```sh
 //! export CARGO_PROFILE_BENCH_DEBUG=line-tables-only

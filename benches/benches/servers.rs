@@ -198,8 +198,8 @@ async fn layer_turn(replicas: Arc<[Chat]>, circle: Arc<Circle>) {
     black_box(chat.oneshot(InConversation::new(conversation(number), question())).await.unwrap());
 }
 
-fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: impl HistoryStore + Clone) {
-    runtime.block_on(fill_all(&store, 0..6 * CONVERSATIONS, WINDOW / 2));
+fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: &(impl HistoryStore + Clone)) {
+    runtime.block_on(fill_all(store, 0..6 * CONVERSATIONS, WINDOW / 2));
     let _guard = runtime.enter();
     let raw = Arc::new(raw);
     let plain: Arc<[Arc<dyn HistoryStore>]> = Arc::new([Arc::new(store.clone())]);
@@ -261,7 +261,7 @@ fn bench_postgres(runtime: &Runtime) {
         let url = server.database().await;
         (Table::make(&url).await, PostgresStore::connect(&url).await.unwrap())
     });
-    compare("postgres", runtime, raw, store);
+    compare("postgres", runtime, raw, &store);
 }
 
 fn bench_redis(runtime: &Runtime) {
@@ -269,5 +269,5 @@ fn bench_redis(runtime: &Runtime) {
     let url = server.url();
     let (raw, store) =
         runtime.block_on(async { (Lists::make(&url).await, RedisStore::connect(url.clone()).await.unwrap()) });
-    compare("redis", runtime, raw, store);
+    compare("redis", runtime, raw, &store);
 }

@@ -1,8 +1,8 @@
 //! The cost of a turn over the memory store beside the copy of its window by hand.
 //!
-//! The contestants alternate in one run: see [`Turns`]. The time of each is the median of its rounds, for windows of 4, 60
-//! and 400 messages of 250 bytes. The last column is the ratio to the copy by hand. The model is a mock whose futures
-//! are boxed. Its time is a part of each time.
+//! The contestants alternate in one run: see [`Turns`]. The time of each is the median of its rounds, for windows of 4,
+//! 60 and 400 messages of 250 bytes. The last column is the ratio to the copy by hand. The model is a mock whose
+//! futures are boxed. Its time is a part of each time.
 //!
 //! Run it with `cargo bench -p benches --bench turn`. To measure only some windows, name their sizes: `-- 60`.
 #![allow(clippy::unwrap_used)] // Benches may panic.

@@ -186,8 +186,8 @@ pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
     Fit { window, sent_from, sent, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
 }
 
-/// Returns what is kept of these items in a window that starts at `window` and leaves out the rounds that are followed by
-/// an exchange before `rounds`.
+/// Returns what is kept of these items in a window that starts at `window` and leaves out the rounds that are followed
+/// by an exchange before `rounds`.
 fn kept(items: Vec<Item>, window: Seq, rounds: Seq) -> Vec<Item> {
     // Between two compactions, all items are kept.
     if items.iter().all(|item| item.is_kept(window, rounds)) {

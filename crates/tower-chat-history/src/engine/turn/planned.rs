@@ -178,8 +178,8 @@ impl Call {
         })
     }
 
-    /// Returns the call's limits, corrected, the sizes of all parts of the prompt except the window and the summary, and the spare
-    /// tokens.
+    /// Returns the call's limits with their correction, the sizes of all parts of the prompt except the window and the
+    /// summary, and the spare tokens.
     async fn budget(
         &self,
         limits: Option<Limits>,
