@@ -295,14 +295,14 @@ mod tests {
     async fn many_small_texts_are_counted_on_another_thread() {
         for (texts, many) in [(200, false), (1_000, true)] {
             // Each has 50 bytes.
-            let messages: Vec<Message> = (0..texts).map(|text| Message::user(format!("{text:021}"))).collect();
+            let messages: Vec<Message> = (0..texts).map(|text| Message::user(format!("{text:022}"))).collect();
             assert!(messages.iter().all(|message| message.bytes() == 50));
             let runtime = Handle::current();
             let (cold, request) = (counting(many), RequestInfo::new());
             let parts = cold.prompt(&request, messages.iter(), &[], Some(&runtime)).await;
             assert_eq!(parts.window, 0, "the planner adds them");
             assert!(messages.iter().all(|message| message.tokens_by("asserts_thread") == Some(5)));
-            let others = (0..texts).map(|text| Message::user(format!("{text:021}")));
+            let others = (0..texts).map(|text| Message::user(format!("{text:022}")));
             let counts = counting(many).exchange(&others.collect::<Vec<_>>(), Some(&runtime)).await.unwrap();
             assert_eq!(counts.counts, vec![5; texts]);
         }
@@ -310,7 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn known_counts_are_not_counted_again() {
-        let messages: Vec<Message> = (0..1_000).map(|text| Message::user(format!("{text:021}"))).collect();
+        let messages: Vec<Message> = (0..1_000).map(|text| Message::user(format!("{text:022}"))).collect();
         let counts = counting(true).exchange(&messages, Some(&Handle::current())).await.unwrap();
         assert_eq!(counts.counts.len(), 1_000);
         // This counter refuses to run on another thread.
