@@ -48,7 +48,9 @@ impl MasterKeys for Counted {
     async fn unwrap(&self, wrapped: &Wrapped, context: &[u8]) -> Result<Secret, KeyError> {
         self.unwrapped.fetch_add(1, Ordering::Relaxed);
         match &self.together {
-            Some(together) => drop(together.wait().await),
+            Some(together) => {
+                together.wait().await;
+            }
             None => yield_now().await,
         }
         self.ring.unwrap(wrapped, context).await
