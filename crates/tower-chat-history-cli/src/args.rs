@@ -1,6 +1,9 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tower_chat_history_core::{ConversationId, Cursor, Prefix, Profile, Seq};
@@ -85,6 +88,14 @@ impl Command {
             Self::Expire(_) => "expire",
             Self::Verify(_) => "verify",
             Self::Stats(_) => "stats",
+        }
+    }
+
+    /// Returns the file to which the command writes, if there is one.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        match self {
+            Self::Export(export) => export.output.as_deref(),
+            _ => None,
         }
     }
 }

@@ -50,6 +50,14 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
+    for (what, path) in [("--output", args.command.output()), ("--audit", args.audit.as_deref())] {
+        if path.is_some_and(|path| args.store.has_file(path)) {
+            return Err(Failure::file(
+                what,
+                io::Error::new(io::ErrorKind::InvalidInput, "this is a file of the store"),
+            ));
+        }
+    }
     // Before the store is opened: a command that cannot be recorded touches nothing.
     let audit = match args.audit {
         Some(path) => Some(AuditFile::open(&path).map_err(|error| Failure::file("--audit", error))?),

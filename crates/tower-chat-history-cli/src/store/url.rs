@@ -1,6 +1,11 @@
 //! URLs that name stores.
 
-use std::{ffi::OsStr, fmt, path::PathBuf, str::FromStr};
+use std::{
+    ffi::OsStr,
+    fmt, fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use clap::{
     Arg, Command, Error,
@@ -55,7 +60,29 @@ fn nodes(scheme: &str, address: &str) -> Result<StoreUrl, StoreUrlError> {
     Ok(StoreUrl::RedisCluster(nodes.iter().map(|node| format!("{scheme}://{user}{node}/")).collect()))
 }
 
+/// The endings of the names of SQLite's files: the database, and the files next to it.
+const SQLITE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Returns the path without links, or `None` if its directory does not exist. The file need not exist.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let in_directory = || {
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        Some(fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?.join(path.file_name()?))
+    };
+    fs::canonicalize(path).ok().or_else(in_directory)
+}
+
 impl StoreUrl {
+    /// Returns `true` if this is a file of the store, which no command may write to by itself.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        let (Self::Sqlite(database), Some(path)) = (self, resolved(path)) else { return false };
+        SQLITE_FILES.iter().any(|ending| {
+            let mut file = database.clone().into_os_string();
+            file.push(ending);
+            resolved(Path::new(&file)).as_ref() == Some(&path)
+        })
+    }
+
     /// Returns the place of the store for a receipt: a path, or hosts with a database. User, password and settings are
     /// left out.
     pub(crate) fn place(&self) -> String {

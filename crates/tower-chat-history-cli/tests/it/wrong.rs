@@ -26,6 +26,23 @@ fn a_missing_conversation_is_an_error() {
 }
 
 #[test]
+fn files_of_the_store_are_no_outputs() {
+    let place = Place::filled();
+    let (database, link) = (place.path("chat.db"), place.path("link"));
+    std::os::unix::fs::symlink(&database, &link).unwrap();
+    let before = std::fs::read(&database).unwrap();
+    for file in [database.clone(), place.path("chat.db-wal"), link] {
+        let file = file.to_str().unwrap();
+        for (args, option) in [(&["export", "-o", file][..], "--output"), (&["--audit", file, "list"], "--audit")] {
+            let ran = place.run(args);
+            let expected = format!("chat-history: {option}: this is a file of the store\n");
+            assert_eq!((ran.code, ran.err), (Some(1), expected), "{args:?}");
+        }
+    }
+    assert_eq!(std::fs::read(database).unwrap(), before);
+}
+
+#[test]
 fn a_mistyped_url_is_not_shown() {
     let ran = Place::filled().run(&["import", "--from", "langchain-redis", "redsi://user:secret@host"]);
     assert!(ran.code == Some(1) && ran.err.contains("redis://") && !ran.err.contains("secret"), "{ran:?}");

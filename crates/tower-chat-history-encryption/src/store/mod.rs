@@ -108,13 +108,16 @@ impl<S: Sync> EncryptedStore<S> {
         opened.map_err(|error| error.of_compaction(id, profile))
     }
 
-    /// Opens labels. Those whose data key was destroyed are gone, as if they had been removed, so that the conversation
-    /// can still be listed and expire.
+    /// Opens labels. If all data keys of the conversation's prefix were destroyed, the labels are gone, as if they had
+    /// been removed, so that the conversation can still be listed and expire.
     async fn open_labels(&self, id: &ConversationId, labels: &Labels) -> Result<Labels, OpenError> {
-        match open_labels(&mut Opener::new(&self.keys, id), labels).await {
-            Err(OpenError::Key { source: KeyError::Missing { .. }, .. }) => Ok(Labels::default()),
-            opened => opened,
+        let opened = open_labels(&mut Opener::new(&self.keys, id), labels).await;
+        let lacks_key = matches!(opened, Err(OpenError::Key { source: KeyError::Missing { .. }, .. }));
+        // If the person still has keys, the labels were changed, or are another one's.
+        if lacks_key && matches!(self.keys.current(id).await, Ok(None)) {
+            return Ok(Labels::default());
         }
+        opened
     }
 
     async fn open_listed(&self, mut listed: Listed) -> Result<Listed, OpenError> {

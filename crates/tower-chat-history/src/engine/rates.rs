@@ -10,7 +10,7 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use tower_chat_history_core::ConversationId;
 
-use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, first_parts};
+use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, count, first_parts};
 
 /// The largest number of conversations, or of prefixes, whose calls are counted by one rate. For one that is evicted,
 /// the rate begins anew.
@@ -25,19 +25,23 @@ pub(super) struct Rates {
     asking: Mutex<()>,
 }
 
-/// The used part of all rates that are counted by the same number of parts. All rules share it, so that the calls of a
-/// tenant count together, whichever rule sets the rate of each.
+/// The used part of one rate that is counted by a number of parts. All rules share it, so that the calls of a tenant
+/// count together, whichever rule sets the rate of each. If rules set different rates for the same number of parts, each
+/// has a table, and a call counts in all of them.
 struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
+    /// The rate, in calls per minute.
+    per_minute: u32,
     /// The time until which calls have [used up](admit) the rate, by the first parts of their ids.
     used_until: Cache<Box<str>, Duration>,
 }
 
 impl Rates {
     pub(super) fn new(rules: &LimitRules) -> Self {
-        let counted_by: BTreeSet<_> = rules.all().flat_map(Limits::counted_by).collect();
-        let tables = counted_by.into_iter().map(|parts| Table { parts, used_until: Cache::new(COUNTED) }).collect();
+        let rates: BTreeSet<_> = rules.all().flat_map(Limits::rates).collect();
+        let table = |(parts, per_minute)| Table { parts, per_minute, used_until: Cache::new(COUNTED) };
+        let tables = rates.into_iter().map(table).collect();
         Self { start: Instant::now(), tables, asking: Mutex::default() }
     }
 
@@ -66,7 +70,11 @@ impl Rates {
         let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
         for table in &self.tables {
             let Some(per_minute) = rules.rate(id, table.parts) else { continue };
-            match table.ask(id, per_minute, now) {
+            if per_minute != table.per_minute {
+                asked.push((table, table.count(id, now)));
+                continue;
+            }
+            match table.ask(id, now) {
                 Ok(until) => asked.push((table, until)),
                 Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
             }
@@ -80,10 +88,18 @@ impl Table {
         self.parts.map_or(id.as_str(), |parts| first_parts(id, parts))
     }
 
-    fn ask(&self, id: &ConversationId, per_minute: u32, now: Duration) -> Result<Duration, LimitExceeded> {
-        let used_until = self.used_until.get(self.key(id)).unwrap_or_default();
-        admit(per_minute, used_until, now).map_err(|retry_after| {
-            let limit = u64::from(per_minute);
+    fn used_until(&self, id: &ConversationId) -> Duration {
+        self.used_until.get(self.key(id)).unwrap_or_default()
+    }
+
+    /// Returns the time until which the rate is used up after a call that has another rate.
+    fn count(&self, id: &ConversationId, now: Duration) -> Duration {
+        count(self.per_minute, self.used_until(id), now)
+    }
+
+    fn ask(&self, id: &ConversationId, now: Duration) -> Result<Duration, LimitExceeded> {
+        admit(self.per_minute, self.used_until(id), now).map_err(|retry_after| {
+            let limit = u64::from(self.per_minute);
             let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
             LimitExceeded { parts: self.parts, retry_after, ..exceeded }
         })
@@ -164,6 +180,23 @@ mod tests {
         }
         assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(1));
         assert_eq!(rates.take("acme/vip/1").unwrap_err().parts, Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_under_a_low_rate_takes_one_call_from_a_high_rate() {
+        let [low, high] = [2, 10].map(|calls| Limits::new().calls_per_minute_under(0, calls));
+        let rates = Ruled::new(LimitRules::from(high).under("trial".parse().unwrap(), low));
+        rates.take("trial/1").unwrap();
+        rates.take("trial/1").unwrap();
+        assert_eq!(rates.take("trial/1").unwrap_err().limit, 2);
+        for _ in 0..8 {
+            rates.take("paying/1").unwrap();
+        }
+        assert_eq!(rates.take("paying/1").unwrap_err().limit, 10);
+        // The calls of others count for the low rate, but use up no more than all of it.
+        tokio::time::advance(Duration::from_secs(30)).await;
+        rates.take("trial/1").unwrap();
+        assert_eq!(rates.take("trial/1").unwrap_err().limit, 2);
     }
 
     #[tokio::test(start_paused = true)]

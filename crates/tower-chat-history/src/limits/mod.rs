@@ -79,7 +79,11 @@ mod quota;
 mod rate;
 mod rules;
 
-pub(crate) use self::{amounts::Amounts, rate::admit, rules::first_parts};
+pub(crate) use self::{
+    amounts::Amounts,
+    rate::{admit, count},
+    rules::first_parts,
+};
 pub use self::{
     exceeded::{LimitExceeded, LimitKind},
     quota::ConversationQuota,
@@ -214,10 +218,11 @@ impl Limits {
         self.calls_per_minute_under.iter().find(|(own, _)| *own == parts).map(|(_, rate)| *rate)
     }
 
-    /// Returns the numbers of parts by which rates are counted, with `None` for that of each conversation.
-    pub(crate) fn counted_by(&self) -> impl Iterator<Item = Option<usize>> {
+    /// Returns the rates, in calls per minute, each with the number of parts by which it is counted, or with `None` for
+    /// that of each conversation.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = (Option<usize>, u32)> {
         let of_conversation = self.calls_per_minute.map(|rate| (None, rate));
         let under = self.calls_per_minute_under.iter().map(|(parts, rate)| (Some(*parts), *rate));
-        of_conversation.into_iter().chain(under).filter_map(|(parts, rate)| rate.calls().map(|_| parts))
+        of_conversation.into_iter().chain(under).filter_map(|(parts, rate)| Some((parts, rate.calls()?)))
     }
 }
