@@ -26,8 +26,8 @@ pub(super) struct Rates {
 }
 
 /// The used part of one rate that is counted by a number of parts. All rules share it, so that the calls of a tenant
-/// count together, whichever rule sets the rate of each. If rules set different rates for the same number of parts, each
-/// has a table, and a call counts in all of them.
+/// count together, whichever rule sets the rate of each. If rules set different rates for the same number of parts,
+/// each has a table, and a call counts in all of them.
 struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
