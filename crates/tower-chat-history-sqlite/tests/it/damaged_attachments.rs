@@ -56,9 +56,9 @@ async fn a_range_that_is_not_valid_is_reported_with_its_positions() {
 
 #[tokio::test]
 async fn data_that_is_too_large_is_reported_with_its_size() {
-    let sql = "UPDATE attachment SET body = zeroblob(4194305) WHERE conversation = 1 AND start = 1";
+    let sql = "UPDATE attachment SET body = zeroblob(4194369) WHERE conversation = 1 AND start = 1";
     let (_database, store, id) = attached(sql).await;
-    assert_damaged(&store, &id, "1..3 is damaged: it has 4194305 bytes").await;
+    assert_damaged(&store, &id, "1..3 is damaged: it has 4194369 bytes").await;
 }
 
 #[tokio::test]
