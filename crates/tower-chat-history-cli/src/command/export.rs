@@ -1,8 +1,9 @@
 //! `chat-history export`
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, BufWriter, IsTerminal as _, Write},
+    path::Path,
     sync::Arc,
 };
 
@@ -23,7 +24,7 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
         None => write(lines, out, io::stdout().is_terminal()).await?,
         Some(path) => {
             let what = path.display().to_string();
-            let file = File::create(path).map_err(|error| Failure::file(&what, error))?;
+            let file = create(path).map_err(|error| Failure::file(&what, error))?;
             let mut file = BufWriter::new(file);
             let report = match write(lines, &mut file, false).await {
                 Err(Failure::Output(error)) => return Err(Failure::file(&what, error)),
@@ -42,6 +43,15 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
         eprintln!("{} not whole.", count(report.not_whole, "conversation is", "conversations are"));
     }
     Ok(Outcome::done_if(report.not_whole == 0))
+}
+
+/// Creates a file that only its owner can read, where files have owners. An existing file keeps its rights.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Writes the lines. For a terminal, the characters that it would obey are escaped.

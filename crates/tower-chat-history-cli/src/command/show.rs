@@ -89,6 +89,10 @@ fn write_exchange(recorded: &Recorded, style: Style, out: &mut (dyn Write + Send
         let text = style.aside(&recalled.message.text());
         writeln!(out, "recalled\n{}", wrapped(&text, "  ", style.width))?;
     }
+    if let Some(sealed) = &exchange.sealed {
+        let messages = count(sealed.messages() as u64, "message", "messages");
+        writeln!(out, "(encrypted: {messages}, {})", terminal::size(sealed.bytes() as u64))?;
+    }
     for message in &exchange.messages {
         write_message(message, style, out)?;
     }

@@ -20,6 +20,8 @@ struct Checked {
     conversations: u64,
     exchanges: u64,
     damaged: u64,
+    /// The exchanges whose content is encrypted. This program has no keys, so it checks only what is around it.
+    encrypted: u64,
     /// The keys in the store that are no ids.
     foreign_keys: u64,
 }
@@ -54,6 +56,10 @@ pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write +
         damaged => format!("{} damaged.", count(damaged, "part is", "parts are")),
     };
     eprintln!("Read {}. {damaged}", summary(&checked));
+    if checked.encrypted > 0 {
+        let encrypted = count(checked.encrypted, "exchange is encrypted", "exchanges are encrypted");
+        eprintln!("{encrypted}, and the content was not checked.");
+    }
     if checked.foreign_keys > 0 {
         eprintln!("{} not an id of a conversation.", count(checked.foreign_keys, "key is", "keys are"));
     }
@@ -110,6 +116,7 @@ async fn exchanges(
             }
             next = next.next();
             checked.exchanges += 1;
+            checked.encrypted += u64::from(recorded.exchange.sealed.is_some());
         }
         if page.exchanges.first().is_none_or(|first| first.seq >= next) {
             report(&listed.id, &format!("exchange {next} is missing"), checked, out)?;

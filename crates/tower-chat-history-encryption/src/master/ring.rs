@@ -56,6 +56,8 @@ impl KeyRing {
     /// no key. It names the line, and contains nothing of it.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let mut ring = Self(Vec::new());
+        // Some editors write a byte order mark, which would become a part of the first name.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim();
             if text.is_empty() || text.starts_with('#') {
@@ -154,6 +156,12 @@ mod tests {
         }
         let unknown = old.unwrap(&by_new, b"context").await.unwrap_err();
         assert!(matches!(unknown, KeyError::UnknownMaster { .. }), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_name() {
+        let ring = KeyRing::parse(&format!("\u{feff}{}", line("a", 1))).unwrap();
+        assert!(ring.find("a").is_some());
     }
 
     #[tokio::test]

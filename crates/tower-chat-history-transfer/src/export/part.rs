@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 };
 
 use super::{options::Sources, report::ExportReport};
-use crate::line::{ConversationLine, Cut, EndLine, Running, write};
+use crate::line::{ConversationLine, Cut, EndLine, write};
 
 /// The number of exchanges that are read per call of the store.
 const PAGE: usize = 64;
@@ -24,7 +24,7 @@ pub(super) struct Part {
     listed: Listed,
     /// The position of the next exchange.
     next: Seq,
-    running: Running,
+    digest: Digest,
     end: EndLine,
     compactions: Vec<(Profile, Compaction)>,
     /// The first page, which was read before the first line was made.
@@ -80,7 +80,7 @@ impl Part {
         });
         ready.push_back(line);
         let end = EndLine { exchanges: 0, compactions: 0, attachments: 0, cut: None, digest: None };
-        Self { running: Running::begin(digest), listed, next, end, compactions, page }
+        Self { digest, listed, next, end, compactions, page }
     }
 
     /// Makes the lines of the next page. Returns `true` after the last line of the conversation.
@@ -107,10 +107,10 @@ impl Part {
                 break;
             }
             let with_recall = sources.options.with_recall;
-            let written = write::exchange(recorded.seq, &recorded.exchange, with_recall);
+            let written = write::exchange(self.digest, recorded.seq, &recorded.exchange, with_recall);
             let (line, digest) = written.map_err(StoreError::backend)?;
             ready.push_back(line);
-            self.running.add(digest);
+            self.digest = digest;
             self.next = self.next.next();
             self.end.exchanges += 1;
             report.exchanges += 1;
@@ -146,9 +146,10 @@ impl Part {
                 report.missing(&self.listed.id, format!("the compaction of profile {profile:?} is of a later state"));
                 continue;
             }
-            let (line, digest) = write::compaction(&profile, &compaction).map_err(StoreError::backend)?;
+            let written = write::compaction(self.digest, &profile, &compaction);
+            let (line, digest) = written.map_err(StoreError::backend)?;
             ready.push_back(line);
-            self.running.add(digest);
+            self.digest = digest;
             self.end.compactions += 1;
             report.compactions += 1;
         }
@@ -174,9 +175,9 @@ impl Part {
                 report.missing(&self.listed.id, format!("the attachments {name} have more than 64 MiB"));
             }
             for attachment in found.attachments.iter().filter(|found| is_within(found, revision)) {
-                let (line, digest) = write::attachment(attachment);
+                let (line, digest) = write::attachment(self.digest, attachment);
                 ready.push_back(line);
-                self.running.add(digest);
+                self.digest = digest;
                 self.end.attachments += 1;
                 report.attachments += 1;
             }
@@ -189,7 +190,7 @@ impl Part {
             report.cut(&self.listed.id, *cut, detail);
         }
         self.end.cut = cut.map(|(cut, _)| cut);
-        self.end.digest = Some(self.running.get());
+        self.end.digest = Some(self.digest);
         ready.push_back(write::end(&self.end));
     }
 }

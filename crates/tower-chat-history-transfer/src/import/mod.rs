@@ -149,9 +149,13 @@ impl Importer {
     async fn line(&mut self, line: Result<String, LineError>) -> Result<(), ImportError> {
         let at = self.splitter.lines();
         self.report.lines = at;
+        let before = match &self.state {
+            State::In(_, part) => part.digest(),
+            State::Begin | State::Between(_) | State::Skipping(_) => Digest::default(),
+        };
         let line = match line {
             Ok(text) if text.trim().is_empty() => return Ok(()),
-            line => line.and_then(|text| Line::parse(&text)),
+            line => line.and_then(|text| Line::parse(&text, before)),
         };
         let state = std::mem::replace(&mut self.state, State::Begin);
         self.state = match (state, line) {

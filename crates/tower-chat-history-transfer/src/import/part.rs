@@ -9,7 +9,7 @@ use super::{
     log::{Log, Put, may_concern_one_conversation},
     report::{ImportReport, Reason},
 };
-use crate::line::{ConversationLine, EndLine, Line, Running};
+use crate::line::{ConversationLine, EndLine, Line};
 
 /// The conversation whose lines are imported.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Part {
     log: Option<Log>,
     next: Seq,
     /// The digest of the lines. `None` if a line was damaged.
-    running: Option<Running>,
+    digest: Option<Digest>,
     counts: EndLine,
 }
 
@@ -46,16 +46,21 @@ impl Part {
     /// Creates a part that is skipped. The digest is that of its first line.
     pub(super) fn refused(first: ConversationLine, digest: Digest) -> Self {
         let counts = EndLine { exchanges: 0, compactions: 0, attachments: 0, cut: None, digest: None };
-        Self { next: first.first, running: Some(Running::begin(digest)), first, log: None, counts }
+        Self { next: first.first, digest: Some(digest), first, log: None, counts }
     }
 
     pub(super) const fn id(&self) -> &ConversationId {
         &self.first.id
     }
 
+    /// Returns the digest of the lines so far, with which that of the next line continues.
+    pub(super) fn digest(&self) -> Digest {
+        self.digest.unwrap_or_default()
+    }
+
     /// Skips the rest of the conversation.
     pub(super) fn refuse(&mut self, at: u64, reason: Reason, report: &mut ImportReport) {
-        self.running = None;
+        self.digest = None;
         self.skip_rest(at, reason, report);
     }
 
@@ -97,8 +102,8 @@ impl Part {
             }
             _ => None,
         };
-        if let (Some(running), Some(digest)) = (&mut self.running, digest) {
-            running.add(digest);
+        if self.digest.is_some() && digest.is_some() {
+            self.digest = digest;
         }
         match line {
             Line::Exchange { seq, exchange, .. } => self.exchange(store, seq, *exchange, at, report).await,
@@ -203,9 +208,9 @@ impl Part {
         if is_log_whole {
             self.labels(store, at, report).await?;
         }
-        if let Some(running) = self.running {
+        if let Some(before) = self.digest {
             let numbers = |end: &EndLine| (end.exchanges, end.compactions, end.attachments);
-            let is_equal = end.digest.is_none_or(|digest| digest == running.get());
+            let is_equal = end.digest.is_none_or(|digest| digest == before);
             if numbers(end) != numbers(&self.counts) || !is_equal {
                 report.skip(at, Some(&self.first.id), Reason::Missing);
             }

@@ -26,7 +26,7 @@ pub enum Line {
     Conversation {
         /// Its fields.
         conversation: ConversationLine,
-        /// The digest of the line.
+        /// The digest of the line, with which that of the next line continues.
         digest: Digest,
     },
     /// An exchange of the conversation.
@@ -35,7 +35,7 @@ pub enum Line {
         seq: Seq,
         /// The exchange.
         exchange: Box<Exchange>,
-        /// The digest of the line.
+        /// The digest of the conversation's lines up to this one.
         digest: Digest,
     },
     /// A compaction of the conversation.
@@ -44,14 +44,14 @@ pub enum Line {
         profile: Profile,
         /// The compaction. Its version is not in the line, because each store has its own.
         compaction: Compaction,
-        /// The digest of the line.
+        /// The digest of the conversation's lines up to this one.
         digest: Digest,
     },
     /// An attachment to the conversation.
     Attachment {
         /// The attachment.
         attachment: Attachment,
-        /// The digest of the line.
+        /// The digest of the conversation's lines up to this one.
         digest: Digest,
     },
     /// The end of the conversation.
@@ -100,8 +100,7 @@ pub struct EndLine {
     /// The reason why the log is not complete in this export, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
-    /// The digests of the lines from the beginning of the conversation on, one [after](Digest::then) the other. If it is
-    /// absent, it is not checked.
+    /// The digest of the conversation's lines before this one. If it is absent, it is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
 }
@@ -160,34 +159,15 @@ pub enum LineError {
     /// The attachment is not valid.
     #[error("the attachment is not valid")]
     Attachment,
-    /// The digest is not that of the line: it was changed.
-    #[error("its digest does not match")]
+    /// The digest is not that of the lines up to this one: it was changed, or lines before it are missing or belong to
+    /// another conversation.
+    #[error("its digest does not match: it was changed, or it is not the next line of this conversation")]
     Digest,
 }
 
-/// Returns the digest of a list of texts.
-fn digest_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Digest {
-    texts.into_iter().fold(Digest::default(), |digest, text| digest.then(Digest::of(text.as_bytes())))
-}
-
-/// The digest of a conversation's lines.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Running(Digest);
-
-impl Running {
-    pub(crate) fn begin(first: Digest) -> Self {
-        let mut running = Self(Digest::default());
-        running.add(first);
-        running
-    }
-
-    pub(crate) fn add(&mut self, line: Digest) {
-        self.0 = self.0.then(line);
-    }
-
-    pub(crate) const fn get(self) -> Digest {
-        self.0
-    }
+/// Returns the digest of a conversation's lines up to one with these texts. `before` is that of the lines before it.
+fn digest_of<'t>(before: Digest, texts: impl IntoIterator<Item = &'t str>) -> Digest {
+    texts.into_iter().fold(before, |digest, text| digest.then(Digest::of(text.as_bytes())))
 }
 
 /// The version of compactions that are read from a file.

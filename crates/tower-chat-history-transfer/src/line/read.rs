@@ -60,20 +60,21 @@ struct AttachmentFields {
 }
 
 impl Line {
-    /// Reads a line.
+    /// Reads a line. `before` is the digest of the line before it in the same conversation. The first line of a
+    /// conversation does not depend on it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the line is not a JSON object of its type, if it was changed, or if a newer version of this
-    /// crate wrote it.
-    pub fn parse(line: &str) -> Result<Self, LineError> {
+    /// Returns an error if the line is not a JSON object of its type, if it was changed, if it does not follow that other
+    /// line, or if a newer version of this crate wrote it.
+    pub fn parse(line: &str, before: Digest) -> Result<Self, LineError> {
         let Type { r#type } = fields(line)?;
         match &*r#type {
             "header" => header(fields(line)?),
             "conversation" => conversation(fields(line)?, fields(line)?),
-            "exchange" => exchange(&fields(line)?),
-            "compaction" => compaction(fields(line)?),
-            "attachment" => attachment(fields(line)?),
+            "exchange" => exchange(&fields(line)?, before),
+            "compaction" => compaction(fields(line)?, before),
+            "attachment" => attachment(fields(line)?, before),
             "end" => fields(line).map(Self::End),
             "done" => fields(line).map(|DoneFields { conversations }| Self::Done { conversations }),
             _ => Ok(Self::Unknown),
@@ -113,26 +114,27 @@ fn checked(computed: Digest, written: Option<Digest>) -> Result<Digest, LineErro
     if written.is_none_or(|written| written == computed) { Ok(computed) } else { Err(LineError::Digest) }
 }
 
-fn exchange(line: &ExchangeFields) -> Result<Line, LineError> {
+fn exchange(line: &ExchangeFields, before: Digest) -> Result<Line, LineError> {
     let record = text(&line.record)?;
     let recalled = line.recalled.as_deref().map(text).transpose()?;
     let provenance = line.provenance.as_deref().map(text).transpose()?;
     let (recalled, provenance) = (recalled.as_deref(), provenance.as_deref());
-    let digest = checked(exchange_digest(line.seq, &record, recalled, provenance), line.digest)?;
+    let digest = checked(exchange_digest(before, line.seq, &record, recalled, provenance), line.digest)?;
     let exchange = ExchangeRecords { exchange: &record, recalled, provenance }.decode()?;
     Ok(Line::Exchange { seq: line.seq, exchange: Box::new(exchange), digest })
 }
 
-fn compaction(CompactionFields { profile, record, digest }: CompactionFields) -> Result<Line, LineError> {
+fn compaction(line: CompactionFields, before: Digest) -> Result<Line, LineError> {
+    let CompactionFields { profile, record, digest } = line;
     let record = text(&record)?;
-    let digest = checked(digest_of([profile.as_str(), &record]), digest)?;
+    let digest = checked(digest_of(before, [profile.as_str(), &record]), digest)?;
     let compaction = Compaction::decode(UNVERSIONED, &record)?;
     Ok(Line::Compaction { profile, compaction, digest })
 }
 
-fn attachment(line: AttachmentFields) -> Result<Line, LineError> {
+fn attachment(line: AttachmentFields, before: Digest) -> Result<Line, LineError> {
     let AttachmentFields { name, start, end, body, digest } = line;
-    let digest = checked(attachment_digest(&name, start, end, &body), digest)?;
+    let digest = checked(attachment_digest(before, &name, start, end, &body), digest)?;
     let name = AttachmentName::new(name).map_err(|_| LineError::Attachment)?;
     let body = STANDARD.decode(body).map_err(|_| LineError::Attachment)?;
     let attachment = Attachment::new(name, start..end, body);

@@ -105,7 +105,7 @@ pub(super) fn conversation_digest(line: &ConversationLine) -> Digest {
     let ConversationLine { id, first, created_at, updated_at, labels } = line;
     let time = |time: &Option<Timestamp>| time.map_or(String::new(), |time| time.as_unix_millis().to_string());
     let (first, created, updated) = (first.to_string(), time(created_at), time(updated_at));
-    digest_of([id.as_str(), &first, &created, &updated, &labels.encode()])
+    digest_of(Digest::default(), [id.as_str(), &first, &created, &updated, &labels.encode()])
 }
 
 pub(crate) fn end(fields: &EndLine) -> String {
@@ -116,12 +116,18 @@ pub(crate) fn done(conversations: u64) -> String {
     line(&Typed { r#type: "done", fields: DoneFields { conversations } })
 }
 
-/// Returns the line of an exchange and its digest. Recalled messages and the provenance are written only on request.
-pub(crate) fn exchange(seq: Seq, exchange: &Exchange, with_recall: bool) -> Result<(String, Digest), RecordError> {
+/// Returns the line of an exchange and its digest. `before` is the digest of the lines before it. Recalled messages and
+/// the provenance are written only on request.
+pub(crate) fn exchange(
+    before: Digest,
+    seq: Seq,
+    exchange: &Exchange,
+    with_recall: bool,
+) -> Result<(String, Digest), RecordError> {
     let record = exchange.encode()?;
     let recalled = exchange.recalled.as_ref().filter(|_| with_recall).map(Recalled::encode).transpose()?;
     let provenance = exchange.provenance.as_deref().filter(|_| with_recall).map(Provenance::encode).transpose()?;
-    let digest = exchange_digest(seq, &record, recalled.as_deref(), provenance.as_deref());
+    let digest = exchange_digest(before, seq, &record, recalled.as_deref(), provenance.as_deref());
     let line = line(&ExchangeFields {
         r#type: "exchange",
         seq,
@@ -133,24 +139,36 @@ pub(crate) fn exchange(seq: Seq, exchange: &Exchange, with_recall: bool) -> Resu
     Ok((line, digest))
 }
 
-pub(super) fn exchange_digest(seq: Seq, record: &str, recalled: Option<&str>, provenance: Option<&str>) -> Digest {
-    digest_of([&*seq.to_string(), record, recalled.unwrap_or_default(), provenance.unwrap_or_default()])
+pub(super) fn exchange_digest(
+    before: Digest,
+    seq: Seq,
+    record: &str,
+    recalled: Option<&str>,
+    provenance: Option<&str>,
+) -> Digest {
+    digest_of(before, [&*seq.to_string(), record, recalled.unwrap_or_default(), provenance.unwrap_or_default()])
 }
 
-pub(crate) fn compaction(profile: &Profile, compaction: &Compaction) -> Result<(String, Digest), RecordError> {
+/// Returns the line of a compaction and its digest. `before` is the digest of the lines before it.
+pub(crate) fn compaction(
+    before: Digest,
+    profile: &Profile,
+    compaction: &Compaction,
+) -> Result<(String, Digest), RecordError> {
     let record = compaction.encode()?;
-    let digest = digest_of([profile.as_str(), &record]);
+    let digest = digest_of(before, [profile.as_str(), &record]);
     let fields = CompactionFields { r#type: "compaction", profile, record: Record::new(&record), digest };
     Ok((line(&fields), digest))
 }
 
-pub(crate) fn attachment(attachment: &Attachment) -> (String, Digest) {
+/// Returns the line of an attachment and its digest. `before` is the digest of the lines before it.
+pub(crate) fn attachment(before: Digest, attachment: &Attachment) -> (String, Digest) {
     let body = STANDARD.encode(&attachment.body);
     let (name, start, end) = (attachment.name.as_str(), attachment.range.start, attachment.range.end);
-    let digest = attachment_digest(name, start, end, &body);
+    let digest = attachment_digest(before, name, start, end, &body);
     (line(&AttachmentFields { r#type: "attachment", name, start, end, body: &body, digest }), digest)
 }
 
-pub(super) fn attachment_digest(name: &str, start: Seq, end: Seq, body: &str) -> Digest {
-    digest_of([name, &*start.to_string(), &*end.to_string(), body])
+pub(super) fn attachment_digest(before: Digest, name: &str, start: Seq, end: Seq, body: &str) -> Digest {
+    digest_of(before, [name, &*start.to_string(), &*end.to_string(), body])
 }

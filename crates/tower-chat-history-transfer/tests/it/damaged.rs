@@ -40,8 +40,35 @@ async fn a_changed_line_ends_its_conversation_only() {
     lines[3] = lines[3].replace("answer", "Answer");
     let target = TestStore::default();
     let report = imported(&target, &lines).await;
-    assert_skipped(&report, "line 4, conversation a: the line is damaged (its digest does not match)");
+    assert_skipped(&report, "line 4, conversation a: the line is damaged (its digest does not match");
     assert_eq!((target.logs()["a"].exchanges.len(), target.logs()["b"].exchanges.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_missing_block_never_mixes_two_conversations() {
+    let (lines, whole) = (lines().await, TestStore::default());
+    imported(&whole, &lines).await;
+    for from in 1..lines.len() {
+        for to in from + 1..lines.len() {
+            let rest: Vec<_> = lines[..from].iter().chain(&lines[to..]).cloned().collect();
+            let target = TestStore::default();
+            let report = imported(&target, &rest).await;
+            assert!(report.skipped > 0, "without lines {from} to {to}");
+            for (id, log) in target.logs() {
+                let stored = &*log.exchanges;
+                assert_eq!(stored, &whole.logs()[&id].exchanges[..stored.len()], "{id} without lines {from} to {to}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn swapped_first_lines_store_nothing() {
+    let mut lines = lines().await;
+    lines.swap(1, 6);
+    let target = TestStore::default();
+    let report = imported(&target, &lines).await;
+    assert_eq!((report.stored, report.skipped), (0, 2));
 }
 
 #[tokio::test]
