@@ -49,7 +49,7 @@ fn encrypted_content_is_named_as_not_checked() {
     let place = Place::filled();
     place.with_store(async |store| {
         let mut exchange = Exchange::new(ExchangeId::new("sealed").unwrap(), Vec::<Message>::new());
-        exchange.sealed = Some(Sealed::new("AQID".into(), 2, 1_000).unwrap());
+        exchange.sealed = Some(Sealed::new("AQID".repeat(400), 2, 1_000).unwrap());
         let append = Append::new(Expect::AnyOrCreate, exchange);
         store.append(&"acme/sealed".parse().unwrap(), append).await.unwrap();
     });

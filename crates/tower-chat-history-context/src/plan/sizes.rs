@@ -151,12 +151,13 @@ mod tests {
 
     use super::{super::fold::Round, *};
 
-    fn item(tokens: usize, seq: usize, round: Option<Round>) -> Item {
+    /// Creates an item. If a part of it stays without its round, that part has one token.
+    fn item(tokens: usize, seq: usize, round: Option<Round>, has_rest: bool) -> Item {
         Item {
             message: Message::user("u".repeat(tokens)),
             seq: Seq::new(seq as u64),
             round,
-            rest: None,
+            rest: has_rest.then(|| Message::user("u")),
             is_recalled: false,
             is_reply: false,
             is_settled: false,
@@ -166,27 +167,33 @@ mod tests {
 
     /// Returns the sizes of a log. Each exchange has a plain message, and some begin a round, which a later exchange
     /// follows.
-    fn sizes(log: &[(usize, Option<(usize, usize)>)]) -> Sizes {
+    fn sizes(log: &[(usize, Option<(usize, usize, bool)>)]) -> Sizes {
         let (mut items, mut free_from) = (Vec::new(), 0);
         for (at, (plain, round)) in log.iter().enumerate() {
-            items.push(item(*plain, at, None));
-            if let Some((tokens, exchanges)) = round.filter(|_| at >= free_from) {
+            items.push(item(*plain, at, None, false));
+            if let Some((tokens, exchanges, has_rest)) = round.filter(|_| at >= free_from) {
                 free_from = at + exchanges;
                 let [asked, followed] = [at, free_from].map(|at| Seq::new(at as u64));
-                items.push(item(tokens, at, Some(Round { asked, followed })));
+                let round = Some(Round { asked, followed });
+                // The calls of a round have no rest.
+                items.extend([item(tokens, at, round, false), item(tokens, free_from, round, has_rest)]);
             }
         }
         Sizes::of(&items, Seq::FIRST, log.len(), |message| message.text().len() as u64)
     }
 
+    fn accepts(room: Size, size: Size) -> bool {
+        size.tokens <= room.tokens && size.messages <= room.messages
+    }
+
     /// Tries all pairs.
-    fn best_of_all(sizes: &Sizes, starts: &[usize], bounds: Bounds, room: u64) -> Option<Cutoffs> {
+    fn best_of_all(sizes: &Sizes, starts: &[usize], bounds: Bounds, room: Size) -> Option<Cutoffs> {
         let mut best: Option<Cutoffs> = None;
         for window in starts.iter().copied().filter(|start| (bounds.least.window..=bounds.most.window).contains(start))
         {
             let least = bounds.least.rounds.max(window);
             let pairs = (least..=bounds.most.rounds.max(least)).map(|rounds| Cutoffs { window, rounds });
-            let first = pairs.into_iter().find(|at| sizes.kept(*at).tokens <= room);
+            let first = pairs.into_iter().find(|at| accepts(room, sizes.kept(*at)));
             if let Some(at) =
                 first.filter(|at| best.is_none_or(|best| sizes.kept(*at).tokens > sizes.kept(best).tokens))
             {
@@ -199,24 +206,26 @@ mod tests {
     proptest! {
         #[test]
         fn the_best_cutoffs_are_those_of_all_pairs(
-            log in prop::collection::vec((0_usize..9, prop::option::of((1_usize..20, 1_usize..4))), 1..12),
+            log in prop::collection::vec((0_usize..9, prop::option::of((1_usize..20, 1_usize..4, any::<bool>()))), 1..12),
             starts in prop::collection::btree_set(0_usize..12, 1..12),
-            (least, least_rounds, room) in (0_usize..6, 0_usize..6, 0_u64..90),
+            (least, least_rounds, most) in (0_usize..6, 0_usize..6, 0_usize..14),
+            (tokens, messages) in (0_u64..90, 0_usize..16),
         ) {
             let (sizes, len) = (sizes(&log), log.len());
             let starts: Vec<usize> = starts.into_iter().filter(|start| *start <= len).collect();
             let bounds = Bounds {
                 least: Cutoffs { window: least.min(len), rounds: least_rounds.min(len) },
-                most: Cutoffs { window: len, rounds: len + 1 },
+                most: Cutoffs { window: most.min(len), rounds: len + 1 },
             };
-            let found = sizes.best(starts.iter().copied(), bounds, |size| size.tokens <= room);
+            let room = Size { tokens, messages };
+            let found = sizes.best(starts.iter().copied(), bounds, |size| accepts(room, size));
             prop_assert_eq!(found, best_of_all(&sizes, &starts, bounds, room));
         }
     }
 
     #[test]
     fn of_starts_that_keep_the_same_the_earliest_is_used() {
-        let sizes = Sizes::of(&[item(1, 2, None)], Seq::FIRST, 4, |_| 1);
+        let sizes = Sizes::of(&[item(1, 2, None, false)], Seq::FIRST, 4, |_| 1);
         let at = |at| Cutoffs { window: at, rounds: at };
         let bounds = Bounds { least: at(0), most: at(4) };
         assert_eq!(sizes.best([0, 1, 2, 3, 4], bounds, |_| true), Some(at(0)), "1 and 2 keep as much");

@@ -6,6 +6,8 @@
 
 mod newest;
 mod open;
+#[cfg(test)]
+mod plain_tests;
 
 use std::mem;
 
@@ -110,13 +112,18 @@ pub struct Begun {
 impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        let index = message.index();
-        if self.open.is_empty() && is_plain(index) {
-            // Most messages. The rest of this function has the same outcome, but takes several times as long.
+        if self.open.is_empty() && is_plain(message.index()) {
+            // Most messages. `push_any` has the same outcome, but takes several times as long.
             self.len += 1;
             (self.open, self.newest) = (OpenCalls::default(), Newest::Settled);
             return Placed::Sent { message: message.clone(), closed: OpenCalls::default() };
         }
+        self.push_any(message, rest)
+    }
+
+    /// Adds a message of any kind, in any state.
+    fn push_any(&mut self, message: &Message, rest: &[Message]) -> Placed {
+        let index = message.index();
         if !counts(index, rest) {
             return Placed::Nowhere;
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tower_chat_history_core::{
-    Attachment, Compaction, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
+    Attachment, Compaction, Digest, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
 };
 
 use super::{options::Sources, report::ExportReport};

@@ -65,8 +65,8 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// Returns an error if the line is not a JSON object of its type, if it was changed, if it does not follow that other
-    /// line, or if a newer version of this crate wrote it.
+    /// Returns an error if the line is not a JSON object of its type, if it was changed, if it does not follow that
+    /// other line, or if a newer version of this crate wrote it.
     pub fn parse(line: &str, before: Digest) -> Result<Self, LineError> {
         let Type { r#type } = fields(line)?;
         match &*r#type {

@@ -107,14 +107,19 @@ impl CachedWindow {
         self.profile == *profile && self.limit == limit
     }
 
-    /// Returns the window with the exchanges that other processes have added, as a load would return it.
-    pub(super) fn extended(&self, added: Added) -> Self {
+    /// Returns the window with the exchanges that other processes have added, as a load would return it. Returns `None`
+    /// if the log does not have the size of both: a failover has then replaced an earlier exchange of the window.
+    pub(super) fn extended(&self, added: &Added) -> Option<Self> {
+        let added_bytes: usize = added.exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
+        if self.window.log_bytes.saturating_add(added_bytes as u64) != added.log_bytes {
+            return None;
+        }
         let mut cached = self.clone();
         cached.size = added.exchanges.iter().fold(cached.size, |size, recorded| size.with(&recorded.exchange));
         cached.window.exchanges.reserve_exact(added.exchanges.len());
-        cached.window = cached.window.with_added(added);
+        cached.window = cached.window.with_added(added.clone());
         cached.cut_to_limit();
-        cached
+        Some(cached)
     }
 
     /// Returns the memory that the window takes, in bytes, in addition to its place in the list of windows.

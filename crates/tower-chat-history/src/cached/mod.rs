@@ -13,8 +13,8 @@ use quick_cache::{
 };
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated, Window,
+    ConversationId, Derived, HistoryStore, Incarnation, KnownState, Load, Loaded, Page, Prune, PruneTo, Pruned,
+    Revision, Seq, StoreError, Truncate, Truncated, Window,
 };
 
 use self::entry::{CachedWindow, Entry};
@@ -46,9 +46,12 @@ use crate::last_used::{IDLE_LIMIT, UseClock};
 /// other processes have stored since. A SQLite store then returns the whole window.
 ///
 /// If a database server fails over to a replica that lags, the last acknowledged appends are lost. The cache detects
-/// this at the next load, because the newest exchange differs. It does not detect it in two cases: if a turn of this
-/// process began before the failover and is stored after a turn of another process; and if a compaction was lost and
-/// another one with the same version was stored after it.
+/// this at the next load, because the newest exchange differs. In two cases, it does not:
+///
+/// - A turn of this process began before the failover and is stored after a turn of another process. The cache detects
+///   it when a later load returns added exchanges, unless the lost exchange had as many bytes as the one in its place.
+/// - A compaction was lost and another one with the same version was stored after it. The window stays as it is until
+///   the next compaction.
 ///
 /// # Memory
 ///
@@ -174,6 +177,12 @@ impl<S> CachedStore<S> {
     }
 }
 
+/// Returns the answer to a load whose caller knows this state.
+fn answer(window: Window, known: Option<KnownState>) -> Loaded {
+    let is_known = known.is_some_and(|known| window.is_known(&known));
+    if is_known { Loaded::Unchanged } else { Loaded::Window(window) }
+}
+
 /// Makes a store call that removes exchanges, and removes the conversation's windows from the cache, twice. They are
 /// removed before the call, because the future may be dropped while the store still completes the call. They are
 /// removed after the call, because a load during the call may have inserted them again.
@@ -195,23 +204,28 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         let (entry, known) = (self.get(id), load.known.clone());
         let cached = entry.as_deref().and_then(|entry| entry.window(&load));
         if let Some(cached) = cached {
-            load.known = Some(cached.window().known());
-            load.or_added = true;
+            (load.known, load.or_added) = (Some(cached.window().known()), true);
         }
-        let (profile, limit) = (load.profile.clone(), load.limit);
-        let loaded = self.inner.load(id, load).await?;
-        let window = match (loaded, cached) {
-            (Loaded::Unchanged, Some(cached)) => cached.window().clone(),
-            (Loaded::Added(added), Some(cached)) => self.loaded(id, entry.as_deref(), cached.extended(added)),
-            (Loaded::Window(window), _) => self.loaded(id, entry.as_deref(), CachedWindow::new(profile, limit, window)),
+        let mut loaded = self.inner.load(id, load.clone()).await?;
+        if let (Loaded::Added(added), Some(cached)) = (&loaded, cached) {
+            if let Some(extended) = cached.extended(added) {
+                return Ok(answer(self.loaded(id, entry.as_deref(), extended), known));
+            }
+            (load.known, load.or_added) = (None, false);
+            loaded = self.inner.load(id, load.clone()).await?;
+        }
+        match (loaded, cached) {
+            (Loaded::Unchanged, Some(cached)) => Ok(answer(cached.window().clone(), known)),
+            (Loaded::Window(window), _) => {
+                let window = CachedWindow::new(load.profile, load.limit, window);
+                Ok(answer(self.loaded(id, entry.as_deref(), window), known))
+            }
             (Loaded::Absent(epoch), _) => {
                 self.remove(id);
-                return Ok(Loaded::Absent(epoch));
+                Ok(Loaded::Absent(epoch))
             }
-            (loaded @ (Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_)), _) => return Ok(loaded),
-        };
-        let is_known = known.is_some_and(|known| window.is_known(&known));
-        Ok(if is_known { Loaded::Unchanged } else { Loaded::Window(window) })
+            (loaded @ (Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_)), _) => Ok(loaded),
+        }
     }
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {

@@ -1,7 +1,7 @@
 //! The rates at which calls begin.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -25,23 +25,29 @@ pub(super) struct Rates {
     asking: Mutex<()>,
 }
 
-/// The used part of one rate that is counted by a number of parts. All rules share it, so that the calls of a tenant
-/// count together, whichever rule sets the rate of each. If rules set different rates for the same number of parts,
-/// each has a table, and a call counts in all of them.
+/// The used parts of the rates that are counted by the same number of parts. All rules share them, so that the calls of
+/// a tenant count together, whichever rule sets the rate of each. If the rules set different rates, each has a state of
+/// its own, and a call counts in all of them.
 struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
-    /// The rate, in calls per minute.
-    per_minute: u32,
-    /// The time until which calls have [used up](admit) the rate, by the first parts of their ids.
-    used_until: Cache<Box<str>, Duration>,
+    /// By the rate, in calls per minute: the time until which calls have [used it up](admit), by the first parts of
+    /// their ids.
+    used_until: BTreeMap<u32, UsedUntil>,
 }
+
+type UsedUntil = Cache<Box<str>, Duration>;
+
+/// A state, and the time until which its rate is used up after one more call.
+type Asked<'a> = (&'a UsedUntil, &'a str, Duration);
 
 impl Rates {
     pub(super) fn new(rules: &LimitRules) -> Self {
-        let rates: BTreeSet<_> = rules.all().flat_map(Limits::rates).collect();
-        let table = |(parts, per_minute)| Table { parts, per_minute, used_until: Cache::new(COUNTED) };
-        let tables = rates.into_iter().map(table).collect();
+        let mut tables = BTreeMap::<_, BTreeMap<_, _>>::new();
+        for (parts, per_minute) in rules.all().flat_map(Limits::rates) {
+            tables.entry(parts).or_default().entry(per_minute).or_insert_with(|| Cache::new(COUNTED));
+        }
+        let tables = tables.into_iter().map(|(parts, used_until)| Table { parts, used_until }).collect();
         Self { start: Instant::now(), tables, asking: Mutex::default() }
     }
 
@@ -52,8 +58,8 @@ impl Rates {
             return Ok(());
         }
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        for (table, until) in self.ask(rules, id)? {
-            table.used_until.insert(table.key(id).into(), until);
+        for (used_until, key, until) in self.ask(rules, id)? {
+            used_until.insert(key.into(), until);
         }
         Ok(())
     }
@@ -63,20 +69,19 @@ impl Rates {
         self.ask(rules, id).map(drop)
     }
 
-    /// Returns the tables that count this conversation, each with the time until which its rate is used up after one
-    /// more call.
-    fn ask(&self, rules: &LimitRules, id: &ConversationId) -> Result<Vec<(&Table, Duration)>, LimitExceeded> {
+    /// Returns the states that count this conversation.
+    fn ask<'a>(&'a self, rules: &LimitRules, id: &'a ConversationId) -> Result<Vec<Asked<'a>>, LimitExceeded> {
         let now = self.start.elapsed();
         let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
         for table in &self.tables {
             let Some(per_minute) = rules.rate(id, table.parts) else { continue };
-            if per_minute != table.per_minute {
-                asked.push((table, table.count(id, now)));
-                continue;
-            }
-            match table.ask(id, now) {
-                Ok(until) => asked.push((table, until)),
+            match table.ask(id, per_minute, now) {
+                Ok(own) => asked.extend(own),
                 Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
+            }
+            if let Some(parts) = table.parts.filter(|_| table.used_until.len() > 1 && refused.is_none()) {
+                let others = rules.rates_of_key(id, parts).into_iter().filter(|other| *other != per_minute);
+                asked.extend(others.filter_map(|other| table.count(id, other, now)));
             }
         }
         refused.map_or(Ok(asked), Err)
@@ -88,21 +93,28 @@ impl Table {
         self.parts.map_or(id.as_str(), |parts| first_parts(id, parts))
     }
 
-    fn used_until(&self, id: &ConversationId) -> Duration {
-        self.used_until.get(self.key(id)).unwrap_or_default()
+    /// Returns the state of the call's own rate, if it has a call left.
+    fn ask<'a>(
+        &'a self,
+        id: &'a ConversationId,
+        per_minute: u32,
+        now: Duration,
+    ) -> Result<Option<Asked<'a>>, LimitExceeded> {
+        let (key, Some(used_until)) = (self.key(id), self.used_until.get(&per_minute)) else { return Ok(None) };
+        match admit(per_minute, used_until.get(key).unwrap_or_default(), now) {
+            Ok(until) => Ok(Some((used_until, key, until))),
+            Err(retry_after) => {
+                let limit = u64::from(per_minute);
+                let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
+                Err(LimitExceeded { parts: self.parts, retry_after, ..exceeded })
+            }
+        }
     }
 
-    /// Returns the time until which the rate is used up after a call that has another rate.
-    fn count(&self, id: &ConversationId, now: Duration) -> Duration {
-        count(self.per_minute, self.used_until(id), now)
-    }
-
-    fn ask(&self, id: &ConversationId, now: Duration) -> Result<Duration, LimitExceeded> {
-        admit(self.per_minute, self.used_until(id), now).map_err(|retry_after| {
-            let limit = u64::from(self.per_minute);
-            let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
-            LimitExceeded { parts: self.parts, retry_after, ..exceeded }
-        })
+    /// Returns the state of another rate, in which the call counts as well.
+    fn count<'a>(&'a self, id: &'a ConversationId, per_minute: u32, now: Duration) -> Option<Asked<'a>> {
+        let (key, used_until) = (self.key(id), self.used_until.get(&per_minute)?);
+        Some((used_until, key, count(per_minute, used_until.get(key).unwrap_or_default(), now)))
     }
 }
 
@@ -228,12 +240,26 @@ mod tests {
     }
 
     #[test]
+    fn a_call_counts_only_for_rates_that_calls_with_the_same_parts_can_have() {
+        let of = |calls| Limits::new().calls_per_minute(calls).calls_per_minute_under(1, calls);
+        let rules = LimitRules::from(of(9)).under("a".parse().unwrap(), of(2)).under("b/vip".parse().unwrap(), of(3));
+        let rates = Rates::new(&rules);
+        for (conversation, expected) in [("a/1", [1, 0, 0]), ("b/1", [1, 1, 1]), ("c/1", [1, 1, 2])] {
+            rates.take(&rules, &id(conversation)).unwrap();
+            let table = rates.tables.iter().find(|table| table.parts == Some(1)).unwrap();
+            assert_eq!([2, 3, 9].map(|rate| table.used_until[&rate].len()), expected, "{conversation}");
+        }
+        let table = rates.tables.iter().find(|table| table.parts.is_none()).unwrap();
+        assert_eq!([2, 3, 9].map(|rate| table.used_until[&rate].len()), [1, 0, 2], "each conversation by itself");
+    }
+
+    #[test]
     fn the_memory_of_rates_is_bounded() {
         let rules = LimitRules::from(Limits::new().calls_per_minute(1));
         let rates = Rates::new(&rules);
         for number in 0..3 * COUNTED {
             rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();
         }
-        assert!(rates.tables[0].used_until.len() <= COUNTED);
+        assert!(rates.tables[0].used_until[&1].len() <= COUNTED);
     }
 }

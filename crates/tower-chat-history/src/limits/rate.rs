@@ -23,8 +23,8 @@ pub(crate) fn admit(per_minute: u32, used_until: Duration, now: Duration) -> Res
     }
 }
 
-/// Counts a call that another rate has admitted, and returns the new `used_until`. At most the whole rate is used up:
-/// then it admits calls again as soon as the others become fewer.
+/// Counts a call that was admitted at another rate, and returns the new `used_until`. At most the whole rate is used
+/// up, so that it admits a call again soon after the calls at other rates become fewer.
 pub(crate) fn count(per_minute: u32, used_until: Duration, now: Duration) -> Duration {
     let part = MINUTE.checked_div(per_minute).unwrap_or(MINUTE);
     used_until.max(now).saturating_add(part).min(now.saturating_add(MINUTE))

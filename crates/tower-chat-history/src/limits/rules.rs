@@ -1,8 +1,10 @@
 //! Limits by prefix.
 
+use std::collections::BTreeSet;
+
 use tower_chat_history_core::{ConversationId, Prefix};
 
-use super::Limits;
+use super::{Limits, Rate};
 
 /// The limits of all conversations, by prefix.
 ///
@@ -34,20 +36,35 @@ impl LimitRules {
     /// only those that this rule sets.
     #[must_use]
     pub fn of(&self, id: &ConversationId) -> Option<&Limits> {
-        self.longest(id, Some)
+        self.longest(id, |_, limits| Some(limits))
     }
 
     /// Returns the rate of a conversation's calls, counted with all ids that begin with this number of the same parts,
     /// or for the conversation by itself if `parts` is `None`. The longest prefix that sets or lifts such a rate
     /// decides.
     pub(crate) fn rate(&self, id: &ConversationId, parts: Option<usize>) -> Option<u32> {
-        self.longest(id, |limits| limits.rate(parts))?.calls()
+        self.longest(id, |_, limits| limits.rate(parts))?.calls()
+    }
+
+    /// Returns the rates, counted by this number of parts, that calls can have whose ids begin with the same parts as
+    /// this one: that of the longest prefix of these parts, and those of prefixes under them.
+    pub(crate) fn rates_of_key(&self, id: &ConversationId, parts: usize) -> BTreeSet<u32> {
+        let key = first_parts(id, parts);
+        let is_under_key = |prefix: &Prefix| {
+            let rest = prefix.as_str().strip_prefix(key);
+            key.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let of_key =
+            self.longest(id, |prefix, limits| limits.rate(Some(parts)).filter(|_| prefix.as_str().len() <= key.len()));
+        let under_key = self.rules.iter().filter(|(prefix, _)| is_under_key(prefix));
+        let under_key = under_key.filter_map(|(_, limits)| limits.rate(Some(parts)));
+        under_key.chain(of_key).filter_map(Rate::calls).collect()
     }
 
     /// Returns the value of the longest prefix that contains the conversation and has such a value.
-    fn longest<'a, T>(&'a self, id: &ConversationId, value: impl Fn(&'a Limits) -> Option<T>) -> Option<T> {
+    fn longest<'a, T>(&'a self, id: &ConversationId, value: impl Fn(&Prefix, &'a Limits) -> Option<T>) -> Option<T> {
         let containing = self.rules.iter().filter(|(prefix, _)| prefix.contains(id));
-        let values = containing.filter_map(|(prefix, limits)| Some((prefix.as_str().len(), value(limits)?)));
+        let values = containing.filter_map(|(prefix, limits)| Some((prefix.as_str().len(), value(prefix, limits)?)));
         values.max_by_key(|(len, _)| *len).map(|(_, value)| value)
     }
 

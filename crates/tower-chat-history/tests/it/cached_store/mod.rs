@@ -2,6 +2,7 @@
 //! that store.
 
 mod erase;
+mod failover;
 mod interleaved;
 mod kept;
 mod late;
