@@ -1,4 +1,4 @@
-//! SealedBytes labels: all names and values of a conversation's labels as one text.
+//! Sealed labels: all names and values of a conversation's labels as one text.
 
 use tower_chat_history_core::{Labels, StoreError};
 
