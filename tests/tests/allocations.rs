@@ -38,7 +38,7 @@ const TURNS: usize = 8;
 /// The allocations of a turn with each of the [`WINDOWS`].
 const EXPECTED: [(&str, [u64; 3]); 5] = [
     ("engine", [43, 43, 43]),
-    ("typed", [87, 143, 483]),
+    ("typed", [88, 144, 484]),
     ("http, chat completions", [93, 93, 93]),
     ("http, messages", [107, 107, 107]),
     ("http, responses", [97, 97, 97]),

@@ -142,7 +142,7 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(request)) };
-        let request = deep::checked(request)?;
+        let request = Box::new(deep::checked(request)?);
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();
         let split = RequestMessages::split(messages?, options.few_shot_messages, self.mode);
         let draft = TypedDraft { request, resent: split.transcript_range() };
@@ -190,7 +190,8 @@ const fn limit_reply(request: &mut CreateChatCompletionRequest, tokens: u32) {
 
 /// An async-openai request that waits for its history.
 pub struct TypedDraft {
-    request: CreateChatCompletionRequest,
+    /// Boxed, because it is moved several times until it has its history.
+    request: Box<CreateChatCompletionRequest>,
     /// The range of the transcript in the request's messages. The window replaces it.
     resent: Range<usize>,
 }
@@ -219,7 +220,7 @@ impl Draft for TypedDraft {
         if let Some(tokens) = prompt.reply_limit {
             limit_reply(&mut self.request, tokens);
         }
-        Ok(Completed::new(self.request, downgraded))
+        Ok(Completed::new(*self.request, downgraded))
     }
 }
 

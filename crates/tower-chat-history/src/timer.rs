@@ -2,12 +2,12 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::future::{self, Either};
+use pin_project_lite::pin_project;
 use tokio::{
     runtime::{Handle, Id},
     time::{Instant, Sleep, sleep_until},
@@ -65,16 +65,39 @@ pub(crate) async fn sleep(duration: Duration) {
 
 /// Returns the future's output, or the limit if the future takes longer. If `limit` is `None`, and outside of a
 /// runtime, the time is not limited.
-pub(crate) async fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Duration> {
-    let Some(limit) = limit else { return Ok(future.await) };
-    match future::select(pin!(future), Timer::after(limit)).await {
-        Either::Left((output, _)) => Ok(output),
-        Either::Right(_) => Err(limit),
+pub(crate) const fn timeout<F: Future>(limit: Option<Duration>, future: F) -> Timeout<F> {
+    Timeout { future, limit, timer: None }
+}
+
+pin_project! {
+    /// See [`timeout`]. The time begins with the first poll.
+    #[derive(Debug)]
+    pub(crate) struct Timeout<F> {
+        #[pin]
+        future: F,
+        limit: Option<Duration>,
+        timer: Option<Timer>,
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, Duration>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Some(limit) = *this.limit else { return this.future.poll(context).map(Ok) };
+        let timer = this.timer.get_or_insert_with(|| Timer::after(limit));
+        match this.future.poll(context) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => Pin::new(timer).poll(context).map(|()| Err(limit)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{future, pin::pin};
+
     use futures_util::FutureExt as _;
 
     use super::*;

@@ -126,7 +126,8 @@ impl<S> CachedStore<S> {
         &self.inner
     }
 
-    /// Returns the limit, in bytes of memory.
+    /// Returns the limit, in bytes of memory. It is the limit that was set, rounded up to a multiple of the number of
+    /// parts into which the cache is divided.
     #[must_use]
     pub fn limit(&self) -> usize {
         usize::try_from(self.windows.capacity()).unwrap_or(usize::MAX)

@@ -42,7 +42,7 @@ struct Planned {
     call: Box<Call>,
     permit: Option<QueuePermit>,
     loaded: LoadedHistory,
-    turn: PlannedTurn,
+    turn: Box<PlannedTurn>,
     since_last: Option<SinceLast>,
     /// The compaction's positions at the first load.
     loaded_positions: Option<CompactionPositions>,

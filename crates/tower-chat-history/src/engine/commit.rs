@@ -43,7 +43,7 @@ impl Commit {
     pub(super) fn new(turn: Turn, reply: Reply) -> Self {
         let engine = turn.engine().clone();
         let reply = Arc::new(Mutex::new(reply));
-        let panicked = turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked)));
+        let panicked = Arc::new(turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked))));
         let latest = Arc::clone(&reply);
         // The first poll reads the reply. Until then, a stream can add the usage that comes after its last choice.
         let work = async move {

@@ -47,7 +47,7 @@ impl InFlight {
     /// holders may wait for its report.
     pub(super) fn register(
         self: &Arc<Self>,
-        panicked: TurnReport,
+        panicked: Arc<TurnReport>,
         work: impl Future<Output = Arc<TurnReport>> + Send + 'static,
     ) -> Save {
         let conversation = panicked.conversation.clone();
@@ -58,7 +58,7 @@ impl InFlight {
         let entry = Entry { in_flight: Arc::downgrade(self), conversation: conversation.clone(), key };
         let work = async move {
             let _entry = entry;
-            AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Arc::new(panicked))
+            AssertUnwindSafe(work).catch_unwind().await.unwrap_or(panicked)
         };
         let save = FutureExt::shared(work.boxed());
         saves.by_conversation.entry(conversation).or_default().push((key, save.clone()));

@@ -143,7 +143,7 @@ impl Engine {
     /// Prunes the conversation if a prune is due, and returns the log's revision afterward.
     async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         match &self.shared.retainer {
-            Some(retainer) => retainer.retain(&self.shared.store, id, stored, added).await,
+            Some(retainer) => Box::pin(retainer.retain(&self.shared.store, id, stored, added)).await,
             None => stored.revision,
         }
     }

@@ -17,7 +17,7 @@ use super::{
     Engine,
     queue::Entered,
     retention::Added,
-    store::{BoundedStore, OwnExchange},
+    store::BoundedStore,
     turn::{check_turn, read_each},
     wait::Ahead,
 };
@@ -167,15 +167,14 @@ async fn append_results(
     named: bool,
     within: &Span,
 ) -> Result<Appended, SaveError> {
-    let own = OwnExchange::of(&append.exchange, named);
     let step = store.recorder().save(within, append.exchange.messages.len());
     let mut attempts = 0;
-    let append = store.append(conversation, append, Some(next), &mut attempts);
-    let mut appended = append.instrument(step.span().clone()).await;
+    let storing = store.append(conversation, append, Some(next), &mut attempts);
+    let mut appended = storing.instrument(step.span().clone()).await;
     if let Ok(stored) = &mut appended
         && stored.duplicate
     {
-        match store.is_own(conversation, &own, attempts).await {
+        match store.is_own(conversation, &append.exchange, named, attempts).await {
             Ok(is_own) => stored.duplicate = !is_own,
             Err(error) => appended = Err(error),
         }

@@ -5,8 +5,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect,
-    DialectName, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page,
-    Recorded, Revision, Seq, StoreError, Timestamp,
+    DialectName, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded,
+    Revision, Seq, StoreError,
 };
 use tracing::{Instrument as _, Span};
 
@@ -168,7 +168,7 @@ impl BoundedStore {
     ) -> Result<Appended, SaveError> {
         if attempts > 1
             && let Some(next) = next
-            && let Some(stored) = self.stored_earlier(conversation, append, next).await?
+            && let Some(stored) = Box::pin(self.stored_earlier(conversation, append, next)).await?
         {
             return Ok(stored);
         }
@@ -215,17 +215,18 @@ impl BoundedStore {
     }
 
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
-    /// whose answer was lost. The load of the duplicate is retried after transient errors. If it fails, the outcome of
+    /// whose answer was lost. `has_caller_id` is true if the caller chose its id. The load of the duplicate is retried after transient errors. If it fails, the outcome of
     /// the save is unknown.
     pub(super) async fn is_own(
         &self,
         conversation: &ConversationId,
-        own: &OwnExchange,
+        own: &Exchange,
+        has_caller_id: bool,
         attempts: u32,
     ) -> Result<bool, SaveError> {
         // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
-        if !own.has_caller_id || attempts < 2 {
-            return Ok(!own.has_caller_id);
+        if !has_caller_id || attempts < 2 {
+            return Ok(!has_caller_id);
         }
         let mut pause = FIRST_PAUSE;
         for left in (0..self.options.save_attempts.max(1)).rev() {
@@ -286,13 +287,12 @@ impl BoundedStore {
     /// Returns the result of a store call, or an error after the [store
     /// timeout](crate::HistoryOptions::store_timeout). Callers make the store call inside the future `call`, because
     /// a store may panic before it returns its own future.
-    pub(super) async fn bounded<T>(
+    pub(super) fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreFailure> {
+    ) -> impl Future<Output = Result<T, StoreFailure>> {
         timer::timeout(self.options.store_timeout, without_panic(call))
-            .await
-            .unwrap_or_else(|after| Err(StoreFailure::Timeout(after)))
+            .map(|result| result.unwrap_or_else(|after| Err(StoreFailure::Timeout(after))))
     }
 }
 
@@ -310,11 +310,13 @@ fn read_own(exchanges: &[Recorded], dialect: &'static dyn Dialect) -> Result<(),
 }
 
 /// Returns the result of a store call without a time limit. A panic becomes an error.
-async fn without_panic<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreFailure> {
-    match AssertUnwindSafe(call).catch_unwind().await {
+fn without_panic<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> impl Future<Output = Result<T, StoreFailure>> {
+    AssertUnwindSafe(call).catch_unwind().map(|result| match result {
         Ok(result) => result.map_err(StoreFailure::Store),
         Err(_) => Err(StoreFailure::Panicked),
-    }
+    })
 }
 
 fn is_transient(error: &SaveError) -> bool {
@@ -323,22 +325,6 @@ fn is_transient(error: &SaveError) -> bool {
         // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
         SaveError::UnknownOutcome | SaveError::OtherDialect(_) => false,
-    }
-}
-
-/// The parts of an exchange that distinguish it from another exchange with the same id.
-pub(super) struct OwnExchange {
-    id: ExchangeId,
-    /// True if the caller chose the id.
-    has_caller_id: bool,
-    at: Timestamp,
-    messages: Vec<Message>,
-}
-
-impl OwnExchange {
-    pub(super) fn of(exchange: &Exchange, has_caller_id: bool) -> Self {
-        let Exchange { id, at, messages, .. } = exchange;
-        Self { id: id.clone(), has_caller_id, at: *at, messages: messages.clone() }
     }
 }
 

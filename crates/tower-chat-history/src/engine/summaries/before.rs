@@ -76,7 +76,7 @@ impl SummaryWorker {
         if report.is_summarized() {
             // The plan without the summary is valid, so an error here must not fail the call.
             match load_and_plan(call).await {
-                Ok(replanned) => (*loaded, *planned) = replanned,
+                Ok((reloaded, replanned)) => (*loaded, *planned) = (reloaded, *replanned),
                 Err(error @ HistoryError::AlreadyRecorded(_)) => return Err(error),
                 Err(error) => {
                     // Other errors, such as an input that does not fit, contain ids, which must not be logged.
@@ -109,7 +109,7 @@ impl SummaryWorker {
                 replanned.plan.fit.cut = Some(cut.clone());
                 replanned.history.replaced = stored_cut(&job.window).map(Box::new);
                 replanned.pending = Some(cut);
-                (*loaded, *planned) = (emptied, replanned);
+                (*loaded, *planned) = (emptied, *replanned);
             }
         }
         planned.summary = Some(report);
@@ -130,7 +130,7 @@ impl SummaryWorker {
     }
 }
 
-async fn load_and_plan(call: &Call) -> Result<(LoadedHistory, PlannedTurn), HistoryError> {
+async fn load_and_plan(call: &Call) -> Result<(LoadedHistory, Box<PlannedTurn>), HistoryError> {
     let loaded = call.load_history().await?;
     let planned = call.plan(&loaded).await?;
     Ok((loaded, planned))

@@ -39,9 +39,8 @@ pub struct Turn(Box<TurnState>);
 
 /// The state of a turn. If it is dropped before it is reported, it reports the turn as abandoned.
 struct TurnState {
-    /// Boxed, because it is moved several times until the turn has begun.
     call: Box<Call>,
-    planned: PlannedTurn,
+    planned: Box<PlannedTurn>,
     /// The history, if the prompt has encrypted elements that can be left out.
     repairable: Option<Box<LoadedHistory>>,
     /// The position before which encrypted elements were left out because the provider could not read them.
@@ -66,7 +65,7 @@ struct TurnState {
 impl Turn {
     pub(super) fn new(
         mut call: Box<Call>,
-        mut planned: PlannedTurn,
+        mut planned: Box<PlannedTurn>,
         permit: Option<QueuePermit>,
         loaded: LoadedHistory,
     ) -> Self {

@@ -22,7 +22,7 @@ use crate::{
     telemetry::{PlannedPrompt, TrimStep},
 };
 
-/// A call whose prompt and append are planned.
+/// A call whose prompt and append are planned. It is boxed, because it is moved several times until the turn has begun.
 pub(in crate::engine) struct PlannedTurn {
     pub(in crate::engine) plan: Plan,
     /// The sizes for the report. Here, the size of the summary is that of the summary in the prompt. In the plan's
@@ -82,7 +82,7 @@ pub(in crate::engine) fn stored_cut(window: &Window) -> Option<Cut> {
 
 impl Call {
     /// Counts the prompt, and plans which messages are sent.
-    pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
+    pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
         let step = TrimStep::of(&self.span, self.counting.name().map(|name| &**name));
         let planned = self.plan_within(loaded).instrument(step.span().clone()).await;
         step.ended(planned.as_ref().map(|planned| PlannedPrompt {
@@ -93,7 +93,7 @@ impl Call {
         planned
     }
 
-    async fn plan_within(&self, loaded: &LoadedHistory) -> Result<PlannedTurn, HistoryError> {
+    async fn plan_within(&self, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
         let (options, history) = (self.engine.options(), loaded.history());
         let summary = match history.summary() {
             Some(summary) => Some(self.summary_message(&summary.text)?),
@@ -165,7 +165,7 @@ impl Call {
             compaction: window.map(Window::compaction_version).unwrap_or_default(),
             replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
         };
-        Ok(PlannedTurn {
+        Ok(Box::new(PlannedTurn {
             plan,
             tokens,
             context_window,
@@ -175,7 +175,7 @@ impl Call {
             recalled: None,
             recall: None,
             has_unprepared: false,
-        })
+        }))
     }
 
     /// Returns the call's limits with their correction, the sizes of all parts of the prompt except the window and the

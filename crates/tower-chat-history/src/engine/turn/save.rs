@@ -13,7 +13,7 @@ use tower_chat_history_core::{
 };
 use tracing::Instrument as _;
 
-use super::super::{last_seen::CompactionPositions, retention::Added, store::OwnExchange, summaries::FinishedTurn};
+use super::super::{last_seen::CompactionPositions, retention::Added, summaries::FinishedTurn};
 use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
@@ -31,10 +31,9 @@ impl Turn {
         let outcome = match self.0.append(reply) {
             Err(outcome) => outcome,
             Ok(append) => {
-                let (messages, reply) = (append.exchange.messages.len(), append.exchange.reply().to_vec());
-                let step = self.engine().recorder().save(self.span(), messages);
+                let step = self.engine().recorder().save(self.span(), append.exchange.messages.len());
                 let span = step.span().clone();
-                self.0.store(append, &reply, pending, step).instrument(span).await
+                self.0.store(append, pending, step).instrument(span).await
             }
         };
         self.ended(outcome)
@@ -105,26 +104,20 @@ impl TurnState {
     }
 
     /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
-    async fn store(
-        &self,
-        mut append: Box<Append>,
-        reply: &[Message],
-        pending: Option<Cut>,
-        step: SaveStep<'_>,
-    ) -> Outcome {
+    /// The futures of rare steps are boxed, so that other calls do not pay for their size.
+    async fn store(&self, mut append: Box<Append>, pending: Option<Cut>, step: SaveStep<'_>) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
-        let exchange = &mut append.exchange;
         let runtime = Handle::try_current().ok();
-        exchange.tokens = self.call.counting.exchange(&exchange.messages, runtime.as_ref()).await;
+        append.exchange.tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
+        let exchange = &append.exchange;
         let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
         let is_paused = exchange.is_paused();
-        let own = OwnExchange::of(exchange, self.has_caller_id);
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
         let mut appended = self.append_with_or_without_compaction(&append, &mut attempts).await;
         let mut is_duplicate = false;
         if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
-            match store.is_own(conversation, &own, attempts).await {
+            match Box::pin(store.is_own(conversation, exchange, self.has_caller_id, attempts)).await {
                 Ok(is_own) => is_duplicate = !is_own,
                 Err(error) => appended = Err(error),
             }
@@ -149,11 +142,11 @@ impl TurnState {
         // this case too.
         if let Some(summaries) = &engine.shared.summaries {
             if let Some(pending) = pending
-                && let Some(cut) = summaries.store_pending(conversation, &stored, pending).await
+                && let Some(cut) = Box::pin(summaries.store_pending(conversation, &stored, pending)).await
             {
                 saw_cut(Some(&cut));
             }
-            if let Some(finished) = self.finished(reply).filter(|_| !is_paused) {
+            if let Some(finished) = self.finished(exchange.reply()).filter(|_| !is_paused) {
                 summaries.after_turn(conversation, finished);
             }
         }
@@ -188,7 +181,7 @@ impl TurnState {
         match store.append(conversation, append, next, attempts).await {
             Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                store.append(conversation, &append.alone(), next, attempts).await
+                Box::pin(store.append(conversation, &append.alone(), next, attempts)).await
             }
             result => result,
         }
