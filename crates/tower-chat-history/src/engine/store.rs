@@ -215,8 +215,8 @@ impl BoundedStore {
     }
 
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
-    /// whose answer was lost. `has_caller_id` is true if the caller chose its id. The load of the duplicate is retried after transient errors. If it fails, the outcome of
-    /// the save is unknown.
+    /// whose answer was lost. `has_caller_id` is true if the caller chose the exchange's id. The load of the duplicate
+    /// is retried after transient errors. If it fails, the outcome of the save is unknown.
     pub(super) async fn is_own(
         &self,
         conversation: &ConversationId,
