@@ -10,7 +10,8 @@
 //!   an order that is not sequential. Cached turns choose among a hundred, which are spread over all of them.
 //!
 //! Plain turns use the store, and cached turns a `CachedStore` over it. For each store and form, the sizes alternate in
-//! one run. The median time of each is printed, with its ratio to that of the smallest size.
+//! one run. The median time of each is printed, with its ratio to that of the smallest size. For SQLite, the numbers of
+//! reads and writes of files per turn follow. On Linux, these are the pages that were not in the caches of SQLite.
 //!
 //! Run it with `cargo bench -p benches --bench growth`. It starts the servers from the installed programs, and needs 8
 //! GB of memory and 10 GB on the disks of the target directory and of `/tmp`. A server that is not installed is left
@@ -26,6 +27,7 @@ use std::{
 
 use benches::{
     contest::{paired, timed},
+    cpu,
     growth::{
         Base, FORMS, STORES, Turns, of_conversations, of_logs,
         plot::{self, Line, thousands},
@@ -39,6 +41,8 @@ const MESSAGES: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 const CONVERSATIONS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 /// With the warm-up, fewer than the conversations of the smallest store, so that plain turns use each of them once.
 const ROUNDS: usize = 900;
+/// The number of turns whose reads and writes of files are counted.
+const COUNTED: u64 = 300;
 
 /// Compares the sizes, for each form. Adds the medians to the lines.
 fn compare(store: &str, runtime: &Runtime, sizes: &[usize], filled: &[[Turns; 2]], lines: &mut Vec<Line>) {
@@ -51,6 +55,15 @@ fn compare(store: &str, runtime: &Runtime, sizes: &[usize], filled: &[[Turns; 2]
             contest.push((name, run));
         }
         let medians = paired(&format!("{store}/{form}"), ROUNDS, &mut contest);
+        if store.starts_with("sqlite") {
+            for (name, forms) in names.iter().zip(filled) {
+                let before = cpu::calls();
+                runtime.block_on(timed(COUNTED, || forms[number].make()));
+                let after = cpu::calls();
+                let [reads, writes] = [0, 1].map(|kind| (after[kind] - before[kind]) as f64 / COUNTED as f64);
+                println!("{store}/{form} {name:16} {reads:.1} reads and {writes:.1} writes per turn");
+            }
+        }
         lines.push(Line { store: store.into(), form, points: sizes.iter().copied().zip(medians).collect() });
     }
 }

@@ -52,8 +52,10 @@ fn main() {
                 let time = start.elapsed();
                 let client = cpu::of(&[process::id()]) - before.0;
                 let server = cpu::of(&processes) - before.1;
-                // PostgreSQL publishes the statistics of a session after a pause.
-                tokio::time::sleep(Duration::from_secs(2)).await;
+                if store == "postgres" {
+                    // It publishes the statistics of a session after ten idle seconds.
+                    tokio::time::sleep(Duration::from_secs(12)).await;
+                }
                 let reported = base.reported().await;
                 let of = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(turns);
                 let (statements, flush) = (reported[0] - before.2[0], reported[1] - before.2[1]);

@@ -1,4 +1,4 @@
-//! The time that processes of this machine were on a CPU, as Linux counts it.
+//! The work of processes of this machine, as Linux counts it.
 
 use std::{fs, ops::Sub, time::Duration};
 
@@ -31,4 +31,14 @@ pub fn of(processes: &[u32]) -> Cpu {
         sum.queued += times.next().unwrap_or_default();
     }
     sum
+}
+
+/// Returns the numbers of reads and of writes that this process has made.
+#[must_use]
+pub fn calls() -> [u64; 2] {
+    let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    ["syscr: ", "syscw: "].map(|name| {
+        let count = io.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+        count.unwrap_or_default()
+    })
 }
