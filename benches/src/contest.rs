@@ -68,7 +68,8 @@ pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> 
 pub type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
 
 /// Runs the contestants alternately. Prints the median time of each, and its ratio to that of the first contestant.
-pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
+/// Returns the medians in microseconds.
+pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) -> Vec<f64> {
     let mut times = vec![Vec::new(); contest.len()];
     for round in 0..rounds + rounds / 10 {
         for (times, (_, run)) in times.iter_mut().zip(contest.iter_mut()) {
@@ -85,7 +86,8 @@ pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) {
     });
     let medians: Vec<f64> = medians.collect();
     let first = medians.first().copied().unwrap_or_default();
-    for ((name, _), median) in contest.iter().zip(medians) {
+    for ((name, _), median) in contest.iter().zip(&medians) {
         println!("{title:16} {name:16} {median:10.1} us {:6.2} times the first", median / first);
     }
+    medians
 }

@@ -3,6 +3,8 @@
 
 pub mod api;
 pub mod contest;
+pub mod cpu;
+pub mod growth;
 pub mod turns;
 mod window;
 
