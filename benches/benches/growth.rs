@@ -73,7 +73,7 @@ fn bench(
     store: &str,
     runtime: &Runtime,
     sizes: &[usize],
-    fill: impl AsyncFn(&mut Base, usize) -> [Turns; 2],
+    fill: &impl AsyncFn(&mut Base, usize) -> [Turns; 2],
     lines: &mut Vec<Line>,
 ) -> bool {
     let Some(mut base) = Base::of(store, env!("CARGO_TARGET_TMPDIR")) else { return false };
@@ -96,11 +96,11 @@ fn main() {
     for store in STORES.into_iter().filter(|store| is_selected(store)) {
         println!("sizes: messages of a log");
         let logs = async |base: &mut Base, size| of_logs(base, size, ROUNDS + ROUNDS / 10).await;
-        if !bench(store, &runtime, &MESSAGES, logs, &mut log_lines) {
+        if !bench(store, &runtime, &MESSAGES, &logs, &mut log_lines) {
             continue;
         }
         println!("sizes: conversations of a store");
-        bench(store, &runtime, &CONVERSATIONS, of_conversations, &mut store_lines);
+        bench(store, &runtime, &CONVERSATIONS, &of_conversations, &mut store_lines);
     }
     if store_lines.len() == STORES.len() * FORMS.len() {
         let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reports");

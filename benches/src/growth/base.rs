@@ -19,7 +19,7 @@ pub enum Base {
     /// Files in a directory, their number, and the setting of turns.
     Sqlite(TempDir, usize, Synchronous),
     /// Databases of one server, which flushes each commit, and a connection to the newest one.
-    Postgres(postgres::Server, Option<Client>),
+    Postgres(postgres::Server, Option<Box<Client>>),
     /// A server for each database, which writes nothing to disk.
     Redis(Vec<redis_server::Server>),
 }
@@ -68,7 +68,7 @@ impl Base {
                 for statement in [&*durable, "vacuum analyze", "checkpoint"] {
                     client.batch_execute(statement).await.unwrap();
                 }
-                *newest = Some(client);
+                *newest = Some(Box::new(client));
                 Arc::new(PostgresStore::connect(&url).await.unwrap())
             }
             Self::Redis(servers) => {

@@ -1,4 +1,5 @@
 //! Stores that are filled to a size, and turns over them.
+#![allow(clippy::future_not_send)] // Benches block on these futures.
 
 mod base;
 pub mod plot;
