@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_chat_history_core::{ConversationId, Prefix};
 
 use self::known::{Forgets, Known, KnownKey, KnownKeys};
-pub use self::rewrap::RewrapRun;
+pub use self::rewrap::{RewrapError, RewrapRun};
 use crate::{
     cipher::Cipher,
     fields,
