@@ -109,6 +109,9 @@ impl Keys {
     /// Other processes may use the keys until their [lifetime](Self::with_lifetime) ends. Items that they store in this
     /// time cannot be opened afterwards.
     ///
+    /// The first turn of a conversation that is in flight may make a new key. If the conversations were erased before,
+    /// the store refuses that turn. See [the guide](crate::guide::keys#destroy-a-persons-keys).
+    ///
     /// # Errors
     ///
     /// Returns an error if the vault cannot be written. Repeat the call then. It is [`Prefix`](KeyError::Prefix) if the
