@@ -7,18 +7,18 @@ use crate::{
     key::{KeyError, KeyId},
 };
 
-/// The error for an item that does not open. It is the source of a [`StoreError`], and names the item and, if it is
-/// known, the id of its key.
+/// The error for an item that does not open. It is the source of a [`StoreError`]. It names the item, and the id of its
+/// key if that is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The item is not sealed. It was stored without the wrapper, or somebody put it there.
+    /// The item is not sealed. It was stored without the wrapper, or somebody added it to the database.
     #[error("{item} is not sealed")]
     NotSealed {
         /// The item.
         item: Item,
     },
-    /// The text or the bytes are no sealed item.
+    /// The text or the bytes are not a sealed item.
     #[error("{item} is damaged (key {})", shown(*key))]
     Damaged {
         /// The item.
@@ -38,7 +38,7 @@ pub enum OpenError {
         /// The version that this library opens.
         known: u8,
     },
-    /// The item was changed, or belongs to another place: another position, exchange or conversation.
+    /// The item was changed, or it was sealed for another place: another position, exchange or conversation.
     #[error("{item} was changed or moved (key {key})")]
     Changed {
         /// The item.
@@ -46,15 +46,15 @@ pub enum OpenError {
         /// The id of the key.
         key: KeyId,
     },
-    /// The visible properties of the item are not those that were sealed.
-    #[error("{item} has other visible properties than the ones that were sealed (key {key})")]
+    /// The visible properties of the item differ from the sealed ones.
+    #[error("the visible properties of {item} differ from the sealed ones (key {key})")]
     Mismatch {
         /// The item.
         item: Item,
         /// The id of the key.
         key: KeyId,
     },
-    /// The opened record cannot be read.
+    /// The item opens, but its content cannot be read.
     #[error("{item} opens, but cannot be read (key {key}): {source}")]
     Record {
         /// The item.
@@ -85,7 +85,7 @@ impl OpenError {
         matches!(self, Self::Key { source, .. } if source.is_retryable())
     }
 
-    /// Returns `true` if the keys of other items can hardly be used either at the moment.
+    /// Returns `true` if the keys cannot be reached at the moment. Other items cannot be opened then either.
     pub(crate) const fn is_unavailable(&self) -> bool {
         matches!(self, Self::Key { source: KeyError::Unavailable { .. }, .. })
     }
@@ -108,7 +108,7 @@ impl OpenError {
     }
 }
 
-/// Labels and attachments have no error of their own.
+/// The error of a store for labels or an attachment that do not open. They have no variant of their own.
 impl From<OpenError> for StoreError {
     fn from(error: OpenError) -> Self {
         if error.is_retryable() { Self::unavailable(error) } else { Self::backend(error) }

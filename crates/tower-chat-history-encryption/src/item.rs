@@ -63,7 +63,7 @@ impl fmt::Display for Item {
             Self::Provenance(_, seq) => write!(f, "the provenance of exchange {seq}"),
             Self::Summary(profile, covers_to) => write!(f, "the summary of profile {profile} up to {covers_to}"),
             Self::Attachment(name, range) => write!(f, "the attachment {name} at {}..{}", range.start, range.end),
-            Self::Labels => f.write_str("the value of the labels"),
+            Self::Labels => f.write_str("the labels"),
         }
     }
 }

@@ -66,7 +66,7 @@ pub use self::{
     error::OpenError,
     item::Item,
     key::{KeyError, KeyId, Secret},
-    keys::{Keys, RewrapRun},
+    keys::{Keys, RewrapError, RewrapRun},
     master::{KeyRing, KeyService, MasterKeys, Wrapped},
     store::{EncryptedStore, ResealError, ResealRun},
     vault::{DataKey, DirectoryVault, EntryId, MemoryVault, Vault},

@@ -129,7 +129,8 @@ fn suite(kind: &str, cached: bool, data: impl AsyncFn() -> Data + Copy + Send + 
 }
 
 /// Runs the suite over each store with a cache, which makes use of more of the store: its loads also return only what
-/// is new. One store is tested without a cache too, because the wrapper does the same over all of them.
+/// is new. Without a cache, only SQLite is tested, because the wrapper does the same over all stores. Both forms over
+/// each store would be 1,158 tests more.
 fn main() -> ExitCode {
     let (plain, file) = (suite("file", false, Data::file), suite("file, cached", true, Data::file));
     let postgres = suite("postgres, cached", true, Data::postgres);

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_chat_history_core::{ConversationId, Prefix};
 
 use self::known::{Forgets, Known, KnownKey, KnownKeys};
-pub use self::rewrap::RewrapRun;
+pub use self::rewrap::{RewrapError, RewrapRun};
 use crate::{
     cipher::Cipher,
     fields,
@@ -108,6 +108,9 @@ impl Keys {
     ///
     /// Other processes may use the keys until their [lifetime](Self::with_lifetime) ends. Items that they store in this
     /// time cannot be opened afterwards.
+    ///
+    /// The first turn of a conversation that is in flight may make a new key. If the conversations were erased before,
+    /// the store refuses that turn. See [the guide](crate::guide::keys#destroy-a-persons-keys).
     ///
     /// # Errors
     ///

@@ -13,7 +13,11 @@ const PAGE: usize = 10_000;
 
 impl Keys {
     /// Wraps all data keys of the vault with the current master key, if another master key wrapped them. Nothing that
-    /// is stored in the database changes. Calls the master keys twice for each data key.
+    /// is stored in the database changes.
+    ///
+    /// It learns the name of the current master key from the first key that it wraps. It skips the keys that this
+    /// master key wrapped, and does not check that they can be unwrapped. For each other key, it calls the master keys
+    /// twice.
     ///
     /// When no entry has [failed](RewrapRun::failed), and the [lifetime](Self::with_lifetime) of the keys in all
     /// processes has passed, the old master key is not needed any more, except for old copies of the vault. An entry
@@ -22,19 +26,28 @@ impl Keys {
     /// # Errors
     ///
     /// Returns an error if the vault cannot be listed, or if it or the master keys are not
-    /// [available](KeyError::Unavailable). Repeat the call then.
-    pub async fn rewrap_all(&self) -> Result<RewrapRun, KeyError> {
+    /// [available](KeyError::Unavailable). [`RewrapError::run`] says what was done before. Repeat the call then: it
+    /// begins again, and skips what was done.
+    pub async fn rewrap_all(&self) -> Result<RewrapRun, RewrapError> {
         let all = Prefix::all();
         // Keys in memory have the old wrapped form.
         let _forgets = Forgets { keys: &self.0.known, under: &all };
-        let (mut run, mut after) = (RewrapRun::default(), None);
+        let mut run = RewrapRun::default();
+        match self.rewrap_entries(&mut run).await {
+            Ok(()) => Ok(run),
+            Err(source) => Err(RewrapError { run: Box::new(run), source }),
+        }
+    }
+
+    async fn rewrap_entries(&self, run: &mut RewrapRun) -> Result<(), KeyError> {
+        let (mut current, mut after) = (None, None);
         loop {
             let page = self.0.vault.list(after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(run) };
+            let Some(last) = page.last() else { return Ok(()) };
             after = Some(*last);
             for entry in &page {
-                match self.rewrap(entry).await {
-                    Ok(keys) => run.keys += keys,
+                match self.rewrap(entry, &mut current, &mut run.keys).await {
+                    Ok(()) => {}
                     Err(error @ KeyError::Unavailable { .. }) => return Err(error),
                     Err(error) => {
                         run.failed += 1;
@@ -46,19 +59,23 @@ impl Keys {
         }
     }
 
-    /// Wraps the keys of an entry again. Returns their number.
-    async fn rewrap(&self, of: &EntryId) -> Result<u64, KeyError> {
-        let mut again = 0;
+    /// Wraps the keys of an entry again, and counts them. `current` is the name of the current master key, if it is
+    /// known.
+    async fn rewrap(&self, of: &EntryId, current: &mut Option<String>, keys: &mut u64) -> Result<(), KeyError> {
         for stored in self.0.vault.read(of).await? {
+            if current.as_ref() == Some(&stored.wrapped.master) {
+                continue;
+            }
             let context = context(of, stored.id);
             let secret = self.0.master.unwrap(&stored.wrapped, &context).await?;
             let wrapped = self.0.master.wrap(&secret, &context).await?;
+            *current = Some(wrapped.master.clone());
             if wrapped.master != stored.wrapped.master {
                 let replaced = self.0.vault.replace(of, &stored, &DataKey::new(stored.id, wrapped)).await?;
-                again += u64::from(replaced);
+                *keys += u64::from(replaced);
             }
         }
-        Ok(again)
+        Ok(())
     }
 }
 
@@ -66,12 +83,23 @@ impl Keys {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct RewrapRun {
-    /// The number of entries of the vault.
+    /// The number of entries that the call looked at.
     pub entries: u64,
     /// The number of keys that were wrapped again.
     pub keys: u64,
-    /// The number of entries that are damaged, or that have a key that cannot be unwrapped.
+    /// The number of entries that are damaged, or that have a key that must be wrapped again and cannot be unwrapped.
     pub failed: u64,
     /// The first of them.
     pub first_failure: Option<(EntryId, KeyError)>,
+}
+
+/// The error for a call of [`Keys::rewrap_all`] that stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the data keys were not all wrapped again: it stopped after {} entries: {source}", run.entries)]
+#[non_exhaustive]
+pub struct RewrapError {
+    /// The numbers so far.
+    pub run: Box<RewrapRun>,
+    /// The cause.
+    pub source: KeyError,
 }

@@ -7,7 +7,8 @@ use futures_util::FutureExt as _;
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
     Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, EraseExt as _, Expect,
-    HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List as _, Prefix, Profile, Seq, StoreError, Summary,
+    HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List as _, Load, Loaded, Prefix, Profile, Seq, StoreError,
+    Summary,
 };
 use tower_chat_history_encryption::{
     DataKey, EncryptedStore, EntryId, KeyError, KeyId, Keys, MemoryVault, OpenError, Vault,
@@ -190,4 +191,22 @@ async fn the_number_of_parts_decides_which_conversations_share_a_key() {
         append(&store, &id("a"), turn("a")).await;
         assert!(read_at(&store, &id("a"), Seq::FIRST).await.is_ok());
     }
+}
+
+/// The guide to keys and the design state this exception.
+#[tokio::test]
+async fn a_first_turn_in_flight_stores_nothing_but_leaves_a_key_that_a_second_destruction_removes() {
+    let vault = MemoryVault::new();
+    let store = EncryptedStore::new(MemoryStore::new(), keys(&vault));
+    let (old, new, prefix) = (id("acme/anna/1"), id("acme/anna/2"), "acme/anna".parse().unwrap());
+    append(&store, &old, turn("a")).await;
+    let Loaded::Absent(epoch) = store.load(&new, Load::new()).await.unwrap() else { panic!("it exists") };
+    store.erase_all(&prefix).await.unwrap();
+    assert!(store.keys().destroy(&prefix).await.unwrap());
+    let refused = store.append(&new, Append::new(Expect::Absent, turn("b")).since(Some(epoch))).await;
+    assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+    assert_eq!(store.inner().describe(&new).await.unwrap(), None);
+    assert_eq!(vault.read(&EntryId::of(&prefix)).await.unwrap().len(), 1);
+    assert!(store.keys().destroy(&prefix).await.unwrap());
+    assert_eq!(vault.read(&EntryId::of(&prefix)).await.unwrap(), []);
 }

@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{Append, Expect, HistoryStore, Seq, StoreError};
 use tower_chat_history_encryption::{
-    DataKey, EncryptedStore, EntryId, KeyId, KeyRing, KeyService, Keys, MasterKeys as _, MemoryVault, Secret,
+    DataKey, EncryptedStore, EntryId, KeyError, KeyId, KeyRing, KeyService, Keys, MasterKeys as _, MemoryVault, Secret,
     Vault as _, Wrapped,
 };
 
@@ -118,4 +118,58 @@ async fn a_new_version_of_a_key_wraps_again_and_keys_in_memory_are_forgotten() {
     assert_eq!(vault.read(&of).await.unwrap()[0].wrapped.master, "keys/chat/2");
     vault.destroy(&of).await.unwrap();
     assert!(read_at(&store, &id, Seq::FIRST).await.is_err(), "the key is read again");
+}
+
+/// A service that counts its calls, and that cannot be reached after this number of them.
+fn limited(ring: KeyRing, limit: usize) -> (KeyService, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let admit = {
+        let calls = Arc::clone(&calls);
+        move || {
+            let is_admitted = calls.fetch_add(1, Ordering::Relaxed) < limit;
+            if is_admitted { Ok(()) } else { Err(KeyError::unavailable("unreachable")) }
+        }
+    };
+    let (wraps, unwraps) = ((ring.clone(), admit.clone()), (ring, admit));
+    let service = KeyService::new(
+        move |key: Secret, context: Vec<u8>| {
+            let (ring, admitted) = (wraps.0.clone(), wraps.1());
+            async move {
+                admitted?;
+                ring.wrap(&key, &context).await
+            }
+        },
+        move |wrapped: Wrapped, context: Vec<u8>| {
+            let (ring, admitted) = (unwraps.0.clone(), unwraps.1());
+            async move {
+                admitted?;
+                ring.unwrap(&wrapped, &context).await
+            }
+        },
+    );
+    (service, calls)
+}
+
+#[tokio::test]
+async fn a_run_that_stops_says_what_it_has_done_and_the_next_one_skips_that() {
+    let (vault, inner) = (MemoryVault::new(), MemoryStore::new());
+    let [old, _, both, _] = steps();
+    for person in 0..10 {
+        let store = EncryptedStore::new(inner.clone(), Keys::new(old.clone(), vault.clone(), 2));
+        append(&store, &id(&format!("acme/{person}/1")), turn("a")).await;
+    }
+    let rewrap = async |limit| {
+        let (service, calls) = limited(both.clone(), limit);
+        let run = Keys::new(service, vault.clone(), 2).rewrap_all().await;
+        (run, calls.load(Ordering::Relaxed))
+    };
+    let stopped = rewrap(8).await.0.unwrap_err();
+    assert!(matches!(stopped.source, KeyError::Unavailable { .. }), "{stopped:?}");
+    assert_eq!((stopped.run.entries, stopped.run.keys, stopped.run.failed), (4, 4, 0));
+    let (run, calls) = rewrap(usize::MAX).await;
+    let run = run.unwrap();
+    assert_eq!((run.entries, run.keys), (10, 6));
+    assert_eq!(calls, 2 * (1 + 6), "the first key says which master key is the current one");
+    let (run, calls) = rewrap(usize::MAX).await;
+    assert_eq!((run.unwrap().keys, calls), (0, 2));
 }

@@ -30,10 +30,10 @@ impl<S: Reseal + List> EncryptedStore<S> {
     /// key of their prefix. Looks at `limit` conversations or fewer, after the cursor of the last call if there is one.
     /// Call it after a [rotation](crate::Keys::rotate), until it returns no cursor.
     ///
-    /// Others may use the conversations at the same time, and no revision changes. Only the versions of compactions and
-    /// of labels do. Each item is replaced by itself, so the call can be interrupted and repeated. Processes that still
-    /// have the old key in memory seal with it: to be sure, repeat the pass after the
-    /// [lifetime](crate::Keys::with_lifetime) of keys, until it seals nothing.
+    /// Others may use the conversations at the same time. No revision changes, but the versions of compactions and of
+    /// labels do. An item keeps its content, so the call can be interrupted and repeated. Processes that still have the
+    /// old key in memory seal with it. So repeat the pass after the [lifetime](crate::Keys::with_lifetime) of keys, until
+    /// it seals nothing.
     ///
     /// [Attachments](tower_chat_history_core::Attach) stay as they are.
     ///
@@ -53,7 +53,7 @@ impl<S: Reseal + List> EncryptedStore<S> {
         let mut left = limit.max(1);
         while left > 0 {
             match self.reseal_page(under, profiles, left.min(PAGE), &mut run).await {
-                // An empty page counts too, so that the number of pages is bounded.
+                // An empty page counts as one conversation, so that the number of pages is bounded.
                 Ok(examined) => left = left.saturating_sub(examined.max(1)),
                 Err(source) => return Err(ResealError { run: Box::new(run), source }),
             }
@@ -106,7 +106,7 @@ impl<S: Reseal + List> EncryptedStore<S> {
     ) -> Result<(), StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             match self.reseal_items(&listed, profiles, items).await {
-                // Items that are sealed already are passed quickly.
+                // The next attempt skips the items that are sealed with the current key.
                 Err(StoreError::Gone) => match self.inner.describe(&listed.id).await? {
                     Some(now) => listed = now,
                     None => return Ok(()),
@@ -119,7 +119,7 @@ impl<S: Reseal + List> EncryptedStore<S> {
 
     async fn reseal_items(&self, listed: &Listed, profiles: &[Profile], items: &mut u64) -> Result<(), StoreError> {
         let Some(newest) = Newest::of(&self.keys, &listed.id).await? else {
-            // Without a key, nothing of it can be opened, and none is made.
+            // Without a key, nothing of the conversation can be opened. No key is made.
             return Err(StoreError::backend(NoKey));
         };
         self.reseal_exchanges(listed, &newest, items).await?;

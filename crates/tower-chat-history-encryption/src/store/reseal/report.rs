@@ -8,8 +8,8 @@ use tower_chat_history_core::{Cursor, FailedConversation, StoreError};
 pub struct ResealRun {
     /// The number of conversations that the call looked at.
     pub examined: u64,
-    /// The number of items that were sealed again. A compaction counts once, with all its summaries. An item that
-    /// others replaced in the meantime does not count.
+    /// The number of items that were sealed again. A compaction counts as one item, with all its summaries. An item
+    /// that another call replaced at the same time does not count.
     pub items: u64,
     /// The number of conversations that are damaged, or that have an item that does not open. Their other items may
     /// still be sealed with an old key.

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::super::{EntryId, entry::Entry};
+use super::{
+    super::{EntryId, entry::Entry},
+    first::First,
+};
 use crate::key::KeyError;
 
 /// The file that a writer locks. Readers do not lock it, because entries are replaced whole.
@@ -49,8 +52,8 @@ impl Files {
         self.directory.join(format!("{of}{ENDING}"))
     }
 
-    /// Reads an entry, and makes sure that it is durable: another call may have renamed its file just now, or may have
-    /// failed after that. A key that could still be lost must not seal anything.
+    /// Reads an entry, and makes sure that it is durable. Another call may have renamed its file just now, or may have
+    /// failed after the rename. A key that could still be lost must not seal anything.
     pub(super) fn read(&self, of: &EntryId) -> Result<Entry, KeyError> {
         match fs::read(self.path(of)) {
             Ok(json) => {
@@ -62,7 +65,7 @@ impl Files {
         }
     }
 
-    /// Changes an entry while no other process does. `change` returns whether the entry is to be written.
+    /// Changes an entry while it has the lock. The entry is written if `change` returns `true`.
     pub(super) fn change(&self, of: &EntryId, change: impl FnOnce(&mut Entry) -> bool) -> Result<bool, KeyError> {
         let _lock = self.lock()?;
         let mut entry = self.read(of)?;
@@ -79,7 +82,7 @@ impl Files {
         self.remove_unfinished().map_err(KeyError::unavailable)?;
         let removed = match fs::remove_file(self.path(of)) {
             Ok(()) => true,
-            // An earlier call may have removed it, and failed before the removal was durable.
+            // An earlier call may have removed the file, and failed before the removal was durable.
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(KeyError::unavailable(error)),
         };
@@ -87,21 +90,22 @@ impl Files {
         Ok(removed)
     }
 
-    /// Returns the names of the first entries after one of them, in their order.
+    /// Returns the names of the first entries after one of them, in their order. It reads the names of all files, and
+    /// keeps no more of them in memory than it returns.
     pub(super) fn list(&self, after: Option<EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
-        let mut found = Vec::new();
+        let mut found = First::new(limit);
         for file in fs::read_dir(&self.directory).map_err(KeyError::unavailable)? {
             let name = file.map_err(KeyError::unavailable)?.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(ENDING)).and_then(EntryId::from_hex);
-            found.extend(id.filter(|id| after.is_none_or(|after| *id > after)));
+            if let Some(id) = id.filter(|id| after.is_none_or(|after| *id > after)) {
+                found.add(id);
+            }
         }
-        found.sort_unstable();
-        found.truncate(limit);
-        Ok(found)
+        Ok(found.into_sorted())
     }
 
     /// Waits for the lock of the directory. Dropping the file releases it.
-    fn lock(&self) -> Result<File, KeyError> {
+    pub(super) fn lock(&self) -> Result<File, KeyError> {
         let file = File::options().create(true).append(true).open(self.directory.join(LOCK));
         let (file, began) = (file.map_err(KeyError::unavailable)?, Instant::now());
         loop {
@@ -123,7 +127,7 @@ impl Files {
         (self.sync)(&self.directory)
     }
 
-    /// Removes the file that a crash left before it was renamed. It may have keys of any prefix. Only the holder of the
+    /// Removes a file that was not renamed because of a crash. It may have keys of any prefix. Only the holder of the
     /// lock calls this.
     fn remove_unfinished(&self) -> io::Result<()> {
         match fs::remove_file(self.directory.join(NEW)) {

@@ -1,6 +1,7 @@
 //! A vault in a directory.
 
 mod files;
+mod first;
 mod worker;
 
 use std::path::PathBuf;
@@ -17,16 +18,18 @@ use crate::key::{KeyError, KeyId};
 /// Several processes on one machine may use one directory. A change writes a new file and renames it, so a crash leaves
 /// the old keys or the new ones. Files on network file systems may lack the needed locks.
 ///
-/// One thread reads and writes the files, for all clones, one call after the other. It ends with the last clone. If
-/// another process does not return the lock of the directory within 5 seconds, a change fails with
-/// [`Unavailable`](KeyError::Unavailable).
+/// Two threads work for all clones: one reads keys, and one changes and lists entries. Each makes one call after the
+/// other. The threads end with the last clone. If another process does not return the lock of the directory within 5
+/// seconds, a change fails with [`Unavailable`](KeyError::Unavailable). Reads wait neither for the lock nor for changes.
 ///
 /// A destroyed file may be recovered from the disk for some time, as any deleted file. The keys in it are wrapped, so
 /// this needs a master key, too.
 #[derive(Clone, Debug)]
 pub struct DirectoryVault {
     files: Files,
-    worker: Worker,
+    reader: Worker,
+    /// A change may wait for the lock for a long time, and a listing reads the whole directory. Neither holds up reads.
+    writer: Worker,
 }
 
 impl DirectoryVault {
@@ -34,19 +37,21 @@ impl DirectoryVault {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be created or written, or if no thread can be started.
+    /// Returns an error if the directory cannot be created or written, or if the threads cannot be started.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let files = Files::open(directory.into())?;
-        Ok(Self { files, worker: Worker::start().map_err(KeyError::unavailable)? })
+        let start = |name| Worker::start(name).map_err(KeyError::unavailable);
+        Ok(Self { files, reader: start("chat-history-vault-read")?, writer: start("chat-history-vault-write")? })
     }
 
-    /// Calls a function that blocks, on the thread of the vault.
+    /// Calls a function that blocks, on one of the threads.
     async fn run<T: Send + 'static>(
         &self,
-        of: impl FnOnce(&Files) -> Result<T, KeyError> + Send + 'static,
+        worker: &Worker,
+        call: impl FnOnce(&Files) -> Result<T, KeyError> + Send + 'static,
     ) -> Result<T, KeyError> {
         let files = self.files.clone();
-        self.worker.run(move || of(&files)).await
+        worker.run(move || call(&files)).await
     }
 }
 
@@ -54,26 +59,51 @@ impl DirectoryVault {
 impl Vault for DirectoryVault {
     async fn read(&self, of: &EntryId) -> Result<Vec<DataKey>, KeyError> {
         let of = *of;
-        self.run(move |files| files.read(&of).map(|entry| entry.0)).await
+        self.run(&self.reader, move |files| files.read(&of).map(|entry| entry.0)).await
     }
 
     async fn list(&self, after: Option<&EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
         let after = after.copied();
-        self.run(move |files| files.list(after, limit)).await
+        self.run(&self.writer, move |files| files.list(after, limit)).await
     }
 
     async fn add_if(&self, of: &EntryId, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
         let (of, key) = (*of, key.clone());
-        self.run(move |files| files.change(&of, |entry| entry.add_if(current, &key))).await
+        self.run(&self.writer, move |files| files.change(&of, |entry| entry.add_if(current, &key))).await
     }
 
     async fn replace(&self, of: &EntryId, from: &DataKey, to: &DataKey) -> Result<bool, KeyError> {
         let (of, from, to) = (*of, from.clone(), to.clone());
-        self.run(move |files| files.change(&of, |entry| entry.replace(&from, &to))).await
+        self.run(&self.writer, move |files| files.change(&of, |entry| entry.replace(&from, &to))).await
     }
 
     async fn destroy(&self, of: &EntryId) -> Result<bool, KeyError> {
         let of = *of;
-        self.run(move |files| files.destroy(&of)).await
+        self.run(&self.writer, move |files| files.destroy(&of)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::master::Wrapped;
+
+    #[tokio::test]
+    async fn a_read_does_not_wait_for_a_change_that_waits_for_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let vault = DirectoryVault::open(directory.path()).unwrap();
+        let (of, key) =
+            (EntryId::from_bytes([1; 32]), DataKey::new(KeyId::from_bytes([1; 8]), Wrapped::new("m", vec![1])));
+        let lock = vault.files.lock().unwrap();
+        let mut change = pin!(vault.add_if(&of, None, &key));
+        assert!(change.as_mut().now_or_never().is_none());
+        assert_eq!(vault.read(&of).await.unwrap(), []);
+        drop(lock);
+        assert!(change.await.unwrap());
+        assert_eq!(vault.read(&of).await.unwrap(), std::slice::from_ref(&key));
     }
 }

@@ -1,6 +1,11 @@
 //! A thread for calls that block.
 
-use std::{io, sync::mpsc, thread};
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc,
+    thread,
+};
 
 use futures_channel::oneshot;
 
@@ -13,15 +18,16 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(super) struct Worker(mpsc::Sender<Job>);
 
 impl Worker {
-    pub(super) fn start() -> io::Result<Self> {
+    /// Starts a thread of this name.
+    pub(super) fn start(name: &str) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
-        thread::Builder::new()
-            .name("chat-history-vault".into())
-            .spawn(move || queue.into_iter().for_each(|job| job()))?;
+        thread::Builder::new().name(name.into()).spawn(move || queue.into_iter().for_each(|job| job()))?;
         Ok(Self(jobs))
     }
 
     /// Runs a job after those before it. If the caller leaves before the job begins, it never does.
+    ///
+    /// A job that panics fails, and the thread goes on with the next one.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<T, KeyError> + Send + 'static,
@@ -29,8 +35,10 @@ impl Worker {
         let (answer, answered) = oneshot::channel();
         let job = move || {
             if !answer.is_canceled() {
+                // A job shares nothing with other jobs that a panic could leave half changed.
+                let result = catch_unwind(AssertUnwindSafe(job));
                 // The caller may have left.
-                let _ = answer.send(job());
+                let _ = answer.send(result.unwrap_or_else(|_| Err(KeyError::failed(Panicked))));
             }
         };
         self.0.send(Box::new(job)).map_err(|_| KeyError::unavailable(Ended))?;
@@ -42,6 +50,10 @@ impl Worker {
 #[error("the thread of the vault has ended")]
 struct Ended;
 
+#[derive(Debug, thiserror::Error)]
+#[error("a call of the vault panicked")]
+struct Panicked;
+
 #[cfg(test)]
 mod tests {
     use std::{pin::pin, thread::ThreadId};
@@ -52,7 +64,7 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_run_on_one_thread_in_their_order_and_not_for_those_who_left() {
-        let worker = Worker::start().unwrap();
+        let worker = Worker::start("test").unwrap();
         let (begin, begun) = mpsc::channel::<()>();
         let (ran, order) = mpsc::channel::<(usize, ThreadId)>();
         let job = |number: usize| {
@@ -74,5 +86,13 @@ mod tests {
         let ran: Vec<_> = order.try_iter().collect();
         assert_eq!(ran.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4]);
         assert_eq!(ran[0].1, ran[1].1);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_is_an_error_and_the_next_one_runs() {
+        let worker = Worker::start("test").unwrap();
+        let refused = worker.run(|| -> Result<(), KeyError> { panic!("a job panics") }).await.unwrap_err();
+        assert!(matches!(&refused, KeyError::Failed { source } if source.is::<Panicked>()), "{refused:?}");
+        assert_eq!(worker.run(|| Ok(1)).await.unwrap(), 1);
     }
 }
