@@ -54,18 +54,9 @@
 //! the provider paused twice, and a question follows instead of the rest of the reply.
 
 pub use tower_chat_history_core::OpenCalls;
-use tower_chat_history_core::{Message, Placed, Recalled, Recorded, Rounds};
+use tower_chat_history_core::{Exchange, Message, Placed, Recorded, Rounds};
 
 use crate::{opening, server_tools};
-
-/// The source of a message of a view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The log's own messages. The value is the index of the message in its exchange.
-    Log(usize),
-    /// The [recalled messages](tower_chat_history_core::Exchange::recalled) of an exchange.
-    Recalled,
-}
 
 /// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
 #[derive(Clone, Debug, Default)]
@@ -75,11 +66,6 @@ pub struct View {
 }
 
 impl View {
-    /// Creates an empty view with room for this many messages.
-    pub(crate) fn with_capacity(messages: usize) -> Self {
-        Self { messages: Vec::with_capacity(messages), rounds: Rounds::default() }
-    }
-
     /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one of
     /// its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
     pub fn push(&mut self, message: &Message) {
@@ -99,42 +85,16 @@ impl View {
     /// Adds the log's next exchange, with its [recalled messages](tower_chat_history_core::Exchange::recalled) before
     /// it. The exchange before it may [give way](self#repeated-calls) to it.
     pub fn push_exchange(&mut self, recorded: &Recorded) {
-        self.push_exchange_with(recorded, recorded.exchange.recalled.as_ref(), |_, _, _| {});
-    }
-
-    /// Adds the log's next exchange with these recalled messages, and calls `pushed` after each message with its source
-    /// and the number of messages before it. That number may be less than it was before this call, because an earlier
-    /// exchange may give way.
-    pub(crate) fn push_exchange_with(
-        &mut self,
-        recorded: &Recorded,
-        recalled: Option<&Recalled>,
-        mut pushed: impl FnMut(&Self, usize, Source),
-    ) {
+        let Exchange { recalled, messages, .. } = &*recorded.exchange;
         let begun = self.rounds.begin(recorded);
-        self.truncate_to(begun.back_to);
+        self.messages.truncate(begun.back_to.unwrap_or(usize::MAX));
         if let Some(recalled) = recalled {
-            let before = self.messages.len();
             self.push(&recalled.message);
-            pushed(self, before, Source::Recalled);
         }
-        let messages = &recorded.exchange.messages;
-        for (index, message) in messages.iter().enumerate() {
-            let before = self.messages.len();
-            self.push_before(message, &messages[index + 1..]);
-            pushed(self, before, Source::Log(index));
+        for (after, message) in (1..).zip(messages) {
+            self.push_before(message, &messages[after..]);
         }
         self.rounds.end(begun);
-    }
-
-    /// Removes the exchange that a call's input repeats, if there is one. See [repeated calls](self#repeated-calls).
-    pub(crate) fn make_way_for(&mut self, input: &[Message]) {
-        let remaining = self.rounds.make_way_for(input);
-        self.truncate_to(remaining);
-    }
-
-    fn truncate_to(&mut self, len: Option<usize>) {
-        self.messages.truncate(len.unwrap_or(usize::MAX));
     }
 
     /// Answers every open call with the constant result. The next message would do the same, unless it is a tool
@@ -157,15 +117,11 @@ impl View {
         self.rounds.open()
     }
 
-    pub(crate) const fn rounds(&self) -> &Rounds {
-        &self.rounds
-    }
-
     /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A
     /// request then needs no input.
     #[must_use]
     pub fn awaits_reply(&self) -> bool {
-        self.rounds.ends_with_round() && self.open().is_empty()
+        self.rounds.awaits_reply()
     }
 
     /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
@@ -176,11 +132,6 @@ impl View {
         let messages = server_tools::settled(self.messages, false);
         let opening = opening::before(messages.first());
         opening.into_iter().chain(messages).collect()
-    }
-
-    /// Returns the messages so far, with all calls that the provider executes itself.
-    pub(crate) fn into_unsettled(self) -> Vec<Message> {
-        self.messages
     }
 }
 

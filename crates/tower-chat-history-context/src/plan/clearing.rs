@@ -6,7 +6,7 @@ use tower_chat_history_core::{CallId, Message, Seq};
 
 use super::{
     FitBudget,
-    fold::{Item, Round},
+    item::{Item, Round},
 };
 use crate::budget::ClearResults;
 

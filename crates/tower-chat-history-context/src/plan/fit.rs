@@ -12,7 +12,7 @@ use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq};
 use super::{
     FitBudget, clearing,
     cutoff_search::CutoffSearch,
-    fold::Item,
+    item::Item,
     provenance::Conditions,
     reasoning::{self, Reasoning, Rule},
     sizes::{Cutoffs, Size},

@@ -6,7 +6,7 @@ use tower_chat_history_core::{
     AnthropicMessages, Dialect, Exchange, ExchangeId, Message, OpenAiResponses, Recorded, Seq,
 };
 
-use super::fold::{Folded, Round};
+use super::{fold::Folded, item::Round};
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -23,7 +23,7 @@ fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> V
 fn rounds(log: &[Recorded], input: &[Message]) -> (Option<Seq>, Vec<Option<Round>>) {
     let mut folded = Folded::of(log, Seq::FIRST, Seq::FIRST);
     folded.make_way_for(input);
-    let asked = folded.asked_by();
+    let asked = folded.state().asked();
     (asked, folded.into_items(true).into_iter().map(|item| item.round).collect())
 }
 

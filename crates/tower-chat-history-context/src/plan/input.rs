@@ -1,9 +1,8 @@
 //! Checks of an input, and the policy for one that comes while tool calls are open.
 
-use tower_chat_history_core::{Message, Placed, Rounds};
+use tower_chat_history_core::{Message, OpenCalls, Placed, Rounds};
 
 use super::InputError;
-use crate::view::{OpenCalls, View};
 
 /// Decides what happens to open tool calls if a new question comes instead of their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +16,17 @@ pub enum OnOpenTurn {
     Reject,
 }
 
-/// Checks that the input can follow a log with this view. Returns `true` if the input continues the newest round: it
+/// Checks that the input can follow a log with this state. Returns `true` if the input continues the newest round: it
 /// answers the open calls, or it is empty and only the model's reply is missing.
 ///
 /// The input must be complete: its results answer all open calls and no others, and all calls of its own have
 /// results. A new question while calls are open is valid here. [`OnOpenTurn`] decides what happens to them.
-pub(super) fn check_input(view: &View, input: &[Message]) -> Result<bool, InputError> {
+pub(super) fn check_input(log: &Rounds, input: &[Message]) -> Result<bool, InputError> {
     if input.is_empty() {
-        return if view.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
+        return if log.awaits_reply() { Ok(true) } else { Err(InputError::Empty) };
     }
     let answers = continues_turn(input);
-    let mut rounds = if answers { view.rounds().clone() } else { Rounds::default() };
+    let mut rounds = if answers { log.clone() } else { Rounds::default() };
     for (position, message) in input.iter().enumerate() {
         let has_results = has_results(message);
         match rounds.push(message, &input[position + 1..]) {

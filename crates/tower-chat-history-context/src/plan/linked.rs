@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tower_chat_history_core::Seq;
 
-use super::fold::{Item, Round};
+use super::item::{Item, Round};
 use crate::server_tools::{Settlement, needs_reply};
 
 /// Joins the rounds of replies that belong together, and leaves out what the provider would refuse. If `continues`, the

@@ -14,6 +14,7 @@ mod fold_tests;
 mod grown;
 mod history;
 mod input;
+mod item;
 mod linked;
 mod load_limit;
 mod pinned;
@@ -121,13 +122,13 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     let recalled_from = if call.leaves_out_recalled { next } else { cut.recalled_from };
     let mut folded = Folded::of(exchanges, cut.window_start, recalled_from);
     folded.make_way_for(input);
-    let answers = check_input(folded.view(), input)?;
+    let answers = check_input(folded.state(), input)?;
     if let Some(instead) = instead
-        && check_input(folded.view(), instead)? != answers
+        && check_input(folded.state(), instead)? != answers
     {
         return Err(InputError::InsteadDiffers.into());
     }
-    let superseded = if answers { 0 } else { folded.view().open().len() };
+    let superseded = if answers { 0 } else { folded.open().len() };
     if let Some(position) = folded.open_calls_in(input) {
         return Err(InputError::Resent { position }.into());
     }
@@ -137,7 +138,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         }
         folded.close();
     }
-    let continues = folded.asked_by().filter(|_| answers);
+    let continues = folded.state().asked().filter(|_| answers);
     let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
     unreplied::end_rounds(&mut items, exchanges, !answers, call.conditions.request);
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
@@ -198,7 +199,7 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origi
     let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &window.exchanges[start..];
     let folded = Folded::of(exchanges, cut.window_start, cut.recalled_from);
-    if !folded.view().open().is_empty() || folded.view().awaits_reply() {
+    if !folded.open().is_empty() || folded.state().awaits_reply() {
         return None;
     }
     let watermarks = budget.watermarks.as_if_due();

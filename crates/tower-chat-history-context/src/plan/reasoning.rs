@@ -28,7 +28,7 @@ use std::cell::LazyCell;
 use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
 
 use super::{
-    fold::Item,
+    item::Item,
     provenance::{self, Conditions, RENDERER},
     restart::Restart,
     window_index::WindowIndex,

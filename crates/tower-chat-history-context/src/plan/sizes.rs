@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{Cut, Message, Seq};
 
-use super::fold::Item;
+use super::item::Item;
 
 /// A pair of cutoffs, as indexes of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,20 +149,13 @@ impl Cutoffs {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::fold::Round, *};
+    use super::{super::item::Round, *};
 
     /// Creates an item. If a part of it stays without its round, that part has one token.
     fn item(tokens: usize, seq: usize, round: Option<Round>, has_rest: bool) -> Item {
-        Item {
-            message: Message::user("u".repeat(tokens)),
-            seq: Seq::new(seq as u64),
-            round,
-            rest: has_rest.then(|| Message::user("u")),
-            is_recalled: false,
-            is_reply: false,
-            is_settled: false,
-            is_left_out: false,
-        }
+        let message = Message::user("u".repeat(tokens));
+        let rest = has_rest.then(|| Message::user("u"));
+        Item { round, rest, ..Item::new(message, Seq::new(seq as u64)) }
     }
 
     /// Returns the sizes of a log. Each exchange has a plain message, and some begin a round, which a later exchange

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tower_chat_history_core::Message;
 
-use super::{cutoff_search::CutoffSearch, fold::Item, sizes::Cutoffs};
+use super::{cutoff_search::CutoffSearch, item::Item, sizes::Cutoffs};
 use crate::budget::{KeepTurn, TrimTurn, Trimmer};
 
 /// Returns the items that the trimmer keeps and their tokens, or `None` if they do not fit.

@@ -10,7 +10,7 @@
 
 use tower_chat_history_core::{Message, Recorded, Role, Seq};
 
-use super::fold::Item;
+use super::item::Item;
 use crate::request::RequestInfo;
 
 /// The constant reply.
@@ -46,17 +46,7 @@ pub(super) fn end_rounds(items: &mut Vec<Item>, exchanges: &[Recorded], opens_tu
 /// Returns the constant reply to results. A dialect reads what it writes. If it does not, there is no reply.
 fn reply_to(results: &Item) -> Option<Item> {
     let message = Message::compose(results.message.dialect()?, &Role::Assistant, ABANDONED).ok()?;
-    let (seq, round) = (results.seq, results.round);
-    Some(Item {
-        message,
-        seq,
-        round,
-        rest: None,
-        is_recalled: false,
-        is_reply: false,
-        is_settled: false,
-        is_left_out: false,
-    })
+    Some(Item { round: results.round, ..Item::new(message, results.seq) })
 }
 
 #[cfg(test)]

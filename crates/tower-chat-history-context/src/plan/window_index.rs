@@ -3,7 +3,7 @@
 use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
-    fold::Item,
+    item::Item,
     sizes::{Cutoffs, Sizes, index},
 };
 

@@ -63,7 +63,7 @@ impl Message {
     }
 
     fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
-        Self::with_index(json, LazyIndex::Read(Indexed { dialect, index }))
+        Self::with_index(json, LazyIndex::Read(Indexed::new(dialect, index)))
     }
 
     /// Creates a message of an unknown dialect.

@@ -118,6 +118,14 @@ impl Message {
         }
     }
 
+    /// Returns `true` if the message only says something, as most messages do. It has neither calls nor results, closes
+    /// the calls before it, and is sent as it is in any prompt.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.0.indexed.get().is_some_and(|indexed| indexed.is_plain)
+    }
+
     /// Calls `visit` with each part of the message, in order. Does nothing as long as the [dialect](Self::dialect) is
     /// not known.
     pub fn parts<'m>(&'m self, visit: &mut dyn FnMut(Part<'m>)) {

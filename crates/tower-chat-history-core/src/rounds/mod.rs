@@ -13,7 +13,7 @@ mod properties;
 use std::mem;
 
 pub(crate) use self::properties::with_rest;
-use self::properties::{counts, is_plain};
+use self::properties::counts;
 pub use self::{newest::NewestRound, open::OpenCalls};
 use crate::{
     exchange::{Exchange, Recorded},
@@ -113,8 +113,9 @@ pub struct Begun {
 
 impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
+    #[inline]
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        if self.open.is_empty() && is_plain(message.index()) {
+        if message.is_plain() && self.open.is_empty() {
             // Most messages. `push_any` has the same outcome, but takes several times as long.
             self.len += 1;
             (self.open, self.newest) = (OpenCalls::default(), Newest::Settled);
@@ -277,6 +278,13 @@ impl Rounds {
     #[must_use]
     pub const fn ends_with_round(&self) -> bool {
         matches!(self.newest, Newest::Round(_))
+    }
+
+    /// Returns `true` if all calls of the newest round have their results, or the model [paused](Exchange::is_paused),
+    /// and the model has not replied to that. A request then needs no input.
+    #[must_use]
+    pub fn awaits_reply(&self) -> bool {
+        self.ends_with_round() && self.open.is_empty()
     }
 
     /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or whose

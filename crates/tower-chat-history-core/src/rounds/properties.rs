@@ -22,15 +22,6 @@ impl Message {
     }
 }
 
-/// Returns `true` if a message only says something: it has neither calls nor results, is sent as it is, and closes the
-/// calls before it.
-#[inline]
-pub(super) fn is_plain(index: &Index) -> bool {
-    let Index { opens, answers, closes, bound, says_nothing, is_rewritten, role, .. } = index;
-    let has_calls_or_results = !opens.is_empty() || !answers.is_empty() || *role == Role::Tool;
-    *closes == Closes::Always && !has_calls_or_results && !bound.to_next && !says_nothing && !is_rewritten
-}
-
 /// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
 /// same exchange. All other messages change nothing.
 #[inline]
