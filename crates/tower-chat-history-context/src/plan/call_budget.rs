@@ -4,7 +4,8 @@ use std::fmt;
 
 use tower_chat_history_core::Message;
 
-use crate::budget::{ClearResults, Limits, PromptTokens, Trimmer, Watermarks};
+use super::sizes::Size;
+use crate::budget::{ClearResults, Limits, PromptTokens, Trimmer, Watermark, Watermarks};
 
 /// The limits of a call, and the sizes of all parts of its prompt except the window.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,52 @@ pub struct FitBudget<'a> {
     /// The sizes of everything but the window, with the room that is reserved for a summary.
     pub parts: PromptTokens,
     pub cost: &'a dyn Fn(&Message) -> u64,
+}
+
+impl FitBudget<'_> {
+    /// Returns the largest prompt that leaves the reply its whole reserve.
+    pub(super) fn limit(&self) -> u64 {
+        self.limits.max_prompt(self.limits.reserve)
+    }
+
+    /// Returns the size of a prompt with a window of this size.
+    pub(super) fn total(&self, window: Size) -> u64 {
+        self.parts.total().saturating_add(window.tokens)
+    }
+
+    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
+    /// larger.
+    pub(super) fn room(&self, prompt: u64) -> Option<u64> {
+        prompt.checked_sub(self.parts.total())
+    }
+
+    /// Returns the largest window for which no compaction is due.
+    pub(super) fn room_before_due(&self) -> Option<u64> {
+        match self.watermarks.high {
+            Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
+            _ => self.room(self.limit()),
+        }
+    }
+
+    /// Returns `true` if a window of this size, with this number of turns, has more messages or turns than the high
+    /// watermark allows.
+    pub(super) fn has_too_many(&self, window: Size, turns: impl FnOnce() -> usize) -> bool {
+        match self.watermarks.high {
+            Watermark::Percent(_) => false,
+            Watermark::Messages(messages) => window.messages > messages,
+            Watermark::Turns(most) => turns() > most,
+        }
+    }
+
+    /// Returns `true` if a compaction of a window of this size, with this number of turns, is due.
+    pub(super) fn is_due(&self, window: Size, turns: impl FnOnce() -> usize) -> bool {
+        self.has_too_many(window, turns) || self.room_before_due().is_none_or(|room| window.tokens > room)
+    }
+}
+
+/// Returns this percentage of a limit.
+pub(super) fn share(limit: u64, percent: u8) -> u64 {
+    limit / 100 * u64::from(percent) + limit % 100 * u64::from(percent) / 100
 }
 
 impl fmt::Debug for FitBudget<'_> {

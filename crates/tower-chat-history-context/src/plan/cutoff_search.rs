@@ -2,6 +2,7 @@
 
 use super::{
     FitBudget,
+    call_budget::share,
     sizes::{Bounds, Cutoffs, Size, Sizes},
     window_index::WindowIndex,
 };
@@ -18,34 +19,15 @@ pub(super) struct CutoffSearch<'a> {
 }
 
 impl CutoffSearch<'_> {
-    /// Returns the largest prompt that leaves the reply its whole reserve.
-    pub(super) fn limit(&self) -> u64 {
-        self.budget.limits.max_prompt(self.budget.limits.reserve)
-    }
-
     /// Returns the size of the prompt at these cutoffs.
     pub(super) fn total(&self, at: Cutoffs) -> u64 {
-        self.budget.parts.total().saturating_add(self.sizes.kept(at).tokens)
-    }
-
-    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
-    /// larger.
-    fn room(&self, prompt: u64) -> Option<u64> {
-        prompt.checked_sub(self.budget.parts.total())
-    }
-
-    /// Returns the largest window for which no compaction is due.
-    pub(super) fn room_before_due(&self) -> Option<u64> {
-        match self.budget.watermarks.high {
-            Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
-            _ => self.room(self.limit()),
-        }
+        self.budget.total(self.sizes.kept(at))
     }
 
     /// Returns `true` if a compaction is due.
     pub(super) fn is_due(&self) -> bool {
         let base = self.log.base;
-        self.has_too_many(base) || self.room_before_due().is_none_or(|room| self.sizes.kept(base).tokens > room)
+        self.budget.is_due(self.sizes.kept(base), || self.log.turns(base.window))
     }
 
     /// Returns the reason of a compaction that is due.
@@ -59,11 +41,7 @@ impl CutoffSearch<'_> {
 
     /// Returns `true` if there are more messages or turns than the high watermark allows.
     pub(super) fn has_too_many(&self, at: Cutoffs) -> bool {
-        match self.budget.watermarks.high {
-            Watermark::Percent(_) => false,
-            Watermark::Messages(messages) => self.sizes.kept(at).messages > messages,
-            Watermark::Turns(turns) => self.log.turns(at.window) > turns,
-        }
+        self.budget.has_too_many(self.sizes.kept(at), || self.log.turns(at.window))
     }
 
     /// Returns `true` if the window itself is too large, so that the next calls need a smaller one too. If only this
@@ -78,20 +56,20 @@ impl CutoffSearch<'_> {
     pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
         let total = self.total(at);
         let fits = total <= self.budget.limits.max_prompt(self.budget.limits.least_reply?);
-        (fits && total > self.limit()).then(|| self.budget.limits.max_reply(total))
+        (fits && total > self.budget.limit()).then(|| self.budget.limits.max_reply(total))
     }
 
     /// Returns the number of tokens that clearing has to free so that nothing else has to be left out.
     pub(super) fn tokens_to_clear(&self, lasting: bool) -> u64 {
         let kept = self.sizes.kept(self.log.base).tokens;
-        let for_this_call = kept.saturating_sub(self.room(self.limit()).unwrap_or_default());
+        let for_this_call = kept.saturating_sub(self.budget.room(self.budget.limit()).unwrap_or_default());
         if lasting { for_this_call.max(kept.saturating_sub(self.target())) } else { for_this_call }
     }
 
     /// Returns the size to which a compaction brings the prompt. It is at least the size of the fixed parts and half of
     /// the remaining limit.
     fn target_prompt(&self) -> u64 {
-        let (limit, fixed) = (self.limit(), self.budget.parts.fixed());
+        let (limit, fixed) = (self.budget.limit(), self.budget.parts.fixed());
         let percent = match self.budget.watermarks.low {
             Watermark::Percent(percent) => percent,
             Watermark::Messages(_) | Watermark::Turns(_) => DEFAULT_LOW_PERCENT,
@@ -103,7 +81,7 @@ impl CutoffSearch<'_> {
     /// limit and target is ignored, because it is not typical of the next calls.
     fn target(&self) -> u64 {
         let (target, input) = (self.target_prompt(), self.budget.parts.input);
-        let input = if input <= self.limit() - target { input } else { 0 };
+        let input = if input <= self.budget.limit() - target { input } else { 0 };
         target.saturating_sub(self.budget.parts.fixed()).saturating_sub(input)
     }
 
@@ -111,7 +89,7 @@ impl CutoffSearch<'_> {
     /// then it is the smallest one.
     pub(super) fn positions(&self, lasting: bool) -> (Cutoffs, Cutoffs) {
         let stored = if lasting { self.stored() } else { self.log.base };
-        if self.total(stored) <= self.limit() && !self.has_too_many(stored) {
+        if self.total(stored) <= self.budget.limit() && !self.has_too_many(stored) {
             return (stored, stored);
         }
         (stored, self.sent(stored).unwrap_or(self.log.most))
@@ -131,17 +109,19 @@ impl CutoffSearch<'_> {
         let bounds = Bounds { least: base, most: last };
         let found = self.best(bounds, target, to);
         // The last turn may be larger than the target, and still fit.
-        found.or_else(|| self.best(bounds, self.room(self.limit())?, Watermark::Percent(100))).unwrap_or(last)
+        found
+            .or_else(|| self.best(bounds, self.budget.room(self.budget.limit())?, Watermark::Percent(100)))
+            .unwrap_or(last)
     }
 
     /// Returns the cutoffs for this call, if the stored ones are not sufficient.
     fn sent(&self, stored: Cutoffs) -> Option<Cutoffs> {
         let bounds = Bounds { least: stored, most: self.log.most };
-        let within = self.room(self.limit());
+        let within = self.budget.room(self.budget.limit());
         // Within a turn, the next call resembles this one. Going down further than needed keeps its beginning the same.
         let target = within.filter(|_| self.budget.stores && self.log.continues).map(|room| room.min(self.target()));
         let least_reply = self.budget.limits.least_reply;
-        let with_least_reply = least_reply.and_then(|reply| self.room(self.budget.limits.max_prompt(reply)));
+        let with_least_reply = least_reply.and_then(|reply| self.budget.room(self.budget.limits.max_prompt(reply)));
         let high = self.budget.watermarks.high;
         let rooms = [target, within, with_least_reply].into_iter().flatten();
         let within_watermark = rooms.clone().find_map(|room| self.best(bounds, room, high));
@@ -180,8 +160,4 @@ impl CutoffSearch<'_> {
             turn_is_bound: false,
         }
     }
-}
-
-fn share(limit: u64, percent: u8) -> u64 {
-    limit / 100 * u64::from(percent) + limit % 100 * u64::from(percent) / 100
 }

@@ -82,8 +82,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     }
     let reasoning = window.apply_rule(&log);
     let mut items = window.items;
-    let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
-    let before = search.sizes.kept(log.base);
+    let before = log.size(&items, cost);
     let (recalled_from, reasoning_from, trimming) = (cut.recalled_from, cut.reasoning_from, Trimming::default());
     let mut outcome = Outcome {
         cut,
@@ -99,13 +98,15 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     };
     let binds_turn = reasoning::binds_turn(&items, &log);
     // A compaction that is due has to wait until a turn with bound reasoning ends.
-    if !search.is_due() || binds_turn && search.total(log.base) <= search.limit() {
-        return Ok(outcome.fit(items, &search, log.base, log.base));
+    let is_due = budget.is_due(before, || log.turns(log.base.window));
+    if !is_due || binds_turn && budget.total(before) <= budget.limit() {
+        return Ok(outcome.fit(items, before, log.base, log.base));
     }
+    let mut search = CutoffSearch { sizes: log.sizes(&items, cost), log: &log, budget };
     outcome.trimming.reason = Some(search.reason());
     if let Some(reply) = search.shrunk_reply(log.base).filter(|_| binds_turn || !search.has_too_many(log.base)) {
         outcome.trimming.shrunk_reply = true;
-        return Ok(Fit { reply: Some(reply), ..outcome.fit(items, &search, log.base, log.base) });
+        return Ok(Fit { reply: Some(reply), ..outcome.fit(items, search.sizes.kept(log.base), log.base, log.base) });
     }
 
     if binds_turn && !window.conditions.request.may_drop_reasoning {
@@ -120,7 +121,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         search.sizes = log.sizes(&items, cost);
         if !search.is_due() {
             // The prompt still begins as before, up to the first of the messages that were left out.
-            return Ok(outcome.fit(items, &search, log.base, log.base));
+            return Ok(outcome.fit(items, search.sizes.kept(log.base), log.base, log.base));
         }
     }
     let mut cleared_for_this_call = false;
@@ -143,16 +144,16 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     {
         let after = Size { tokens, messages: items.len() };
         outcome.trimming.by_trimmer = true;
-        let fit = outcome.fit(items, &search, log.base, log.base);
+        let fit = outcome.fit(items, search.sizes.kept(log.base), log.base, log.base);
         return Ok(Fit { tokens, evicted: outcome.before.less(after), for_this_call: true, ..fit });
     }
     // If the trimmer failed, its replacement applies to this call only, too.
     outcome.trimming.trimmer_failed = trimmer.is_some();
     let (stored, sent) = search.positions(lasting && trimmer.is_none());
-    let fits = search.total(sent) <= search.limit();
+    let fits = search.total(sent) <= budget.limit();
     let reply = if fits { None } else { Some(search.shrunk_reply(sent).ok_or_else(|| search.does_not_fit())?) };
     outcome.trimming.shrunk_reply = reply.is_some();
-    let fit = outcome.fit(items, &search, stored, sent);
+    let fit = outcome.fit(items, search.sizes.kept(sent), stored, sent);
     Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_for_this_call, ..fit })
 }
 
@@ -276,8 +277,8 @@ impl Outcome<'_> {
         left_out > 0
     }
 
-    /// Builds the fit from the cutoffs that are stored, and the cutoffs of the prompt.
-    fn fit(&self, items: Vec<Item>, search: &CutoffSearch<'_>, stored: Cutoffs, sent: Cutoffs) -> Fit {
+    /// Builds the fit from the size of what is sent, the cutoffs that are stored, and the cutoffs of the prompt.
+    fn fit(&self, items: Vec<Item>, after: Size, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, cleared, recalled_from, reasoning_from, reasoning, mut trimming, .. } = *self;
         let (window, rounds) = (log.seq(sent.window), log.seq(sent.rounds.max(sent.window)));
         let items = kept(items, window, rounds);
@@ -305,7 +306,6 @@ impl Outcome<'_> {
             sent_under.window_start = sent_under.window_start.max(log.seq(sent.window));
             sent_under.rounds_start = sent_under.rounds_start.max(log.seq(sent.rounds));
         }
-        let after = search.sizes.kept(sent);
         Fit {
             window,
             cut: (next != *cut).then_some(next),

@@ -86,6 +86,11 @@ impl Folded {
     /// Adds a message of the log, if it is sent, and before it the substitutes for the results of the calls that it
     /// closes.
     fn push(&mut self, message: &Message, rest: &[Message], place: Place) {
+        if !place.is_of_round && self.state.push_plain(message) {
+            self.end_newest_round(place.seq);
+            self.push_item(message.clone(), place);
+            return;
+        }
         let Placed::Sent { message, closed } = self.state.push(message, rest) else { return };
         let before = self.items.len();
         if !closed.is_empty() {
@@ -95,7 +100,10 @@ impl Folded {
         if let Some(round) = self.place(&message, place, has_substitutes) {
             self.members.push(Member { item: self.items.len(), round });
         }
-        let Place { seq, is_recalled, is_reply, .. } = place;
+        self.push_item(message, place);
+    }
+
+    fn push_item(&mut self, message: Message, Place { seq, is_recalled, is_reply, .. }: Place) {
         self.items.push(Item { is_recalled, is_reply, ..Item::new(message, seq) });
     }
 
@@ -116,12 +124,8 @@ impl Folded {
         let leaves_open = !has_substitutes && self.open().len() + results > calls;
         let joins =
             asks && !has_substitutes && (leaves_open && results == 0 || self.joins_newest_round(message, place));
-        if !message.is_tool_result()
-            && !joins
-            && !leaves_open
-            && let Some(Found { round, .. }) = self.rounds.last_mut()
-        {
-            round.followed = round.followed.min(place.seq);
+        if !message.is_tool_result() && !joins && !leaves_open {
+            self.end_newest_round(place.seq);
         }
         let answered = self.newest_round().filter(|_| results > 0);
         if asks && !joins {
@@ -129,6 +133,13 @@ impl Folded {
             self.rounds.push(Found { round, begins_at: self.items.len() });
         }
         answered.or(self.newest_round().filter(|_| asks))
+    }
+
+    /// Notes that a message of the exchange at this position follows the newest round.
+    fn end_newest_round(&mut self, seq: Seq) {
+        if let Some(Found { round, .. }) = self.rounds.last_mut() {
+            round.followed = round.followed.min(seq);
+        }
     }
 
     /// Returns `true` if the message is one more element of the reply that has the newest calls.

@@ -11,7 +11,7 @@ use crate::budget::{KeepTurn, TrimTurn, Trimmer};
 pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
     let log = search.log;
     let tokens = |window: usize, rounds: usize| search.sizes.kept(Cutoffs { window, rounds }).tokens;
-    let room = search.room_before_due()?;
+    let room = search.budget.room_before_due()?;
     // The whole turn of the input stays if it fits. Otherwise only the messages that have to be sent stay.
     let current = [Cutoffs { window: log.most.window, ..log.base }, log.most];
     let current = current.into_iter().find(|at| search.sizes.kept(*at).tokens <= room)?;

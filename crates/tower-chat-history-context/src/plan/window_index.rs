@@ -4,7 +4,7 @@ use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
     item::Item,
-    sizes::{Cutoffs, Sizes, index},
+    sizes::{Cutoffs, Size, Sizes, index},
 };
 
 /// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
@@ -37,13 +37,15 @@ impl WindowIndex {
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
         let base = Cutoffs::of(cut, first, len);
         let opens = |at: &usize| *at == base.window || can_start_window(&exchanges[*at]);
-        let openings: Vec<usize> = (base.window..len).filter(opens).collect();
+        let mut openings = Vec::with_capacity(len + 1);
+        openings.extend((base.window..len).filter(opens));
         let is_start = |at: &usize| {
             // A message that says nothing is not sent.
             let first = exchanges[*at].exchange.messages.iter().find(|message| !message.is_blank_reply());
             *at == base.window || first.is_none_or(|message| !message.is_reply())
         };
-        let mut starts: Vec<usize> = openings.iter().copied().filter(is_start).collect();
+        let mut starts = Vec::with_capacity(openings.len() + 1);
+        starts.extend(openings.iter().copied().filter(is_start));
         let most = match continues {
             Some(seq) => {
                 let asked = index(seq, first).min(len);
@@ -57,6 +59,13 @@ impl WindowIndex {
         };
         starts.push(len);
         Self { first, len, base, starts, openings, most, continues: continues.is_some() }
+    }
+
+    /// Returns the size of what is sent of these items with the previous cut.
+    pub(super) fn size(&self, items: &[Item], cost: impl Fn(&Message) -> u64) -> Size {
+        let (window, rounds) = (self.seq(self.base.window), self.seq(self.base.rounds));
+        let sent = items.iter().filter_map(|item| item.message_in(window, rounds));
+        sent.fold(Size::default(), |size, message| size + Size { tokens: cost(message), messages: 1 })
     }
 
     pub(super) fn sizes(&self, items: &[Item], cost: impl Fn(&Message) -> u64) -> Sizes {

@@ -12,8 +12,8 @@ mod properties;
 
 use std::mem;
 
-pub(crate) use self::properties::with_rest;
 use self::properties::counts;
+pub(crate) use self::properties::with_rest;
 pub use self::{newest::NewestRound, open::OpenCalls};
 use crate::{
     exchange::{Exchange, Recorded},
@@ -113,15 +113,21 @@ pub struct Begun {
 
 impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
-    #[inline]
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        if message.is_plain() && self.open.is_empty() {
-            // Most messages. `push_any` has the same outcome, but takes several times as long.
-            self.len += 1;
-            (self.open, self.newest) = (OpenCalls::default(), Newest::Settled);
+        if self.push_plain(message) {
             return Placed::Sent { message: message.clone(), closed: OpenCalls::default() };
         }
         self.push_any(message, rest)
+    }
+
+    /// Adds the log's next message if it is [plain](Message::is_plain) and no round is before it, as is usual. Such a
+    /// message is sent as it is, and closes no calls. Otherwise it returns `false` and changes nothing. Then use
+    /// [`push`](Self::push), which has the same outcome for plain messages, but takes several times as long.
+    #[inline]
+    pub fn push_plain(&mut self, message: &Message) -> bool {
+        let is_plain = message.is_plain() && matches!(self.newest, Newest::Settled) && self.open.is_empty();
+        self.len += usize::from(is_plain);
+        is_plain
     }
 
     /// Adds a message of any kind, in any state.
@@ -214,6 +220,7 @@ impl Rounds {
     }
 
     /// Begins the log's next exchange. The exchange before it may give way to it.
+    #[inline]
     pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> Begun {
         let back_to = if self.continues_newest(exchange) {
             self.make_way(&exchange.messages, |continues| {
@@ -236,6 +243,7 @@ impl Rounds {
     }
 
     /// Ends the exchange.
+    #[inline]
     pub fn end(&mut self, begun: Begun) {
         if !matches!(self.newest, Newest::Settled) {
             return;
