@@ -125,7 +125,7 @@ impl StoredIndex {
             if exchange.messages.iter().all(|message| message.dialect().is_some()) {
                 continue;
             }
-            let dialect = self.dialect.filter(|dialect| dialect.name() == exchange.dialect.as_str());
+            let dialect = self.dialect.filter(|dialect| exchange.dialect.is_of(*dialect));
             let Some(dialect) = dialect else {
                 let dialect = exchange.dialect.clone();
                 return Err(Stop::Failed(IndexError::UnknownDialect { seq: *seq, dialect }));

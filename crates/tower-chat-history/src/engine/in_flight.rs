@@ -1,7 +1,7 @@
 //! The pending saves and detached streams of an engine.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map},
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -158,10 +158,11 @@ impl Drop for Entry {
         let Some(in_flight) = self.in_flight.upgrade() else { return };
         let mut saves = in_flight.lock();
         let mut removed = None;
-        if let Some(pending) = saves.by_conversation.get_mut(&self.conversation) {
+        if let hash_map::Entry::Occupied(mut entry) = saves.by_conversation.entry(self.conversation.clone()) {
+            let pending = entry.get_mut();
             removed = pending.iter().position(|(key, _)| *key == self.key).map(|at| pending.swap_remove(at));
             if pending.is_empty() {
-                saves.by_conversation.remove(&self.conversation);
+                entry.remove();
             }
         }
         drop(saves);

@@ -1,6 +1,6 @@
 //! The names of dialects.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ptr};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,15 @@ impl DialectName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns `true` if this is the name of the dialect.
+    #[inline]
+    #[must_use]
+    pub fn is_of(&self, dialect: &dyn Dialect) -> bool {
+        let (one, other) = (self.as_str(), dialect.name());
+        // Most names are the same constant. Its address is compared faster than its text.
+        ptr::eq(one, other) || one == other
     }
 
     /// Returns `true` if this is the name of chat completions.

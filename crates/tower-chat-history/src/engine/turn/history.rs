@@ -175,7 +175,7 @@ pub(in crate::engine) fn read_in(
 ) -> Result<(), HistoryError> {
     let is_read = DialectName::of(dialect).is_built_in();
     for Recorded { seq, exchange, .. } in exchanges {
-        if exchange.dialect.as_str() != dialect.name() {
+        if !exchange.dialect.is_of(dialect) {
             let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
             return Err(OtherDialect { place, found, called: DialectName::of(dialect) }.into());
         }
