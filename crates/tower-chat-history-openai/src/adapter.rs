@@ -213,7 +213,9 @@ impl Draft for TypedDraft {
                 downgraded += 1;
                 to_typed::warn_of_lost_reasoning(message);
             }
-            messages.extend(converted.message);
+            if let Some(message) = converted.message {
+                messages.push(message);
+            }
         }
         messages.extend(own.skip(self.resent.len()));
         self.request.messages = messages;

@@ -125,7 +125,7 @@ impl StoredIndex {
             if exchange.messages.iter().all(|message| message.dialect().is_some()) {
                 continue;
             }
-            let dialect = self.dialect.filter(|dialect| exchange.dialect.is_of(*dialect));
+            let dialect = self.dialect.filter(|dialect| exchange.dialect.is(dialect.name()));
             let Some(dialect) = dialect else {
                 let dialect = exchange.dialect.clone();
                 return Err(Stop::Failed(IndexError::UnknownDialect { seq: *seq, dialect }));

@@ -300,7 +300,7 @@ impl BoundedStore {
 fn read_own(exchanges: &[Recorded], dialect: &'static dyn Dialect) -> Result<(), StoreFailure> {
     exchanges.iter().try_for_each(Recorded::check_unsealed).map_err(StoreFailure::Store)?;
     if !DialectName::of(dialect).is_built_in() {
-        let in_dialect = |found: &&Recorded| found.exchange.dialect.is_of(dialect);
+        let in_dialect = |found: &&Recorded| found.exchange.dialect.is(dialect.name());
         for Recorded { exchange, .. } in exchanges.iter().filter(in_dialect) {
             // The caller's check returns the error.
             let _ = exchange.read_in(dialect);

@@ -32,13 +32,12 @@ impl DialectName {
         &self.0
     }
 
-    /// Returns `true` if this is the name of the dialect.
+    /// Returns `true` if this is the given name.
     #[inline]
     #[must_use]
-    pub fn is_of(&self, dialect: &dyn Dialect) -> bool {
-        let (one, other) = (self.as_str(), dialect.name());
+    pub fn is(&self, name: &str) -> bool {
         // Most names are the same constant. Its address is compared faster than its text.
-        ptr::eq(one, other) || one == other
+        ptr::eq(self.as_str(), name) || self.as_str() == name
     }
 
     /// Returns `true` if this is the name of chat completions.

@@ -173,9 +173,9 @@ pub(in crate::engine) fn read_in(
     conversation: &ConversationId,
     exchanges: &[Recorded],
 ) -> Result<(), HistoryError> {
-    let is_read = DialectName::of(dialect).is_built_in();
+    let (name, is_read) = (dialect.name(), DialectName::of(dialect).is_built_in());
     for Recorded { seq, exchange, .. } in exchanges {
-        if !exchange.dialect.is_of(dialect) {
+        if !exchange.dialect.is(name) {
             let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
             return Err(OtherDialect { place, found, called: DialectName::of(dialect) }.into());
         }

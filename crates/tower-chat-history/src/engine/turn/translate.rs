@@ -37,7 +37,7 @@ pub(in crate::engine) fn read_each(
             continue;
         }
         let mut known = std::iter::once(called).chain(options.dialects.iter().copied());
-        let Some(dialect) = known.find(|dialect| exchange.dialect.is_of(*dialect)) else {
+        let Some(dialect) = known.find(|dialect| exchange.dialect.is(dialect.name())) else {
             let (place, found) = (DialectPlace::Stored(*seq), Some(exchange.dialect.clone()));
             return Err(OtherDialect { place, found, called: DialectName::of(called) }.into());
         };
@@ -58,7 +58,8 @@ pub(in crate::engine) async fn in_dialect(
     conversation: &ConversationId,
     exchanges: &mut [Recorded],
 ) -> Result<Option<Translations>, HistoryError> {
-    let is_other = |recorded: &Recorded| !recorded.exchange.dialect.is_of(called.dialect);
+    let name = called.dialect.name();
+    let is_other = |recorded: &Recorded| !recorded.exchange.dialect.is(name);
     if !exchanges.iter().any(is_other) {
         return Ok(None);
     }
@@ -153,7 +154,7 @@ pub(in crate::engine) fn check_turn(
     messages: &[Message],
 ) -> Result<(), OtherDialect> {
     let has_results = |first: &Message| first.is_tool_result() || !first.answers().is_empty();
-    let is_other = |recorded: &&Recorded| !recorded.exchange.dialect.is_of(called);
+    let is_other = |recorded: &&Recorded| !recorded.exchange.dialect.is(called.name());
     if !messages.first().is_none_or(has_results) || !exchanges.iter().any(|recorded| is_other(&recorded)) {
         return Ok(());
     }
