@@ -41,11 +41,13 @@ def main():
     counts, others, stack = collections.Counter(), collections.Counter(), []
     for line in [*sys.stdin, ""]:
         if line.startswith("\t"):
-            stack.append(line.split(None, 1)[1].strip() if len(line.split(None, 1)) > 1 else "")
+            fields = line.split(None, 1)
+            stack.append(fields[1].strip() if len(fields) > 1 else "")
         elif not line.strip() and stack:
             name = part(stack)
             counts[name] += 1
-            others[stack[0] if name == "others" else name] += name == "others"
+            if name == "others":
+                others[stack[0]] += 1
             stack = []
     for name, count in counts.most_common():
         print(f"{100 * count / counts.total():5.1f}%  {name}")

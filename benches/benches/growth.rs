@@ -11,7 +11,8 @@
 //!
 //! Plain turns use the store, and cached turns a `CachedStore` over it. For each store and form, the sizes alternate in
 //! one run. The median time of each is printed, with its ratio to that of the smallest size. For SQLite, the numbers of
-//! reads and writes of files per turn follow. On Linux, these are the pages that were not in the caches of SQLite.
+//! system calls per turn that read and that write follow, on Linux. Nearly all are SQLite's: it reads pages that are
+//! not in its caches, and writes changed pages to its log (WAL) and, at a checkpoint, to the file.
 //!
 //! Run it with `cargo bench -p benches --bench growth`. It starts the servers from the installed programs, and needs 8
 //! GB of memory and 10 GB on the disks of the target directory and of `/tmp`. A server that is not installed is left

@@ -8,8 +8,8 @@
 //! - `layer`: the whole layer;
 //! - `store, cached` and `layer, cached`: the same with a `CachedStore`, if all calls of a conversation reach one
 //!   process. Without the cache, each turn transfers and decodes its whole window.
-//! - `store, replicas` and `layer, replicas`: the same with two processes that take turns. Each has a `CachedStore`,
-//!   which has not seen the conversation's last turn.
+//! - `store, replicas` and `layer, replicas`: the same with two caches that take turns, as two processes would have
+//!   them. Each has not seen the conversation's last turn. They share the connections.
 //!
 //! The contestants alternate in one run, and the median time of each is printed. Separate measurements could not be
 //! compared, because the servers run on the same machine and influence the times.

@@ -33,7 +33,7 @@ pub fn of(processes: &[u32]) -> Cpu {
     sum
 }
 
-/// Returns the numbers of reads and of writes that this process has made.
+/// Returns the numbers of system calls of this process that read, and that write.
 #[must_use]
 pub fn calls() -> [u64; 2] {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();

@@ -110,7 +110,8 @@ impl<S> CachedStore<S> {
         Self::with_limit(store, Self::DEFAULT_LIMIT)
     }
 
-    /// Creates a cache for `store` that takes at most `bytes` bytes of memory, by its estimate.
+    /// Creates a cache for `store` that takes about `bytes` bytes of memory at most, by its estimate. See
+    /// [`limit`](Self::limit).
     pub fn with_limit(store: S, bytes: usize) -> Self {
         // `quick_cache` rounds the number of shards up to a power of two, which would make the shards smaller. So the
         // number is rounded down here.
@@ -127,7 +128,7 @@ impl<S> CachedStore<S> {
     }
 
     /// Returns the limit, in bytes of memory. It is the limit that was set, rounded up to a multiple of the number of
-    /// parts into which the cache is divided.
+    /// shards.
     #[must_use]
     pub fn limit(&self) -> usize {
         usize::try_from(self.windows.capacity()).unwrap_or(usize::MAX)
@@ -212,6 +213,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
             if let Some(extended) = cached.extended(added) {
                 return Ok(answer(self.loaded(id, entry.as_deref(), extended), known));
             }
+            // A failover lost an exchange of the window. The window is loaded as if nothing of it were known.
             (load.known, load.or_added) = (None, false);
             loaded = self.inner.load(id, load.clone()).await?;
         }

@@ -50,7 +50,7 @@ fn check(name: &str, many: u32, open: impl Fn() -> Arc<dyn FullStore>) {
 #[test]
 fn a_signing_provider_refuses_nothing_over_memory() {
     let store = MemoryStore::new();
-    check("memory", 10_000, || Arc::new(store.clone()));
+    check("memory", 2_500, || Arc::new(store.clone()));
 }
 
 #[test]
