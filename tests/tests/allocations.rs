@@ -39,9 +39,9 @@ const TURNS: usize = 8;
 const EXPECTED: [(&str, [u64; 3]); 5] = [
     ("engine", [43, 43, 43]),
     ("typed", [88, 144, 484]),
-    ("http, chat completions", [93, 93, 93]),
-    ("http, messages", [107, 107, 107]),
-    ("http, responses", [97, 97, 97]),
+    ("http, chat completions", [92, 92, 92]),
+    ("http, messages", [101, 101, 101]),
+    ("http, responses", [92, 92, 92]),
 ];
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog.";

@@ -39,7 +39,8 @@ pub const DONT_STORE: &str = "x-chat-history-dont-store";
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
 /// All headers of this crate.
-const OURS: [&str; 5] = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES];
+static OURS: [HeaderName; 5] =
+    [name(CONVERSATION_ID), name(EXCHANGE_ID), name(STATELESS), name(DONT_STORE), name(FEW_SHOT_MESSAGES)];
 
 /// Extracts the conversation and the options of a call from the headers of this crate, or else the conversation of the
 /// [running task](tower_chat_history::in_conversation).
@@ -149,7 +150,7 @@ const fn name(header: &'static str) -> HeaderName {
 
 /// Removes the headers of this crate: ids may name users, and the provider does not need them.
 pub fn strip(headers: &mut HeaderMap) {
-    for name in OURS {
+    for name in &OURS {
         headers.remove(name);
     }
 }
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn only_the_headers_of_this_crate_are_removed() {
-        let ours = OURS.map(|name| (name, "a"));
+        let ours = [CONVERSATION_ID, EXCHANGE_ID, STATELESS, DONT_STORE, FEW_SHOT_MESSAGES].map(|name| (name, "a"));
         let mut headers = headers(&[&ours[..], &[(CONVERSATION_ID, "b"), ("x-other", "c")]].concat());
         strip(&mut headers);
         assert_eq!(headers.keys().collect::<Vec<_>>(), ["x-other"]);

@@ -26,10 +26,12 @@ pub(super) enum Kind {
 /// The request does not decide, because some gateways answer a request for a stream with a whole response.
 pub(super) fn of_headers(headers: &HeaderMap) -> Option<Kind> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind.as_str() {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Some(Kind::Whole);
+    }
+    match kind.to_ascii_lowercase().as_str() {
         "text/event-stream" => Some(Kind::Events),
-        "application/json" => Some(Kind::Whole),
         kind if kind.ends_with("+json") => Some(Kind::Whole),
         // Servers and proxies set these for bodies of any kind.
         "" | "application/octet-stream" => None,

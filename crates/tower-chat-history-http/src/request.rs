@@ -18,7 +18,7 @@ use tower_chat_history::{
 use super::{blocking::blocking, body::HistoryBody, error::CallError, routes::Route, splice::Splice, wire::OpenedBody};
 
 /// The headers with a digest of the body. They would be wrong for a changed body.
-const DIGESTS: [HeaderName; 4] = [
+static DIGESTS: [HeaderName; 4] = [
     HeaderName::from_static("content-digest"),
     HeaderName::from_static("repr-digest"),
     HeaderName::from_static("digest"),
@@ -94,7 +94,7 @@ pub fn fit_headers(headers: &mut HeaderMap, length: usize) {
 }
 
 fn remove_digests(headers: &mut HeaderMap) {
-    for name in DIGESTS {
+    for name in &DIGESTS {
         headers.remove(name);
     }
 }

@@ -113,21 +113,23 @@ impl Splice {
         let mut changes = Vec::new();
         if let Some(between) = self.between(prompt.window) {
             changes.push((self.gap.range.clone(), between));
-            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, vec![Cow::Borrowed(*text)])));
+            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, Text::new(text))));
         }
-        if let Some((range, tokens)) = self.reply_limit.clone().zip(prompt.reply_limit) {
-            changes.push((range, vec![Cow::Owned(tokens.to_string())]));
+        let limit = self.reply_limit.clone().zip(prompt.reply_limit);
+        let limit = limit.map(|(range, tokens)| (range, tokens.to_string()));
+        if let Some((range, tokens)) = &limit {
+            changes.push((range.clone(), Text::new(tokens)));
         }
         if changes.is_empty() {
             return None;
         }
         changes.sort_by_key(|(range, _)| (range.start, range.end));
-        let added: usize = changes.iter().flat_map(|(_, texts)| texts).map(|text| text.len()).sum();
+        let added: usize = changes.iter().map(|(_, text)| text.len()).sum();
         let mut body = Vec::with_capacity(self.bytes.len() + added);
         let mut at = 0;
-        for (range, texts) in changes {
+        for (range, text) in changes {
             body.extend_from_slice(&self.bytes[at..range.start]);
-            texts.iter().for_each(|text| body.extend_from_slice(text.as_bytes()));
+            text.write(&mut body);
             at = range.end;
         }
         body.extend_from_slice(&self.bytes[at..]);
@@ -140,26 +142,47 @@ impl Splice {
         self.bytes
     }
 
-    /// Returns the texts that take the place of the gap, one after another, or `None` if its bytes do not change.
-    fn between<'a>(&'a self, window: &'a [Message]) -> Option<Vec<Cow<'a, str>>> {
+    /// Returns the text that takes the place of the gap, or `None` if its bytes do not change.
+    fn between<'a>(&'a self, window: &'a [Message]) -> Option<Text<'a>> {
         let Gap { before, after, empty, .. } = self.gap;
         if window.is_empty() {
-            return empty.map(|text| vec![Cow::Borrowed(text)]);
+            return empty.map(Text::new);
         }
-        let mut texts = Vec::with_capacity(2 * window.len() + 1);
-        texts.push(Cow::Borrowed(before));
-        let add = |(position, json)| {
-            if position > 0 {
-                texts.push(Cow::Borrowed(","));
-            }
-            texts.push(json);
+        let list = match &self.write {
+            Some(write) => write(window),
+            None => window.iter().map(|message| Cow::Borrowed(message.json())).collect(),
         };
-        match &self.write {
-            Some(write) => write(window).into_iter().enumerate().for_each(add),
-            None => window.iter().map(|message| Cow::Borrowed(message.json())).enumerate().for_each(add),
+        Some(Text { before, list, after })
+    }
+}
+
+/// A text that is written into a body.
+struct Text<'a> {
+    before: &'a str,
+    /// The elements of a list, which get commas between them.
+    list: Vec<Cow<'a, str>>,
+    after: &'a str,
+}
+
+impl<'a> Text<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { before: text, list: Vec::new(), after: "" }
+    }
+
+    fn len(&self) -> usize {
+        let commas = self.list.len().saturating_sub(1);
+        self.before.len() + self.list.iter().map(|json| json.len()).sum::<usize>() + commas + self.after.len()
+    }
+
+    fn write(&self, body: &mut Vec<u8>) {
+        body.extend_from_slice(self.before.as_bytes());
+        for (position, json) in self.list.iter().enumerate() {
+            if position > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(json.as_bytes());
         }
-        texts.push(Cow::Borrowed(after));
-        Some(texts)
+        body.extend_from_slice(self.after.as_bytes());
     }
 }
 

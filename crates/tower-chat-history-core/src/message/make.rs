@@ -48,8 +48,8 @@ impl Message {
     /// # Errors
     ///
     /// Returns an error if the value is not an element of this dialect.
-    pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: &RawValue) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, json.to_owned())
+    pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
+        Self::from_raw_in(dialect, json)
     }
 
     /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the

@@ -45,8 +45,8 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     }
     let elements = values(array).ok_or_else(|| CallError::body_at(body, list.start))?;
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(body, element.get())).collect();
-    let messages = elements.iter().enumerate().map(|(position, element)| {
-        let message = Message::in_dialect_raw(&ChatCompletions, element);
+    let messages = elements.iter().enumerate().map(|(position, &element)| {
+        let message = Message::in_dialect_raw(&ChatCompletions, element.to_owned());
         message.map_err(|source| CallError::Message { position, source })
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::Name;
 
 /// The members of an object, in order.
-pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Object<'a> {
     /// Reads an object. Returns `None` if the text is something else.
@@ -19,10 +19,15 @@ impl<'a> Object<'a> {
         serde_json::from_str(json).ok()
     }
 
-    /// Returns the JSON of a value. If a name occurs twice, the last member counts. Null counts as no value.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+    /// Returns a value. If a name occurs twice, the last member counts. Null counts as no value.
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
         let member = self.0.iter().rfind(|(own, _)| own == name);
-        member.map(|(_, value)| *value).filter(|value| *value != "null")
+        member.map(|(_, value)| *value).filter(|value| value.get() != "null")
+    }
+
+    /// Returns the JSON of a value, as [`raw`](Self::raw) does.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+        self.raw(name).map(RawValue::get)
     }
 
     /// Returns the text of a value that is a string.
@@ -42,7 +47,7 @@ impl<'a> Object<'a> {
 
     /// Returns the members, in order.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0.iter().map(|(name, value)| (&**name, *value))
+        self.0.iter().map(|(name, value)| (&**name, value.get()))
     }
 }
 
@@ -64,7 +69,7 @@ impl<'de> Visitor<'de> for InOrder {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
         let mut members = Vec::new();
         while let Some((Name(name), value)) = map.next_entry::<_, &'de RawValue>()? {
-            members.push((name, value.get()));
+            members.push((name, value));
         }
         Ok(Object(members))
     }

@@ -32,8 +32,8 @@ pub(super) fn open(
     let elements = json::values(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
     let array = range(text, array);
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
-    let messages = elements.iter().enumerate().map(|(position, element)| {
-        let message = Message::in_dialect_raw(&AnthropicMessages, element);
+    let messages = elements.iter().enumerate().map(|(position, &element)| {
+        let message = Message::in_dialect_raw(&AnthropicMessages, element.to_owned());
         message.map_err(|source| CallError::Message { position, source })
     });
     let messages = messages.collect::<Result<Vec<_>, _>>()?;

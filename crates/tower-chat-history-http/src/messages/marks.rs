@@ -11,7 +11,7 @@ use crate::json::{self, Object};
 
 const NAME: &str = "cache_control";
 
-/// Finds the name in a text. Nearly all messages do not have it, and each call searches its whole window.
+/// Finds the name in a text. Nearly all messages do not have it.
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
 
 fn may_have_marks(json: &str) -> bool {
@@ -90,6 +90,9 @@ impl Marks {
 
     /// Returns the JSON of the next message, from the end.
     fn next<'m>(&mut self, message: &'m Message) -> Cow<'m, str> {
+        if !AnthropicMessages::may_have_cache_marks(message) {
+            return Cow::Borrowed(message.json());
+        }
         let marks = of_message(message.json());
         let (Some(first), Some(last)) = (marks.first(), marks.last()) else { return Cow::Borrowed(message.json()) };
         let fits = marks.len() <= self.room

@@ -1,10 +1,12 @@
 //! The reply of a whole response.
 
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use tower_chat_history::{
     Message, Reply, adapt::completion, dialect::AnthropicMessages, report::ResponseShape, store::Usage,
 };
 
-use crate::json::{self, BOM, Object};
+use crate::json::{BOM, Object};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -14,7 +16,7 @@ pub(super) fn reply_of(body: &[u8]) -> Reply {
     if is_error {
         return Reply::unreadable(ResponseShape::Error);
     }
-    let Some(message) = response.get("content").and_then(message) else { return Reply::unreadable(shape_of(body)) };
+    let Some(message) = response.raw("content").and_then(message) else { return Reply::unreadable(shape_of(body)) };
     if response.text("role").is_some_and(|role| role != "assistant") {
         completion::warn_of_role();
     }
@@ -35,10 +37,19 @@ fn shape_of(body: &[u8]) -> ResponseShape {
     }
 }
 
-/// Returns the message with this content, which must be a list or a text.
-fn message(content: &str) -> Option<Message> {
-    let is_content = content.starts_with('"') || json::entries(content).is_some();
-    is_content.then(|| said(content)).flatten()
+/// Returns the model's message with this content, which must be a list or a text.
+fn message(content: &RawValue) -> Option<Message> {
+    #[derive(Serialize)]
+    struct Said<'a> {
+        role: &'static str,
+        content: &'a RawValue,
+    }
+
+    if !content.get().starts_with(['"', '[']) {
+        return None;
+    }
+    let json = to_raw_value(&Said { role: "assistant", content }).ok()?;
+    Message::in_dialect_raw(&AnthropicMessages, json).ok()
 }
 
 /// Returns the model's message with this content.

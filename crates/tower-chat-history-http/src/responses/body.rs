@@ -91,8 +91,8 @@ impl Input {
         let list = range(body, input);
         let elements = values(input).ok_or_else(|| CallError::body_at(body, list.start))?;
         let ranges: Vec<_> = elements.iter().map(|element| range(body, element.get())).collect();
-        let items = elements.iter().enumerate().map(|(position, element)| {
-            let item = Message::in_dialect_raw(&OpenAiResponses, element);
+        let items = elements.iter().enumerate().map(|(position, &element)| {
+            let item = Message::in_dialect_raw(&OpenAiResponses, element.to_owned());
             item.map_err(|source| CallError::Message { position, source })
         });
         let messages = RequestMessages::split(items.collect::<Result<_, _>>()?, few_shot_messages, mode);

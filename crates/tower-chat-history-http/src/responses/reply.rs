@@ -43,8 +43,8 @@ pub(super) fn of_response(json: &str, finished: Option<Finished>, is_ended: bool
     let entries = output.and_then(values);
     let items = match (entries, finished) {
         (Some(entries), finished) if !entries.is_empty() || finished.is_none() => {
-            let item = |entry: &&RawValue| Message::in_dialect_raw(&OpenAiResponses, entry);
-            let items: Result<_, _> = entries.iter().map(item).collect();
+            let item = |entry: &RawValue| Message::in_dialect_raw(&OpenAiResponses, entry.to_owned());
+            let items: Result<_, _> = entries.into_iter().map(item).collect();
             items.map_err(|_| ResponseShape::NoMessage)
         }
         (_, Some(finished)) => finished,

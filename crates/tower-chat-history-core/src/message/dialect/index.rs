@@ -42,6 +42,8 @@ pub struct Index {
     /// [parts](super::Dialect::parts) when they are needed.
     pub part_kinds: Option<PartKinds>,
     pub(crate) chat: ChatFields,
+    /// `true` if the JSON of a message of Anthropic's Messages API has the text `cache_control`.
+    pub(crate) may_have_cache_marks: bool,
 }
 
 /// When a message closes the calls that are open before it. A closed call gets a [constant
@@ -125,6 +127,7 @@ impl Index {
             restarts: false,
             part_kinds: None,
             chat: ChatFields::default(),
+            may_have_cache_marks: false,
         }
     }
 

@@ -1,18 +1,10 @@
 //! The members of a JSON object, with their places in its text. A change of one member leaves the other bytes as they
 //! are written.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{borrow::Cow, ops::Range};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-
-use crate::{
-    lossy::{self, Lossy},
-    message::MessageError,
-};
+use super::scan;
+use crate::{lossy, message::MessageError};
 
 /// The members of an object, in order. Their values are not read, so deep values take no recursion.
 pub(super) struct Members<'a> {
@@ -22,14 +14,14 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads the members.
+    /// Reads the members of a valid JSON value.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a JSON object.
+    /// Returns an error if the value is not an object.
     pub(super) fn read(json: &'a str) -> Result<Self, MessageError> {
-        let Pairs(members) = serde_json::from_str(json).map_err(MessageError::from_json)?;
-        Ok(Self { json, members })
+        let members = scan::members(json).ok_or(MessageError::new("it is not an object"))?;
+        Ok(Self { json, members: members.collect() })
     }
 
     /// Returns the JSON of a value. If a name occurs twice, the last member counts. Null counts as no value.
@@ -92,44 +84,12 @@ impl<'a> Members<'a> {
 
 /// Returns the entries of a list, as JSON. Returns `None` if it is not a list.
 pub(super) fn entries(list: &str) -> Option<Vec<&str>> {
-    // serde_json would write a long text into its error.
-    if !list.trim_start().starts_with('[') {
-        return None;
-    }
-    let entries: Vec<&RawValue> = serde_json::from_str(list).ok()?;
-    Some(entries.into_iter().map(RawValue::get).collect())
+    scan::entries(list).map(Iterator::collect)
 }
 
 /// Returns the JSON of a text.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// The names and values of an object, in order.
-struct Pairs<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Pairs<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut pairs = Vec::new();
-                while let Some((Lossy(name), value)) = map.next_entry::<_, &'de RawValue>()? {
-                    pairs.push((name, value.get()));
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-
-        deserializer.deserialize_map(InOrder)
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod members;
 mod name;
 mod part;
 mod responses;
+mod scan;
 mod statement;
 
 use std::fmt;
@@ -63,6 +64,9 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// Reads the index of a message from its JSON. An element of an unknown kind is no error: its role is
     /// [`Role::Other`]. White space, escapes, and the depth of nested values make no difference.
+    ///
+    /// `json` is valid JSON, because a [`Message`] is checked before its dialect reads it. So a dialect need not check
+    /// it again.
     ///
     /// # Errors
     ///
