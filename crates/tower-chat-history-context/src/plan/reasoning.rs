@@ -157,8 +157,7 @@ impl Rule<'_> {
     }
 
     fn exchange(&self, seq: Seq) -> Option<&Recorded> {
-        let at = self.exchanges.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
-        self.exchanges.get(at)
+        self.exchanges.get(self.log.index(seq)).filter(|recorded| recorded.seq == seq)
     }
 }
 

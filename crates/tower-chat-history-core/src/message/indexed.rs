@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::dialect::{Bound, Closes, Dialect, Index};
+use super::dialect::{Dialect, Index};
 use crate::role::Role;
 
 /// The index of a message.
@@ -27,11 +27,11 @@ impl Indexed {
 
 /// Returns `true` if a message only says something. See [`Message::is_plain`](super::Message::is_plain).
 fn is_plain(index: &Index) -> bool {
-    let Index { role, opens, answers, server_calls, server_results, closes, bound, .. } = index;
+    let Index { role, opens, answers, server_calls, server_results, bound, .. } = index;
     let has_calls = !opens.is_empty() || !server_calls.is_empty();
     let has_results = !answers.is_empty() || !server_results.is_empty() || *role == Role::Tool;
-    let is_sent_as_it_is = *bound == Bound::NONE && !index.says_nothing && !index.is_rewritten && !index.restarts;
-    *closes == Closes::Always && is_sent_as_it_is && !has_calls && !has_results
+    let is_sent_as_it_is = !bound.to_next && !index.says_nothing && !index.is_rewritten;
+    is_sent_as_it_is && !has_calls && !has_results
 }
 
 impl LazyIndex {

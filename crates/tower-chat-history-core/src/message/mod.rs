@@ -118,8 +118,9 @@ impl Message {
         }
     }
 
-    /// Returns `true` if the message only says something, as most messages do. It has neither calls nor results, closes
-    /// the calls before it, and is sent as it is in any prompt.
+    /// Returns `true` if the message only says something, as most messages do. It has neither calls nor results. Where
+    /// no call is open, it is sent as it is, without the reasoning that is [bound](Self::bound) to another prompt or
+    /// origin.
     #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {

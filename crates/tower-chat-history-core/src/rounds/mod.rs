@@ -120,9 +120,9 @@ impl Rounds {
         self.push_any(message, rest)
     }
 
-    /// Adds the log's next message if it is [plain](Message::is_plain) and no round is before it, as is usual. Such a
-    /// message is sent as it is, and closes no calls. Otherwise it returns `false` and changes nothing. Then use
-    /// [`push`](Self::push), which has the same outcome for plain messages, but takes several times as long.
+    /// Adds the log's next message if it is [plain](Message::is_plain) and the log does not end with a round, as is
+    /// usual. Such a message is sent as it is, and closes no calls. Otherwise this returns `false` and changes nothing.
+    /// Then use [`push`](Self::push), which has the same outcome for plain messages, but takes several times as long.
     #[inline]
     pub fn push_plain(&mut self, message: &Message) -> bool {
         let is_plain = message.is_plain() && matches!(self.newest, Newest::Settled) && self.open.is_empty();
