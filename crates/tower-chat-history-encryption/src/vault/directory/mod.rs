@@ -1,7 +1,7 @@
 //! A vault in a directory.
 
 mod files;
-mod first;
+mod smallest;
 mod worker;
 
 use std::path::PathBuf;
