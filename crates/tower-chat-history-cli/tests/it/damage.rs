@@ -41,14 +41,3 @@ fn an_export_has_the_log_up_to_the_damage() {
     let imported = place.run_with("copy.db", &["import"], exported.out.as_bytes());
     assert!(imported.code == Some(1) && imported.err.contains("stored 5 exchanges"), "{imported:?}");
 }
-
-#[cfg(unix)]
-#[test]
-fn only_the_owner_can_read_an_exported_file() {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let place = Place::filled();
-    place.run(&["export", "-o", "all.jsonl"]).ok();
-    let mode = std::fs::metadata(place.path("all.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-}
