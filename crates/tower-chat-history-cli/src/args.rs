@@ -142,7 +142,7 @@ pub(crate) struct Export {
     /// Prefix of the conversations [default: all]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: Prefix,
-    /// File to write [default: standard output]
+    /// File to write, which only its owner can read if it is new [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Also write the compactions of this profile, with their summaries. It can be repeated

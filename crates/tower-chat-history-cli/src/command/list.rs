@@ -5,6 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use tower_chat_history_core::{ConversationId, Erase, Labels, ListExt as _, Listed, Seq, Timestamp};
 
+use super::has_sealed_labels;
 use crate::{
     args::List,
     outcome::{Failure, Outcome},
@@ -91,6 +92,9 @@ fn write(listed: &Listed, is_json: bool, is_first: bool, out: &mut (dyn Write + 
     }
     let (updated, len) = (terminal::time(listed.updated_at), listed.revision.len());
     write!(out, "{updated:<20}  {len:>9}  {:>9}  {}", terminal::size(listed.bytes), listed.id)?;
+    if has_sealed_labels(listed) {
+        return Ok(writeln!(out, "  (encrypted labels)")?);
+    }
     for (name, value) in listed.labels.iter() {
         let (name, value) = (terminal::in_one_line(name), terminal::in_one_line(value));
         write!(out, "  {name}={}", terminal::shortened(&value, 60))?;

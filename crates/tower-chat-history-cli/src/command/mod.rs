@@ -11,12 +11,17 @@ mod verify;
 
 use std::{io::Write, sync::Arc};
 
+use tower_chat_history_core::Listed;
+
 use crate::{
     args::Command,
     outcome::{Failure, Outcome},
     store::ManagedStore,
     terminal,
 };
+
+/// The least number of characters of encrypted labels. The key id, the nonce and the tag are that long.
+const MIN_SEALED_LABELS: usize = 66;
 
 /// Executes a command. Its result is written to `out`, and everything else to standard error. Receipts name the
 /// database.
@@ -36,6 +41,14 @@ pub(crate) async fn run(
         Command::Verify(args) => verify::run(&**store, &args, out).await,
         Command::Stats(args) => stats::run(&**store, &args, out).await,
     }
+}
+
+/// Returns `true` if the labels are encrypted. A label of the user's own that has the same name is usually shorter, or
+/// has other characters.
+fn has_sealed_labels(listed: &Listed) -> bool {
+    let is_of_sealed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let sealed = listed.labels.as_sealed();
+    sealed.is_some_and(|text| text.len() >= MIN_SEALED_LABELS && text.bytes().all(is_of_sealed))
 }
 
 /// Writes a receipt as JSON. If the output cannot be written, writes it to standard error, because the store does not

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use tower_chat_history_core::{Erase, Listed, Message, Part, Prefix, Recorded, Seq};
 
+use super::has_sealed_labels;
 use crate::{
     args::Show,
     outcome::{Failure, Outcome},
@@ -66,6 +67,9 @@ fn write_head(listed: &Listed, style: Style, out: &mut (dyn Write + Send)) -> Re
     let exchanges = count(listed.revision.len(), "exchange", "exchanges");
     let (created, updated) = (terminal::time(listed.created_at), terminal::time(listed.updated_at));
     writeln!(out, "{exchanges}, {}, created {created}, updated {updated}", terminal::size(listed.bytes))?;
+    if has_sealed_labels(listed) {
+        return Ok(writeln!(out, "(encrypted labels)")?);
+    }
     for (name, value) in listed.labels.iter() {
         writeln!(out, "{}", wrapped(&format!("{}: {}", in_one_line(name), in_one_line(value)), "", style.width))?;
     }
@@ -86,7 +90,8 @@ fn write_exchange(recorded: &Recorded, style: Style, out: &mut (dyn Write + Send
     }
     writeln!(out, "\n{head}")?;
     if let Some(recalled) = &exchange.recalled {
-        let text = style.aside(&recalled.message.text());
+        let is_sealed = exchange.sealed.is_some();
+        let text = if is_sealed { "(encrypted)".into() } else { style.aside(&recalled.message.text()) };
         writeln!(out, "recalled\n{}", wrapped(&text, "  ", style.width))?;
     }
     if let Some(sealed) = &exchange.sealed {

@@ -1,7 +1,5 @@
 //! `verify`, and exports of damaged logs.
 
-use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore as _, Message, Sealed};
-
 use crate::support::Place;
 
 /// Returns a place whose conversation `acme/user-1/a` has a damaged exchange at position 1.
@@ -42,31 +40,4 @@ fn an_export_has_the_log_up_to_the_damage() {
     assert!(exported.err.contains("acme/user-1/a: the next exchange of the log cannot be read (position 1)"));
     let imported = place.run_with("copy.db", &["import"], exported.out.as_bytes());
     assert!(imported.code == Some(1) && imported.err.contains("stored 5 exchanges"), "{imported:?}");
-}
-
-#[test]
-fn encrypted_content_is_named_as_not_checked() {
-    let place = Place::filled();
-    place.with_store(async |store| {
-        let mut exchange = Exchange::new(ExchangeId::new("sealed").unwrap(), Vec::<Message>::new());
-        exchange.sealed = Some(Sealed::new("AQID".repeat(400), 2, 1_000).unwrap());
-        let append = Append::new(Expect::AnyOrCreate, exchange);
-        store.append(&"acme/sealed".parse().unwrap(), append).await.unwrap();
-    });
-    let ran = place.run(&["verify"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.err.contains("1 exchange is encrypted, and the content was not checked."), "{ran:?}");
-    let shown = place.run(&["show", "acme/sealed"]).ok();
-    assert!(shown.contains("(encrypted: 2 messages, 1.0 kB)"), "{shown}");
-}
-
-#[cfg(unix)]
-#[test]
-fn only_the_owner_can_read_an_exported_file() {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let place = Place::filled();
-    place.run(&["export", "-o", "all.jsonl"]).ok();
-    let mode = std::fs::metadata(place.path("all.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
 }

@@ -3,6 +3,7 @@
 
 mod audit;
 mod damage;
+mod encrypted;
 mod erasing;
 mod foreign;
 mod moving;

@@ -31,6 +31,24 @@ fn files_are_written_and_read() {
     assert!(place.run(&["list", "new", "--json"]).ok().contains("\"id\":\"new/b\""));
 }
 
+#[cfg(unix)]
+#[test]
+fn only_the_owner_can_read_an_exported_file_unless_it_existed() {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+
+    let place = Place::filled();
+    let existing = place.path("existing.jsonl");
+    std::fs::write(&existing, "an earlier export that is longer".repeat(1_000)).unwrap();
+    std::fs::set_permissions(&existing, Permissions::from_mode(0o640)).unwrap();
+    for (file, expected) in [("new.jsonl", 0o600), ("existing.jsonl", 0o640)] {
+        place.run(&["export", "-o", file]).ok();
+        let mode = std::fs::metadata(place.path(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, expected, "{file}");
+    }
+    let [new, replaced] = ["new.jsonl", "existing.jsonl"].map(|file| std::fs::read(place.path(file)).unwrap());
+    assert!(new == replaced, "the earlier content is gone");
+}
+
 #[test]
 fn a_file_that_is_cut_off_is_reported() {
     let place = Place::filled();

@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 use tower_chat_history_core::{
-    Append, Exchange, ExchangeId, Expect, HistoryStore as _, Labels, LabelsVersion, List as _, Message, Timestamp,
+    Append, Exchange, ExchangeId, Expect, HistoryStore as _, Labels, List as _, Message, Timestamp,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -87,10 +87,14 @@ impl Place {
     }
 
     pub(crate) fn label(&self, id: &str, name: &str, value: &str) {
-        let (id, labels) = (id.parse().unwrap(), Labels::new([(name, value)]).unwrap());
+        self.set_labels(id, Labels::new([(name, value)]).unwrap());
+    }
+
+    pub(crate) fn set_labels(&self, id: &str, labels: Labels) {
+        let id = id.parse().unwrap();
         self.with_store(async |store| {
-            let incarnation = store.describe(&id).await.unwrap().unwrap().revision.incarnation();
-            store.set_labels(&id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
+            let listed = store.describe(&id).await.unwrap().unwrap();
+            store.set_labels(&id, listed.revision.incarnation(), listed.labels_version, labels).await.unwrap();
         });
     }
 

@@ -114,9 +114,12 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// Returns an error if the vault cannot be written. Repeat the call then. It is [`Prefix`](KeyError::Prefix) if the
-    /// prefix has no key and another number of parts than [`new`](Self::new) was given: the keys of all users of a
-    /// tenant must be destroyed one by one. Only a conversation whose id has fewer parts has a key of such a prefix.
+    /// Returns an error if the vault cannot be written. Repeat the call then, and also if its future was dropped: the
+    /// vault may destroy the keys later, and until then, this process may read them again.
+    ///
+    /// The error is [`Prefix`](KeyError::Prefix) if the prefix has no key and another number of parts than
+    /// [`new`](Self::new) was given: the keys of all users of a tenant must be destroyed one by one. Only a conversation
+    /// whose id has fewer parts has a key of such a prefix.
     pub async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError> {
         let _forgets = Forgets { keys: &self.0.known, under: of };
         let destroyed = self.0.vault.destroy(&EntryId::of(of)).await?;

@@ -95,7 +95,7 @@ pub struct RewrapRun {
 
 /// The error for a call of [`Keys::rewrap_all`] that stopped.
 #[derive(Debug, thiserror::Error)]
-#[error("the data keys were not all wrapped again: it stopped after {} entries: {source}", run.entries)]
+#[error("the call stopped after {} entries, and not all data keys were wrapped again: {source}", run.entries)]
 #[non_exhaustive]
 pub struct RewrapError {
     /// The numbers so far.

@@ -2,18 +2,10 @@
 
 use std::time::Duration;
 
-use tower_chat_history_core::{
-    ConversationId, Expiry, ExpiryRule, HistoryStore, Labels, LabelsVersion, List, Prefix, Seq, StoreError, Timestamp,
-};
-use tower_chat_history_encryption::{EncryptedStore, MemoryVault};
+use tower_chat_history_core::{Expiry, ExpiryRule, HistoryStore, List, Prefix, Timestamp};
+use tower_chat_history_encryption::EncryptedStore;
 
-use crate::support::{append, id, in_memory, keys, read_at, turn};
-
-async fn label<S: List>(store: &S, id: &ConversationId, title: &str) {
-    let incarnation = append(store, id, turn("a")).await.revision.incarnation();
-    let labels = Labels::new([("title", title)]).unwrap();
-    store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
-}
+use crate::support::{id, in_memory, label};
 
 #[tokio::test]
 async fn labels_that_do_not_open_damage_their_own_entry_only() {
@@ -57,18 +49,4 @@ async fn labels_that_are_not_sealed_are_an_error() {
     store.delete(&id).await.unwrap();
     let inner = EncryptedStore::new(store.inner().clone(), store.keys().clone());
     assert_eq!(inner.describe(&id).await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn a_wrong_vault_hides_labels_until_it_has_a_key_of_the_prefix() {
-    let (store, first) = (in_memory(), id("acme/anna/1"));
-    label(&store, &first, "title").await;
-    let wrong = EncryptedStore::new(store.inner().clone(), keys(&MemoryVault::new()));
-    assert!(wrong.describe(&first).await.unwrap().unwrap().labels.is_empty());
-    let error = read_at(&wrong, &first, Seq::FIRST).await.unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
-    assert!(error.to_string().contains("no data key"), "{error}");
-    append(&wrong, &id("acme/anna/2"), turn("b")).await;
-    assert!(wrong.describe(&first).await.is_err());
-    assert_eq!(store.describe(&first).await.unwrap().unwrap().labels.get("title"), Some("title"));
 }

@@ -14,3 +14,4 @@ mod resealed;
 mod sealed_parts;
 mod support;
 mod vaults;
+mod wrong_vault;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, StoreError,
+    Append, Appended, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, Labels, LabelsVersion, List, Message,
+    Seq, StoreError,
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_sqlite::SqliteStore;
@@ -73,6 +74,14 @@ pub(crate) fn turn(text: &str) -> Exchange {
 
 pub(crate) async fn append<S: HistoryStore>(store: &S, id: &ConversationId, exchange: Exchange) -> Appended {
     store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap()
+}
+
+/// Begins a conversation with this title. Returns the result of its append.
+pub(crate) async fn label<S: List>(store: &S, id: &ConversationId, title: &str) -> Appended {
+    let appended = append(store, id, turn("a")).await;
+    let labels = Labels::new([("title", title)]).unwrap();
+    store.set_labels(id, appended.revision.incarnation(), LabelsVersion::NONE, labels).await.unwrap();
+    appended
 }
 
 /// Reads the exchange at a position.

@@ -96,14 +96,9 @@ impl Part {
         at: u64,
         report: &mut ImportReport,
     ) -> Result<(), StoreError> {
-        let digest = match &line {
-            Line::Exchange { digest, .. } | Line::Compaction { digest, .. } | Line::Attachment { digest, .. } => {
-                Some(*digest)
-            }
-            _ => None,
-        };
-        if self.digest.is_some() && digest.is_some() {
-            self.digest = digest;
+        // After a damaged line, the chain is broken.
+        if self.digest.is_some() {
+            self.digest = line.digest().or(self.digest);
         }
         match line {
             Line::Exchange { seq, exchange, .. } => self.exchange(store, seq, *exchange, at, report).await,

@@ -83,7 +83,8 @@ impl fmt::Display for Skipped {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The line cannot be read. The rest of the conversation is skipped.
+    /// The line cannot be read, was changed, or does not follow the line before it. The rest of the conversation is
+    /// skipped.
     #[error("the line is damaged ({0}), so the rest of the conversation is skipped")]
     Damaged(LineError),
     /// The line does not belong here.
@@ -92,7 +93,8 @@ pub enum Reason {
     /// The file ends before its last line, or the conversation before its last line.
     #[error("the file is cut off")]
     CutOff,
-    /// The file lacks lines, or has lines twice.
+    /// The file lacks lines, or has lines twice. If the line after them has a digest, this is noticed there, and is
+    /// [`Damaged`](Self::Damaged).
     #[error("the numbers or the digest at the end do not match: lines are missing or were added")]
     Missing,
     /// The export has only the beginning of the log.

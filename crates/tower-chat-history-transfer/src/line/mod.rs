@@ -65,6 +65,22 @@ pub enum Line {
     Unknown,
 }
 
+impl Line {
+    /// Returns the digest of the conversation's lines up to this one, with which that of the next line continues.
+    /// Returns `None` for lines that are in no chain: the beginning and the end of an export, the end of a
+    /// conversation, and lines of types that are not known.
+    #[must_use]
+    pub const fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Conversation { digest, .. }
+            | Self::Exchange { digest, .. }
+            | Self::Compaction { digest, .. }
+            | Self::Attachment { digest, .. } => Some(*digest),
+            Self::Header | Self::End(_) | Self::Done { .. } | Self::Unknown => None,
+        }
+    }
+}
+
 /// The line at the beginning of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

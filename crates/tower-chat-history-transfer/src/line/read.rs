@@ -61,7 +61,8 @@ struct AttachmentFields {
 
 impl Line {
     /// Reads a line. `before` is the digest of the line before it in the same conversation. The first line of a
-    /// conversation does not depend on it.
+    /// conversation does not depend on it. For the next line, pass the [digest](Self::digest) of this one if it has
+    /// one, and otherwise the same digest again.
     ///
     /// # Errors
     ///

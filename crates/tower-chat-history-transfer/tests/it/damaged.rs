@@ -35,6 +35,16 @@ async fn a_missing_line_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_missing_exchange_is_noticed_at_the_line_after_it() {
+    let mut lines = lines().await;
+    lines.remove(3);
+    let target = TestStore::default();
+    let report = imported(&target, &lines).await;
+    assert_skipped(&report, "line 4, conversation a: the line is damaged (its digest does not match");
+    assert_eq!(target.logs()["a"].exchanges.len(), 1);
+}
+
+#[tokio::test]
 async fn a_changed_line_ends_its_conversation_only() {
     let mut lines = lines().await;
     lines[3] = lines[3].replace("answer", "Answer");

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use tower_chat_history_core::{
-    AnthropicMessages, Citation, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, Labels,
+    AnthropicMessages, Citation, Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, Labels,
     LabelsVersion, Message, OpenAiResponses, Profile, Provenance, Recalled, Recorded, Seq, Summary, Timestamp,
 };
+
+use tower_chat_history_transfer::Line;
 
 use crate::support::{Log, Logs, TestStore, exported, imported, texts};
 
@@ -85,6 +87,19 @@ fn log() -> impl Strategy<Value = Log> {
     })
 }
 
+/// Reads the lines one after the other, and checks that the last line of each conversation has the digest of the line
+/// before it.
+fn assert_chained(lines: &[String]) {
+    let mut before = Digest::default();
+    for line in lines {
+        let line = Line::parse(line, before).unwrap();
+        if let Line::End(end) = &line {
+            assert_eq!(end.digest, Some(before));
+        }
+        before = line.digest().unwrap_or(before);
+    }
+}
+
 proptest! {
     #[test]
     fn any_log_is_equal_after_an_export_and_an_import(
@@ -95,6 +110,7 @@ proptest! {
             let (source, target) = (TestStore::default(), TestStore::default());
             source.change(|all: &mut Logs| *all = logs);
             let lines = exported(&source, "").await;
+            assert_chained(&lines);
             let report = imported(&target, &lines).await;
             assert_eq!((report.skipped, report.is_whole), (0, true), "{:?}", report.named);
             assert_eq!(texts(&target), texts(&source));

@@ -31,15 +31,20 @@ pub(super) struct Rates {
 struct Table {
     /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
     parts: Option<usize>,
-    /// By the rate, in calls per minute: the time until which calls have [used it up](admit), by the first parts of
-    /// their ids.
-    used_until: BTreeMap<u32, UsedUntil>,
+    /// By the rate, in calls per minute.
+    states: BTreeMap<u32, States>,
 }
 
-type UsedUntil = Cache<Box<str>, Duration>;
+/// The states of one rate, by the first parts of ids: the time until which calls have [used it up](admit).
+type States = Cache<Box<str>, Duration>;
 
-/// A state, and the time until which its rate is used up after one more call.
-type Asked<'a> = (&'a UsedUntil, &'a str, Duration);
+/// A rate that has a call left.
+struct Admitted<'a> {
+    table: &'a Table,
+    per_minute: u32,
+    /// The time until which the rate is used up after the call.
+    until: Duration,
+}
 
 impl Rates {
     pub(super) fn new(rules: &LimitRules) -> Self {
@@ -47,7 +52,7 @@ impl Rates {
         for (parts, per_minute) in rules.all().flat_map(Limits::rates) {
             tables.entry(parts).or_default().entry(per_minute).or_insert_with(|| Cache::new(COUNTED));
         }
-        let tables = tables.into_iter().map(|(parts, used_until)| Table { parts, used_until }).collect();
+        let tables = tables.into_iter().map(|(parts, states)| Table { parts, states }).collect();
         Self { start: Instant::now(), tables, asking: Mutex::default() }
     }
 
@@ -58,30 +63,27 @@ impl Rates {
             return Ok(());
         }
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        for (used_until, key, until) in self.ask(rules, id)? {
-            used_until.insert(key.into(), until);
+        let now = self.start.elapsed();
+        for Admitted { table, per_minute, until } in self.ask(rules, id, now)? {
+            table.set(id, per_minute, until);
+            table.count_in_others(rules, id, per_minute, now);
         }
         Ok(())
     }
 
     /// Returns the error of [`take`](Self::take), but takes nothing.
     pub(super) fn check(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
-        self.ask(rules, id).map(drop)
+        self.ask(rules, id, self.start.elapsed()).map(drop)
     }
 
-    /// Returns the states that count this conversation.
-    fn ask<'a>(&'a self, rules: &LimitRules, id: &'a ConversationId) -> Result<Vec<Asked<'a>>, LimitExceeded> {
-        let now = self.start.elapsed();
+    /// Returns the rates of this conversation.
+    fn ask(&self, rules: &LimitRules, id: &ConversationId, now: Duration) -> Result<Vec<Admitted<'_>>, LimitExceeded> {
         let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
         for table in &self.tables {
             let Some(per_minute) = rules.rate(id, table.parts) else { continue };
             match table.ask(id, per_minute, now) {
-                Ok(own) => asked.extend(own),
+                Ok(until) => asked.push(Admitted { table, per_minute, until }),
                 Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
-            }
-            if let Some(parts) = table.parts.filter(|_| table.used_until.len() > 1 && refused.is_none()) {
-                let others = rules.rates_of_key(id, parts).into_iter().filter(|other| *other != per_minute);
-                asked.extend(others.filter_map(|other| table.count(id, other, now)));
             }
         }
         refused.map_or(Ok(asked), Err)
@@ -93,28 +95,34 @@ impl Table {
         self.parts.map_or(id.as_str(), |parts| first_parts(id, parts))
     }
 
-    /// Returns the state of the call's own rate, if it has a call left.
-    fn ask<'a>(
-        &'a self,
-        id: &'a ConversationId,
-        per_minute: u32,
-        now: Duration,
-    ) -> Result<Option<Asked<'a>>, LimitExceeded> {
-        let (key, Some(used_until)) = (self.key(id), self.used_until.get(&per_minute)) else { return Ok(None) };
-        match admit(per_minute, used_until.get(key).unwrap_or_default(), now) {
-            Ok(until) => Ok(Some((used_until, key, until))),
-            Err(retry_after) => {
-                let limit = u64::from(per_minute);
-                let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
-                Err(LimitExceeded { parts: self.parts, retry_after, ..exceeded })
-            }
+    /// Returns the time until which a rate is used up.
+    fn used_until(&self, id: &ConversationId, per_minute: u32) -> Duration {
+        self.states.get(&per_minute).and_then(|states| states.get(self.key(id))).unwrap_or_default()
+    }
+
+    /// Sets the time until which a rate is used up.
+    fn set(&self, id: &ConversationId, per_minute: u32, until: Duration) {
+        // Each rate of the rules has states.
+        if let Some(states) = self.states.get(&per_minute) {
+            states.insert(self.key(id).into(), until);
         }
     }
 
-    /// Returns the state of another rate, in which the call counts as well.
-    fn count<'a>(&'a self, id: &'a ConversationId, per_minute: u32, now: Duration) -> Option<Asked<'a>> {
-        let (key, used_until) = (self.key(id), self.used_until.get(&per_minute)?);
-        Some((used_until, key, count(per_minute, used_until.get(key).unwrap_or_default(), now)))
+    /// Returns the time until which the call's own rate is used up after the call, if it has a call left.
+    fn ask(&self, id: &ConversationId, per_minute: u32, now: Duration) -> Result<Duration, LimitExceeded> {
+        admit(per_minute, self.used_until(id, per_minute), now).map_err(|retry_after| {
+            let limit = u64::from(per_minute);
+            let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
+            LimitExceeded { parts: self.parts, retry_after, ..exceeded }
+        })
+    }
+
+    /// Counts a call of the rate `own` in the states of the other rates that calls with the same parts can have.
+    fn count_in_others(&self, rules: &LimitRules, id: &ConversationId, own: u32, now: Duration) {
+        let Some(parts) = self.parts.filter(|_| self.states.len() > 1) else { return };
+        for other in rules.rates_of_key(id, parts).into_iter().filter(|other| *other != own) {
+            self.set(id, other, count(other, self.used_until(id, other), now));
+        }
     }
 }
 
@@ -247,10 +255,10 @@ mod tests {
         for (conversation, expected) in [("a/1", [1, 0, 0]), ("b/1", [1, 1, 1]), ("c/1", [1, 1, 2])] {
             rates.take(&rules, &id(conversation)).unwrap();
             let table = rates.tables.iter().find(|table| table.parts == Some(1)).unwrap();
-            assert_eq!([2, 3, 9].map(|rate| table.used_until[&rate].len()), expected, "{conversation}");
+            assert_eq!([2, 3, 9].map(|rate| table.states[&rate].len()), expected, "{conversation}");
         }
         let table = rates.tables.iter().find(|table| table.parts.is_none()).unwrap();
-        assert_eq!([2, 3, 9].map(|rate| table.used_until[&rate].len()), [1, 0, 2], "each conversation by itself");
+        assert_eq!([2, 3, 9].map(|rate| table.states[&rate].len()), [1, 0, 2], "each conversation by itself");
     }
 
     #[test]
@@ -260,6 +268,6 @@ mod tests {
         for number in 0..3 * COUNTED {
             rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();
         }
-        assert!(rates.tables[0].used_until[&1].len() <= COUNTED);
+        assert!(rates.tables[0].states[&1].len() <= COUNTED);
     }
 }

@@ -47,16 +47,18 @@ impl LimitRules {
     }
 
     /// Returns the rates, counted by this number of parts, that calls can have whose ids begin with the same parts as
-    /// this one: that of the longest prefix of these parts, and those of prefixes under them.
+    /// this one: that of the longest prefix of these parts, and those of prefixes under them. An id with fewer parts
+    /// stands for itself, so no call with such a prefix begins with the same parts.
     pub(crate) fn rates_of_key(&self, id: &ConversationId, parts: usize) -> BTreeSet<u32> {
         let key = first_parts(id, parts);
+        let has_all_parts = id.parts().count() >= parts;
         let is_under_key = |prefix: &Prefix| {
             let rest = prefix.as_str().strip_prefix(key);
             key.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let of_key =
             self.longest(id, |prefix, limits| limits.rate(Some(parts)).filter(|_| prefix.as_str().len() <= key.len()));
-        let under_key = self.rules.iter().filter(|(prefix, _)| is_under_key(prefix));
+        let under_key = self.rules.iter().filter(|(prefix, _)| has_all_parts && is_under_key(prefix));
         let under_key = under_key.filter_map(|(_, limits)| limits.rate(Some(parts)));
         under_key.chain(of_key).filter_map(Rate::calls).collect()
     }
@@ -117,6 +119,18 @@ mod tests {
     fn an_id_with_fewer_parts_stands_for_itself() {
         for (parts, text) in [(0, ""), (1, "a"), (2, "a/b"), (3, "a/b"), (usize::MAX, "a/b")] {
             assert_eq!(first_parts(&id("a/b"), parts), text);
+        }
+    }
+
+    #[test]
+    fn only_ids_with_all_parts_have_the_rates_of_longer_prefixes() {
+        let of = |calls| Limits::new().calls_per_minute_under(2, calls);
+        let rules = [("a", 2), ("a/b", 3), ("a/b/c", 4), ("a/bc", 5)];
+        let rules = rules
+            .into_iter()
+            .fold(LimitRules::from(of(1)), |rules, (prefix, calls)| rules.under(prefix.parse().unwrap(), of(calls)));
+        for (text, rates) in [("a", &[2][..]), ("a/b", &[3, 4]), ("a/b/d", &[3, 4]), ("a/d", &[2]), ("b", &[1])] {
+            assert_eq!(rules.rates_of_key(&id(text), 2), rates.iter().copied().collect(), "{text}");
         }
     }
 }

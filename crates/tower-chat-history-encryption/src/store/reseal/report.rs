@@ -29,7 +29,7 @@ impl ResealRun {
 
 /// The error for a call of [`EncryptedStore::reseal`](crate::EncryptedStore::reseal) that stopped.
 #[derive(Debug, thiserror::Error)]
-#[error("the items were not all sealed again: it stopped after {} conversations: {source}", run.examined)]
+#[error("the call stopped after {} conversations, and not all items were sealed again: {source}", run.examined)]
 #[non_exhaustive]
 pub struct ResealError {
     /// The numbers so far, and the place at which to continue.

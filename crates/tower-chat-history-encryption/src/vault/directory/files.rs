@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     super::{EntryId, entry::Entry},
-    first::First,
+    smallest::Smallest,
 };
 use crate::key::KeyError;
 
@@ -93,7 +93,7 @@ impl Files {
     /// Returns the names of the first entries after one of them, in their order. It reads the names of all files, and
     /// keeps no more of them in memory than it returns.
     pub(super) fn list(&self, after: Option<EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
-        let mut found = First::new(limit);
+        let mut found = Smallest::new(limit);
         for file in fs::read_dir(&self.directory).map_err(KeyError::unavailable)? {
             let name = file.map_err(KeyError::unavailable)?.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(ENDING)).and_then(EntryId::from_hex);

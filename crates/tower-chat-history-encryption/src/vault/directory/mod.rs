@@ -1,7 +1,7 @@
 //! A vault in a directory.
 
 mod files;
-mod first;
+mod smallest;
 mod worker;
 
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ mod tests {
     use crate::master::Wrapped;
 
     #[tokio::test]
-    async fn a_read_does_not_wait_for_a_change_that_waits_for_the_lock() {
+    async fn a_read_waits_neither_for_a_change_that_waits_for_the_lock_nor_for_a_listing() {
         let directory = tempfile::tempdir().unwrap();
         let vault = DirectoryVault::open(directory.path()).unwrap();
         let (of, key) =
@@ -101,9 +101,13 @@ mod tests {
         let lock = vault.files.lock().unwrap();
         let mut change = pin!(vault.add_if(&of, None, &key));
         assert!(change.as_mut().now_or_never().is_none());
+        let mut listing = pin!(vault.list(None, 10));
+        assert!(listing.as_mut().now_or_never().is_none());
         assert_eq!(vault.read(&of).await.unwrap(), []);
+        assert!(listing.as_mut().now_or_never().is_none(), "it is not on the thread of reads");
         drop(lock);
         assert!(change.await.unwrap());
+        assert_eq!(listing.await.unwrap(), [of]);
         assert_eq!(vault.read(&of).await.unwrap(), std::slice::from_ref(&key));
     }
 }

@@ -64,33 +64,57 @@ fn window(log: &[Recorded]) -> Window {
     Window::new(revision, None, log.to_vec(), false).log_bytes(bytes(log))
 }
 
-/// Returns the second window of a cache that had the window of `cached`, if the log is now another one. Returns also if
-/// each load allowed added exchanges.
-async fn second_window(cached: &[Recorded], log: &[Recorded]) -> (Window, Vec<bool>) {
-    let added = Added::new(window(log).revision, log[cached.len()..].to_vec(), bytes(log));
-    let answers = [Loaded::Window(window(cached)), Loaded::Added(added), Loaded::Window(window(log))];
+/// Returns the results of these loads through one cache, over a store that gives these answers. Returns also if each
+/// load of the store allowed added exchanges.
+async fn loads(loads: impl IntoIterator<Item = Load>, answers: Vec<Loaded>) -> (Vec<Loaded>, Vec<bool>) {
     let allowed = Arc::default();
     let store = CachedStore::new(Scripted { answers: Mutex::new(answers.into()), allowed: Arc::clone(&allowed) });
-    let mut windows = Vec::new();
-    for _ in 0..2 {
-        let Loaded::Window(window) = store.load(&id("a"), Load::new()).await.unwrap() else { panic!("no window") };
-        windows.push(window);
+    let mut loaded = Vec::new();
+    for load in loads {
+        loaded.push(store.load(&id("a"), load).await.unwrap());
     }
+    assert!(store.inner().answers.lock().unwrap().is_empty());
     let allowed = allowed.lock().unwrap().clone();
-    (windows.pop().unwrap(), allowed)
+    (loaded, allowed)
+}
+
+fn added(log: &[Recorded], since: usize) -> Loaded {
+    Loaded::Added(Added::new(window(log).revision, log[since..].to_vec(), bytes(log)))
+}
+
+/// Returns the window that a cache had before a failover, and the log after it. A turn that began before the failover
+/// was stored after one that took the place of the lost exchange. The newest exchange of the window is therefore in the
+/// log, but not the one before it.
+fn failover() -> (Vec<Recorded>, Vec<Recorded>) {
+    let cached = vec![recorded(0, "a"), recorded(1, "lost"), recorded(2, "c")];
+    (cached, vec![recorded(0, "a"), recorded(1, "another"), recorded(2, "c"), recorded(3, "d")])
 }
 
 #[tokio::test]
 async fn added_exchanges_extend_a_window_whose_exchanges_are_all_in_the_log() {
     let log = [recorded(0, "a"), recorded(1, "b"), recorded(2, "c")];
-    assert_eq!(second_window(&log[..2], &log).await, (window(&log), vec![false, true]));
+    let answers = vec![Loaded::Window(window(&log[..2])), added(&log, 2), Loaded::Unchanged];
+    let (loaded, allowed) = loads([Load::new(), Load::new(), Load::new()], answers).await;
+    assert_eq!(loaded, [window(&log[..2]), window(&log), window(&log)].map(Loaded::Window));
+    assert_eq!(allowed, [false, true, true]);
 }
 
-/// A turn that began before the failover was stored after one that took the place of the lost exchange. The newest
-/// exchange of the window is therefore in the log, but not the one before it.
 #[tokio::test]
-async fn a_window_with_a_lost_exchange_is_loaded_again_when_others_are_added() {
-    let cached = [recorded(0, "a"), recorded(1, "lost"), recorded(2, "c")];
-    let log = [recorded(0, "a"), recorded(1, "another"), recorded(2, "c"), recorded(3, "d")];
-    assert_eq!(second_window(&cached, &log).await, (window(&log), vec![false, true, false]));
+async fn a_window_with_a_lost_exchange_is_replaced_when_others_are_added() {
+    let (cached, log) = failover();
+    let answers =
+        vec![Loaded::Window(window(&cached)), added(&log, 3), Loaded::Window(window(&log)), Loaded::Unchanged];
+    let (loaded, allowed) = loads([Load::new(), Load::new(), Load::new()], answers).await;
+    assert_eq!(loaded, [window(&cached), window(&log), window(&log)].map(Loaded::Window));
+    assert_eq!(allowed, [false, true, false, true]);
+}
+
+#[tokio::test]
+async fn a_caller_gets_the_window_after_a_failover_unless_it_has_that_one() {
+    let (cached, log) = failover();
+    for (known, expected) in [(&cached, Loaded::Window(window(&log))), (&log, Loaded::Unchanged)] {
+        let answers = vec![Loaded::Window(window(&cached)), added(&log, 3), Loaded::Window(window(&log))];
+        let (loaded, _) = loads([Load::new(), Load::new().known(window(known).known())], answers).await;
+        assert_eq!(loaded[1], expected);
+    }
 }
