@@ -119,14 +119,8 @@ impl Rule<'_> {
         while let Some(group) = Group::at(items, next) {
             let Group { start, reply, end } = group;
             next = end;
-            let bounds = items[start..end].iter().map(|item| item.message.bound());
-            let bound = bounds.fold(Bound::NONE, Bound::or);
-            if bound == Bound::NONE {
-                continue;
-            }
-            let valid = self.validity(&items[reply..end], None);
-            // Everything stays if it can be read, unless an element that must follow another one is missing.
-            if !valid.origin || !valid.restarts || bound.to_next {
+            if items[start..end].iter().any(|item| item.message.bound() != Bound::NONE) {
+                let valid = self.validity(&items[reply..end], None);
                 left_out += leave_out(items, group, valid, |item| item.is_kept(window, rounds));
             }
         }
@@ -241,13 +235,8 @@ struct Group {
 
 impl Group {
     /// Returns the group that starts at this index, or `None` at the end of the items.
-    #[inline]
     fn at(items: &[Item], start: usize) -> Option<Self> {
         let first = items.get(start)?;
-        if !first.is_reply && first.message.bound() == Bound::NONE {
-            // Most items of inputs.
-            return Some(Self { start, reply: start, end: start + 1 });
-        }
         let leads = needs_reply(&first.message) && items.get(start + 1).is_some_and(|next| next.is_reply);
         let reply = if leads { start + 1 } else { start };
         let Item { seq, is_reply, .. } = items[reply];
