@@ -28,7 +28,15 @@ use self::{
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout());
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) if error.use_stderr() => {
+            // The error quotes arguments, which may come from elsewhere.
+            eprint!("{}", terminal::escaped(&error.to_string()));
+            return ExitCode::from(2);
+        }
+        Err(help_or_version) => help_or_version.exit(),
+    };
     if let Some(error) = args.conflict() {
         Args::command().error(ErrorKind::ArgumentConflict, error).exit();
     }
@@ -50,19 +58,20 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    for (what, path) in [("--output", args.command.output()), ("--audit", args.audit.as_deref())] {
+    let refused = |option, why| Failure::file(option, io::Error::new(io::ErrorKind::InvalidInput, why));
+    for (option, path) in [("--output", args.command.output()), ("--audit", args.audit.as_deref())] {
         if path.is_some_and(|path| args.store.has_file(path)) {
-            return Err(Failure::file(
-                what,
-                io::Error::new(io::ErrorKind::InvalidInput, "this is a file of the store"),
-            ));
+            return Err(refused(option, "this is a file of the store"));
         }
     }
     // Before the store is opened: a command that cannot be recorded touches nothing.
-    let audit = match args.audit {
-        Some(path) => Some(AuditFile::open(&path).map_err(|error| Failure::file("--audit", error))?),
+    let audit = match &args.audit {
+        Some(path) => Some(AuditFile::open(path).map_err(|error| Failure::file("--audit", error))?),
         None => None,
     };
+    if args.command.output().zip(args.audit.as_deref()).is_some_and(|(one, other)| store::is_same_file(one, other)) {
+        return Err(refused("--output", "this is the file of the audit"));
+    }
     let audit = audit.map(Arc::new);
     let imports = matches!(args.command, Command::Import(_));
     let places = [Some(args.store.place()), args.schema.clone(), args.key_prefix.clone()];

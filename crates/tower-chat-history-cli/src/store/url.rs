@@ -72,14 +72,20 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok().or_else(in_directory)
 }
 
+/// Returns `true` if two paths name the same file, also by symbolic or hard links. A file need not exist.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let is_same_path = resolved(one).is_some_and(|one| resolved(other) == Some(one));
+    is_same_path || same_file::is_same_file(one, other).unwrap_or(false)
+}
+
 impl StoreUrl {
     /// Returns `true` if this is a file of the store, which no command may write to by itself.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
-        let (Self::Sqlite(database), Some(path)) = (self, resolved(path)) else { return false };
+        let Self::Sqlite(database) = self else { return false };
         SQLITE_FILES.iter().any(|ending| {
             let mut file = database.clone().into_os_string();
             file.push(ending);
-            resolved(Path::new(&file)).as_ref() == Some(&path)
+            is_same_file(Path::new(&file), path)
         })
     }
 

@@ -30,8 +30,10 @@ fn files_of_the_store_are_no_outputs() {
     let place = Place::filled();
     let (database, link) = (place.path("chat.db"), place.path("link"));
     std::os::unix::fs::symlink(&database, &link).unwrap();
+    let hard_link = place.path("hard-link");
+    std::fs::hard_link(&database, &hard_link).unwrap();
     let before = std::fs::read(&database).unwrap();
-    for file in [database.clone(), place.path("chat.db-wal"), link] {
+    for file in [database.clone(), place.path("chat.db-wal"), link, hard_link] {
         let file = file.to_str().unwrap();
         for (args, option) in [(&["export", "-o", file][..], "--output"), (&["--audit", file, "list"], "--audit")] {
             let ran = place.run(args);
@@ -43,9 +45,29 @@ fn files_of_the_store_are_no_outputs() {
 }
 
 #[test]
+fn an_export_does_not_replace_the_file_of_the_audit() {
+    let place = Place::filled();
+    let (audit, link) = (place.path("audit.jsonl"), place.path("link"));
+    std::os::unix::fs::symlink(&audit, &link).unwrap();
+    let audit = audit.to_str().unwrap();
+    for output in [audit, link.to_str().unwrap()] {
+        let ran = place.run(&["--audit", audit, "export", "-o", output]);
+        let expected = "chat-history: --output: this is the file of the audit\n";
+        assert_eq!((ran.code, &*ran.err), (Some(1), expected), "{output}");
+    }
+    assert_eq!(std::fs::read(audit).unwrap(), b"");
+}
+
+#[test]
 fn a_mistyped_url_is_not_shown() {
     let ran = Place::filled().run(&["import", "--from", "langchain-redis", "redsi://user:secret@host"]);
     assert!(ran.code == Some(1) && ran.err.contains("redis://") && !ran.err.contains("secret"), "{ran:?}");
+}
+
+#[test]
+fn a_wrong_argument_is_shown_without_characters_that_a_terminal_obeys() {
+    let ran = Place::filled().run(&["show", "a//\u{9b}31m\u{202e}x"]);
+    assert!(ran.code == Some(2) && ran.err.contains("\\u{9b}31m\\u{202e}x") && !ran.err.contains('\u{9b}'), "{ran:?}");
 }
 
 #[test]

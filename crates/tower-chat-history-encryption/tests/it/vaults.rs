@@ -64,6 +64,19 @@ async fn vaults_obey_their_contract() {
     obeys_the_contract(&DirectoryVault::open(directory.path().join("new/vault")).unwrap()).await;
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_directory_is_readable_only_by_its_owner() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new/vault");
+    DirectoryVault::open(&path).unwrap();
+    for created in [path.parent().unwrap(), &path] {
+        assert_eq!(created.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{created:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_many_first_keys_wins() {
     let directory = tempfile::tempdir().unwrap();

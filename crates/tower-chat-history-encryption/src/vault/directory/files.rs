@@ -39,10 +39,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the directory, and creates it if it does not exist.
+    /// Opens the directory. If it does not exist, it is created, and on Unix only its owner can read it.
     pub(super) fn open(directory: PathBuf) -> Result<Self, KeyError> {
         let files = Self { directory, lock_limit: LOCK_LIMIT, sync };
-        fs::create_dir_all(&files.directory).map_err(KeyError::failed)?;
+        create(&files.directory).map_err(KeyError::failed)?;
         let _lock = files.lock()?;
         files.remove_unfinished().map_err(KeyError::failed)?;
         Ok(files)
@@ -135,6 +135,14 @@ impl Files {
             _ => Ok(()),
         }
     }
+}
+
+fn create(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
 }
 
 /// Makes renames and removals in the directory durable. Windows has no such call for directories.

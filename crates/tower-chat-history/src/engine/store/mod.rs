@@ -1,21 +1,19 @@
 //! Store calls with timeouts, retries and spans.
 
+mod failure;
+mod stored;
+
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect,
-    DialectName, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded,
-    Revision, Seq, StoreError,
+    DialectName, ExchangeId, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded, Seq, StoreError,
 };
 use tracing::{Instrument as _, Span};
 
-use crate::{
-    error::{HistoryError, SaveError},
-    options::HistoryOptions,
-    telemetry::Recorder,
-    timer,
-};
+pub(super) use self::failure::StoreFailure;
+use crate::{error::SaveError, options::HistoryOptions, telemetry::Recorder, timer};
 
 /// The pause before the first retry. Each further pause is twice as long.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -175,81 +173,6 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.append(conversation, append.clone()).await }).await?)
     }
 
-    /// Returns the exchange that an earlier attempt stored, or `None` if the append can be repeated.
-    ///
-    /// The store refuses a second exchange with an id only while the first one is in the log. If the log was pruned
-    /// beyond the position that the exchange could have got, a repetition could store it twice.
-    async fn stored_earlier(
-        &self,
-        conversation: &ConversationId,
-        append: &Append,
-        next: Seq,
-    ) -> Result<Option<Appended>, SaveError> {
-        let may_be_pruned = |revision: &Revision| {
-            let is_expected = match append.expect {
-                Expect::Exactly(expected) => expected.incarnation() == revision.incarnation(),
-                Expect::AnyIn(incarnation) => incarnation == revision.incarnation(),
-                Expect::Absent | Expect::AnyOrCreate => true,
-            };
-            is_expected && revision.first() > next
-        };
-        if self.revision(conversation).await?.filter(may_be_pruned).is_none() {
-            return Ok(None);
-        }
-        let Loaded::AlreadyRecorded(recorded) = self.find(conversation, &append.exchange.id).await? else {
-            return Err(SaveError::UnknownOutcome);
-        };
-        let revision = self.revision(conversation).await?.ok_or(SaveError::Store(StoreError::Gone))?;
-        Ok(Some(Appended::duplicate(revision, recorded.seq)))
-    }
-
-    async fn revision(&self, conversation: &ConversationId) -> Result<Option<Revision>, StoreFailure> {
-        let page = self.bounded(async { self.store.read(conversation, Seq::FIRST, 0).await }).await?;
-        Ok(page.revision)
-    }
-
-    /// Loads the exchange with this id if it is in the log.
-    async fn find(&self, conversation: &ConversationId, exchange: &ExchangeId) -> Result<Loaded, StoreFailure> {
-        let asked = self.window_or(Some(exchange));
-        self.bounded(async { self.store.load(conversation, asked).await }).await
-    }
-
-    /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
-    /// whose answer was lost. `has_caller_id` is true if the caller chose the exchange's id. The load of the duplicate
-    /// is retried after transient errors. If it fails, the outcome of the save is unknown.
-    pub(super) async fn is_own(
-        &self,
-        conversation: &ConversationId,
-        own: &Exchange,
-        has_caller_id: bool,
-        attempts: u32,
-    ) -> Result<bool, SaveError> {
-        // No other exchange has a generated id. A single attempt cannot find an exchange of an earlier attempt.
-        if !has_caller_id || attempts < 2 {
-            return Ok(!has_caller_id);
-        }
-        let mut pause = FIRST_PAUSE;
-        for left in (0..self.options.save_attempts.max(1)).rev() {
-            match self.find(conversation, &own.id).await.map_err(SaveError::from) {
-                Ok(Loaded::AlreadyRecorded(recorded)) => {
-                    return Ok(recorded.exchange.at == own.at && recorded.exchange.messages == own.messages);
-                }
-                // It was deleted or pruned in between.
-                Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::Window(_)) => break,
-                Err(error) => {
-                    let kind = error.kind();
-                    tracing::warn!(error.type = kind, error = %error, "a stored exchange could not be loaded");
-                    if left == 0 || !is_transient(&error) {
-                        break;
-                    }
-                    timer::sleep(pause).await;
-                    pause *= 2;
-                }
-            }
-        }
-        Err(SaveError::UnknownOutcome)
-    }
-
     /// Reads a page without a time limit. Callers have their own.
     pub(super) async fn read(
         &self,
@@ -325,57 +248,5 @@ fn is_transient(error: &SaveError) -> bool {
         // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
         SaveError::Timeout(_) | SaveError::Panicked => true,
         SaveError::UnknownOutcome | SaveError::OtherDialect(_) => false,
-    }
-}
-
-/// A failed store call.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StoreFailure {
-    #[error(transparent)]
-    Store(StoreError),
-    #[error("the store did not answer within {} ms", .0.as_millis())]
-    Timeout(Duration),
-    #[error("the store panicked")]
-    Panicked,
-}
-
-impl StoreFailure {
-    /// Returns a short constant name, like [`SaveError::kind`].
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind(),
-            Self::Timeout(_) => "timeout",
-            Self::Panicked => "panicked",
-        }
-    }
-}
-
-impl From<StoreFailure> for HistoryError {
-    fn from(failure: StoreFailure) -> Self {
-        match failure {
-            StoreFailure::Store(error) => Self::Load(error),
-            StoreFailure::Timeout(after) => Self::LoadTimeout(after),
-            StoreFailure::Panicked => Self::LoadPanicked,
-        }
-    }
-}
-
-impl From<StoreFailure> for SaveError {
-    fn from(failure: StoreFailure) -> Self {
-        match failure {
-            StoreFailure::Store(error) => Self::Store(error),
-            StoreFailure::Timeout(after) => Self::Timeout(after),
-            StoreFailure::Panicked => Self::Panicked,
-        }
-    }
-}
-
-impl From<StoreFailure> for StoreError {
-    fn from(failure: StoreFailure) -> Self {
-        match failure {
-            StoreFailure::Store(error) => error,
-            StoreFailure::Timeout(_) => Self::unavailable(failure),
-            StoreFailure::Panicked => Self::backend(failure),
-        }
     }
 }
