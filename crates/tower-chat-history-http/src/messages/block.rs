@@ -1,5 +1,7 @@
 //! A block of a streamed reply, from its pieces.
 
+use tower_chat_history::adapt::without_half_pair;
+
 use crate::json::{self, Object};
 
 /// A block of the content.
@@ -65,7 +67,7 @@ impl Block {
     pub(super) fn has_text(&self) -> bool {
         let text = |members: &Members| {
             let text = members.iter().rfind(|(name, _)| name == "text");
-            text.is_some_and(|(_, value)| matches!(value, Value::Text(text) if !without_half(text).is_empty()))
+            text.is_some_and(|(_, value)| matches!(value, Value::Text(text) if !without_half_pair(text).is_empty()))
         };
         self.kind == "text" && self.members.as_ref().map_or_else(|| text(&read(&self.begun)), text)
     }
@@ -103,7 +105,7 @@ impl Block {
             json.push_str(&serde_json::Value::from(name).to_string());
             json.push(':');
             match value {
-                Value::Text(text) if !self.is_finished => json.extend(["\"", without_half(text), "\""]),
+                Value::Text(text) if !self.is_finished => json.extend(["\"", without_half_pair(text), "\""]),
                 value => value.write(json),
             }
         }
@@ -130,15 +132,6 @@ impl Block {
             None => format!(r#"{{"INVALID_JSON":"{}"}}"#, self.input),
         }))
     }
-}
-
-/// Returns the text of a JSON string without an escaped half of a character at its end. A text that breaks off can end
-/// with one.
-fn without_half(text: &str) -> &str {
-    let Some((front, last)) = text.len().checked_sub(6).and_then(|at| text.split_at_checked(at)) else { return text };
-    let is_half = matches!(last.as_bytes(), [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..]);
-    let backslashes = front.bytes().rev().take_while(|byte| *byte == b'\\').count();
-    if is_half && backslashes % 2 == 0 { front } else { text }
 }
 
 /// Returns the members of the JSON of an object.

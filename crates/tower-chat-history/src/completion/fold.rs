@@ -233,22 +233,6 @@ impl ChunkFold {
         }
     }
 
-    /// Returns the message in the form of a unary response, with the fields that `wanted` selects.
-    fn message(&self, with_calls: bool, wanted: impl Fn(&str, &Node) -> bool) -> Option<Message> {
-        let mut json = String::from(r#"{"role":"assistant","content":"#);
-        match self.fields.get("content") {
-            Some(content) => content.write(&mut json),
-            None => json.push_str("null"),
-        }
-        self.fields.write(&mut json, |name, node| name != "content" && wanted(name, node));
-        if with_calls && !self.calls.is_empty() {
-            json.push_str(",\"tool_calls\":");
-            self.calls.write(&mut json);
-        }
-        json.push('}');
-        Message::from_json(json).ok()
-    }
-
     fn with_message(&self, message: Option<Message>) -> Reply {
         Reply {
             messages: message.into_iter().collect(),
@@ -279,20 +263,38 @@ impl FoldReply<Value> for ChunkFold {
     }
 
     fn reply(&self) -> Reply {
-        let message = self.kept.and_then(|_| self.message(true, |_, _| true));
+        let message = self.kept.and_then(|_| message(&self.fields, Some(&self.calls), |_, _| true));
         self.with_message(message)
     }
 
     /// Returns the text so far. Structured values may be incomplete, so they are left out, except in the content.
     fn partial(&self) -> Option<Reply> {
-        let has_text = |name| self.fields.get(name).is_some_and(Node::has_content);
+        let mut fields = self.fields.clone();
+        fields.end_texts();
+        let has_text = |name| fields.get(name).is_some_and(Node::has_content);
         if !has_text("content") && !has_text("refusal") {
             return None;
         }
-        let mut reply = self.with_message(self.message(false, |_, node| node.is_text()));
+        let mut reply = self.with_message(message(&fields, None, |_, node| node.is_text()));
         reply.incomplete = true;
         Some(reply)
     }
+}
+
+/// Returns the message in the form of a unary response, with these calls and the fields that `wanted` selects.
+fn message(fields: &Fields, calls: Option<&Calls>, wanted: impl Fn(&str, &Node) -> bool) -> Option<Message> {
+    let mut json = String::from(r#"{"role":"assistant","content":"#);
+    match fields.get("content") {
+        Some(content) => content.write(&mut json),
+        None => json.push_str("null"),
+    }
+    fields.write(&mut json, |name, node| name != "content" && wanted(name, node));
+    if let Some(calls) = calls.filter(|calls| !calls.is_empty()) {
+        json.push_str(",\"tool_calls\":");
+        calls.write(&mut json);
+    }
+    json.push('}');
+    Message::from_json(json).ok()
 }
 
 impl fmt::Debug for ChunkFold {

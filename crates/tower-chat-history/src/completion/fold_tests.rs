@@ -197,6 +197,18 @@ fn errors_and_unreadable_chunks_do_not_complete_a_reply() {
 }
 
 #[test]
+fn a_partial_reply_does_not_end_within_a_character() {
+    let mut fold = ChunkFold::new(1);
+    fold.push_json(r#"{"choices":[{"index":0,"delta":{"content":"a \ud83d"}}]}"#);
+    assert_eq!(fold.partial().unwrap().messages[0].json(), r#"{"role":"assistant","content":"a "}"#);
+    fold.push_json(r#"{"choices":[{"index":0,"delta":{"content":"\ude00"}}]}"#);
+    assert_eq!(fold.partial().unwrap().messages[0].text(), "a 😀");
+    let mut only_half = ChunkFold::new(1);
+    only_half.push_json(r#"{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}"#);
+    assert_eq!(only_half.partial(), None);
+}
+
+#[test]
 fn a_partial_reply_has_only_text() {
     let pieces = json!({"content": "Let me", "reasoning_content": "Hm", "details": [{}], "audio": {"id": "a"}, "n": 1,
         "refusal": null, "tool_calls": [{"id": "x"}], "function_call": {"name": "f"}});

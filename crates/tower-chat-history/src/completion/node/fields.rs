@@ -61,6 +61,11 @@ impl Fields {
         }
     }
 
+    /// See [`Node::end_texts`].
+    pub(in crate::completion) fn end_texts(&mut self) {
+        self.0.iter_mut().for_each(|(_, node)| node.end_texts());
+    }
+
     /// Returns the names of the fields whose value is neither null nor an empty text.
     pub(in crate::completion) fn names(&self) -> impl Iterator<Item = &str> {
         let is_void = |node: &Node| node.is_null() || matches!(node, Node::Text(text) if text.is_empty());

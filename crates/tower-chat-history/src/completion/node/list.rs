@@ -59,6 +59,11 @@ impl List {
         self.elements.is_empty()
     }
 
+    /// See [`Node::end_texts`].
+    pub(super) fn end_texts(&mut self) {
+        self.elements.iter_mut().for_each(Node::end_texts);
+    }
+
     /// Writes the elements, with commas between them.
     pub(super) fn write(&self, out: &mut String) {
         for (at, element) in self.elements.iter().enumerate() {

@@ -6,6 +6,7 @@ mod list;
 pub(super) use self::fields::Fields;
 use self::list::{Key, List};
 use super::{TooLarge, members::elements};
+use crate::adapt::without_half_pair;
 
 /// The fields whose text is replaced by a later piece. In other fields, a later piece is appended.
 const REPLACED: [&str; 7] = ["role", "type", "id", "name", "format", "model", "provider"];
@@ -99,6 +100,16 @@ impl Node {
             *self = Self::List(list);
         }
         Ok(())
+    }
+
+    /// Leaves out an [escaped half of a character](without_half_pair) at the end of each text that was joined.
+    pub(super) fn end_texts(&mut self) {
+        match self {
+            Self::Text(text) => text.truncate(without_half_pair(text).len()),
+            Self::Object(fields) => fields.end_texts(),
+            Self::List(list) => list.end_texts(),
+            Self::Raw(_) => {}
+        }
     }
 
     pub(super) fn write(&self, out: &mut String) {
