@@ -40,8 +40,9 @@ impl WindowIndex {
         let mut openings = Vec::with_capacity(len + 1);
         openings.extend((base.window..len).filter(opens));
         let is_start = |at: &usize| {
-            // A message that says nothing is not sent.
-            let first = exchanges[*at].exchange.messages.iter().find(|message| !message.is_blank_reply());
+            // A message that says nothing is not sent. Neither is a result, because no call is open at a start.
+            let is_sent = |message: &&Message| !message.is_blank_reply() && !message.is_tool_result();
+            let first = exchanges[*at].exchange.messages.iter().find(is_sent);
             *at == base.window || first.is_none_or(|message| !message.is_reply())
         };
         let mut starts = Vec::with_capacity(openings.len() + 1);
@@ -89,5 +90,24 @@ impl WindowIndex {
     /// Returns the last start that is an exchange of the log, so that it can be stored.
     pub(super) fn last_start(&self) -> usize {
         self.starts.iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::{Exchange, ExchangeId};
+
+    use super::*;
+
+    #[test]
+    fn a_window_does_not_start_with_a_reply_after_messages_that_are_not_sent() {
+        let turn = [Message::user("u"), Message::assistant("a")];
+        let late = [Message::tool("x", "late"), Message::assistant("a")];
+        let blank = [Message::assistant(""), Message::assistant("a")];
+        let exchanges = [&turn, &late, &turn, &blank, &turn];
+        let exchanges = exchanges.map(|messages| Exchange::new(ExchangeId::generate(), messages.clone()));
+        let recorded = (0..).zip(exchanges).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange));
+        let index = WindowIndex::of(&recorded.collect::<Vec<_>>(), &Cut::default(), None);
+        assert_eq!((index.openings, index.starts), (vec![0, 1, 2, 3, 4], vec![0, 2, 4, 5]));
     }
 }

@@ -1,6 +1,6 @@
 //! A block of a streamed reply, from its pieces.
 
-use tower_chat_history::adapt::without_half_pair;
+use tower_chat_history::adapt::completion::without_half_pair;
 
 use crate::json::{self, Object};
 

@@ -17,7 +17,6 @@
 
 pub mod custom;
 pub mod extract;
-mod half_pair;
 mod json;
 mod read;
 mod recorded;
@@ -39,7 +38,6 @@ use tower_chat_history_core::Message;
 pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
-    half_pair::without_half_pair,
     json::{Json, JsonDraft, JsonRequestError},
     read::{Asked, Read, ReadResponse, Repair, within},
     recorded::{to_json_body, to_json_response},

@@ -56,6 +56,7 @@ mod calls;
 mod fold;
 #[cfg(test)]
 mod fold_tests;
+mod half_pair;
 mod members;
 mod node;
 mod read;
@@ -65,6 +66,7 @@ mod shape;
 pub(crate) use self::read::reply_of_value;
 pub use self::{
     fold::ChunkFold,
+    half_pair::without_half_pair,
     read::reply_of,
     role::{assistant, warn_of_role},
 };

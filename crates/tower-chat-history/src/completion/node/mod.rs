@@ -5,8 +5,7 @@ mod list;
 
 pub(super) use self::fields::Fields;
 use self::list::{Key, List};
-use super::{TooLarge, members::elements};
-use crate::adapt::without_half_pair;
+use super::{TooLarge, half_pair::without_half_pair, members::elements};
 
 /// The fields whose text is replaced by a later piece. In other fields, a later piece is appended.
 const REPLACED: [&str; 7] = ["role", "type", "id", "name", "format", "model", "provider"];
