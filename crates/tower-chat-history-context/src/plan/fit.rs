@@ -114,8 +114,10 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     }
 
     let lasting = search.is_lasting();
+    let mut left_out_for_this_call = false;
     if outcome.leave_out_reasoning(&mut items, lasting) {
         search.sizes = log.sizes(&items, cost);
+        left_out_for_this_call = !lasting;
     }
     if lasting && outcome.leave_out_recalled(&mut items) {
         search.sizes = log.sizes(&items, cost);
@@ -124,7 +126,6 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
             return Ok(outcome.fit(items, search.sizes.kept(log.base), log.base, log.base));
         }
     }
-    let mut cleared_for_this_call = false;
     if let Some(clear) = budget.clear {
         let wanted = search.tokens_to_clear(lasting).max(if lasting { clear.at_least } else { 0 });
         let position = clearing::position(&items, clear, budget, (log.seq(cleared), log.seq(log.len)), wanted);
@@ -134,7 +135,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
         if lasting {
             outcome.cleared = log.index(position);
         } else {
-            cleared_for_this_call = outcome.trimming.cleared_results;
+            left_out_for_this_call |= outcome.trimming.cleared_results;
             outcome.cleared_for_this_call = Some(position);
         }
     }
@@ -154,7 +155,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     let reply = if fits { None } else { Some(search.shrunk_reply(sent).ok_or_else(|| search.does_not_fit())?) };
     outcome.trimming.shrunk_reply = reply.is_some();
     let fit = outcome.fit(items, search.sizes.kept(sent), stored, sent);
-    Ok(Fit { reply, for_this_call: fit.for_this_call || cleared_for_this_call, ..fit })
+    Ok(Fit { reply, for_this_call: fit.for_this_call || left_out_for_this_call, ..fit })
 }
 
 impl Fit {

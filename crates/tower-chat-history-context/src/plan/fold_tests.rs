@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    AnthropicMessages, Dialect, Exchange, ExchangeId, Message, OpenAiResponses, Recorded, Seq,
+    AnthropicMessages, Dialect, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenAiResponses, Recorded,
+    Revision, Seq, Window,
 };
 
-use super::{fold::Folded, item::Round};
+use super::{Conditions, FitError, History, InputError, OnOpenTurn, PlanInput, fold::Folded, item::Round, plan};
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -77,4 +78,28 @@ fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_gi
     Arc::make_mut(&mut log[3].exchange).incomplete = true;
     let a = round(0, 1);
     assert_eq!(rounds(&log, &[]), (Some(Seq::new(2)), vec![None, a, a, None, None, None]));
+}
+
+#[test]
+fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
+    let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"late"}]}"#;
+    let mut log = log(&AnthropicMessages, &[(&[result, r#"{"role":"assistant","content":[]}"#], None)]);
+    Arc::make_mut(&mut log[0].exchange).finish_reason = Some("pause_turn".into());
+    let window = Window::new(Revision::new(Incarnation::random(), 1), None, log, false);
+    let call = PlanInput {
+        history: History::Window(&window),
+        summary: None,
+        summary_tokens: 0,
+        input: &[],
+        instead: None,
+        limit: LoadLimit::default(),
+        on_open_turn: OnOpenTurn::Supersede,
+        recall_reserve: None,
+        recalls_others: false,
+        spare: 0,
+        leaves_out_recalled: false,
+        conditions: Conditions::UNKNOWN,
+        budget: None,
+    };
+    assert!(matches!(plan(&call), Err(FitError::Input(InputError::Empty))));
 }

@@ -480,6 +480,20 @@ fn an_open_turn_continues_under_the_cut_that_it_began_with() {
 }
 
 #[test]
+fn reasoning_that_is_left_out_for_one_call_only_is_reported_as_such() {
+    let world = talk(2, 3_000);
+    let mut left_out = 0;
+    for bytes in (0..12_000).step_by(100) {
+        let Some((plan, _)) = world.plan(&[user(&"x".repeat(bytes))]) else { continue };
+        if plan.fit.reasoning.left_out > 0 && plan.fit.cut.is_none() {
+            assert!(plan.fit.for_this_call, "an input of {bytes} bytes");
+            left_out += 1;
+        }
+    }
+    assert!(left_out > 0);
+}
+
+#[test]
 fn a_turn_with_bound_reasoning_that_is_too_large_is_an_error_that_says_so() {
     let mut world = World::new(900);
     world.step(&Step::Ask(vec![Reply::Thought, Reply::Calls(1)])).unwrap();

@@ -1,8 +1,7 @@
 //! Marks for the cache (`cache_control`) in the messages of the window.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::borrow::Cow;
 
-use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 use tower_chat_history::{Message, dialect::AnthropicMessages};
 
@@ -10,13 +9,6 @@ use super::place;
 use crate::json::{self, Object};
 
 const NAME: &str = "cache_control";
-
-/// Finds the name in a text. Nearly all messages do not have it.
-static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
-
-fn may_have_marks(json: &str) -> bool {
-    FINDER.find(json.as_bytes()).is_some()
-}
 
 /// The time that an entry of the cache lives, in minutes.
 type Minutes = u64;
@@ -110,7 +102,7 @@ impl Marks {
 
 /// Returns the times of the marks in a message, in order.
 fn of_message(json: &str) -> Vec<Minutes> {
-    if !may_have_marks(json) {
+    if !AnthropicMessages::json_may_have_cache_marks(json) {
         return Vec::new();
     }
     Object::read(json).and_then(|message| Some(of_list(message.get("content")?))).unwrap_or_default()
@@ -118,7 +110,7 @@ fn of_message(json: &str) -> Vec<Minutes> {
 
 /// Returns the times of the marks in a list of blocks or tools, and in the contents of its results.
 fn of_list(json: &str) -> Vec<Minutes> {
-    if !may_have_marks(json) {
+    if !AnthropicMessages::json_may_have_cache_marks(json) {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -225,6 +217,13 @@ mod tests {
         let json = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
         assert_eq!(of_message(json), [5, 60]);
         assert_eq!(of_message(r#"{"role":"user","content":"cache_control"}"#), [0; 0]);
+    }
+
+    #[test]
+    fn a_mark_under_an_escaped_name_counts() {
+        for json in [marked("1h").replace("cache_", r"cache\u005F"), marked("1h").replace("cache", r"\u0063ache")] {
+            assert_eq!(of_message(&json), [60], "{json}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
 use super::{
     super::{AnthropicMessages, cache_control, members::Members},
@@ -20,6 +20,13 @@ impl AnthropicMessages {
     #[must_use]
     pub fn may_have_cache_marks(message: &Message) -> bool {
         message.index().may_have_cache_marks
+    }
+
+    /// Returns `false` if JSON, such as a list of blocks or tools, has no mark for the cache. Use it to avoid a parser,
+    /// because nearly no JSON has one.
+    #[must_use]
+    pub fn json_may_have_cache_marks(json: &str) -> bool {
+        may_have_some(json)
     }
 
     /// Returns the number of marks for the cache in the blocks of a message, also in the blocks of their contents.
@@ -54,9 +61,14 @@ const NAME: &str = "cache_control";
 /// Finds the name in a text. Nearly all messages do not have it.
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
 
-/// Returns `false` if the JSON of a message has no mark for the cache.
+/// Returns `false` if JSON has no mark for the cache.
 pub(super) fn may_have_some(json: &str) -> bool {
-    FINDER.find(json.as_bytes()).is_some()
+    FINDER.find(json.as_bytes()).is_some() || has_escaped_letters(json.as_bytes())
+}
+
+/// Returns `true` if JSON has an escape of a letter of the name, from `\u005f` to `\u0074`. Hardly any JSON has one.
+fn has_escaped_letters(json: &[u8]) -> bool {
+    memmem::find_iter(json, br"\u00").any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
 }
 
 impl Block<'_> {
@@ -64,7 +76,7 @@ impl Block<'_> {
     /// that of some other blocks, such as `search_result`.
     pub(super) fn levels(&self) -> usize {
         let can_have_blocks =
-            matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && self.json.contains(NAME);
+            matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && may_have_some(self.json);
         let has_blocks = || Members::read(self.json).is_ok_and(|block| block.entries("content").is_some());
         if self.kind.is_result() || can_have_blocks && has_blocks() { 3 } else { 1 }
     }
