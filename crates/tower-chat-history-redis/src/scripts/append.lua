@@ -120,9 +120,12 @@ end
 if made ~= '' then
   demand('HSET', provenances, '', '')
 end
-if ttl ~= '' then
+local function milliseconds()
   local now = redis.call('TIME')
-  expires = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
+  return now[1] * 1000 + math.floor(now[2] / 1000)
+end
+if ttl ~= '' then
+  expires = string.format('%.0f', milliseconds() + ttl)
 end
 local keys = {}
 if expires or expired then
@@ -141,6 +144,7 @@ end
 for _, key in ipairs(keys) do
   if expires then
     demand('PEXPIREAT', key, expires)
+    demand('UNLINK', key)
   else
     demand('PERSIST', key)
   end
@@ -186,6 +190,12 @@ for _, key in ipairs(keys) do
   else
     redis.call('PERSIST', key)
   end
+end
+if expires and milliseconds() >= tonumber(expires) then
+  -- The time was over before the last key got it. Redis then removes a key at once, but keeps those that got the time
+  -- before until the end of the millisecond. Without some of its keys, the conversation would be damaged.
+  redis.call('UNLINK', unpack(keys))
+  return answer
 end
 if sweeps then
   -- A prune or an erasure was interrupted: its rest is removed in small steps.
