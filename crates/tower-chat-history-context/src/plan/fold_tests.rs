@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    AnthropicMessages, Dialect, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenAiResponses, Recorded,
-    Revision, Seq, Window,
+    AnthropicMessages, Dialect, Exchange, ExchangeId, Incarnation, Message, OpenAiResponses, Recorded, Revision, Seq,
+    Window,
 };
 
-use super::{Conditions, FitError, History, InputError, OnOpenTurn, PlanInput, fold::Folded, item::Round, plan};
+use super::{FitError, InputError, fold::Folded, item::Round, plan, tests::plan_input};
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -86,20 +86,5 @@ fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
     let mut log = log(&AnthropicMessages, &[(&[result, r#"{"role":"assistant","content":[]}"#], None)]);
     Arc::make_mut(&mut log[0].exchange).finish_reason = Some("pause_turn".into());
     let window = Window::new(Revision::new(Incarnation::random(), 1), None, log, false);
-    let call = PlanInput {
-        history: History::Window(&window),
-        summary: None,
-        summary_tokens: 0,
-        input: &[],
-        instead: None,
-        limit: LoadLimit::default(),
-        on_open_turn: OnOpenTurn::Supersede,
-        recall_reserve: None,
-        recalls_others: false,
-        spare: 0,
-        leaves_out_recalled: false,
-        conditions: Conditions::UNKNOWN,
-        budget: None,
-    };
-    assert!(matches!(plan(&call), Err(FitError::Input(InputError::Empty))));
+    assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
 }

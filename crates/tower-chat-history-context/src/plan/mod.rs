@@ -231,7 +231,7 @@ mod tests {
         Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
     }
 
-    fn plan_input<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
+    pub(super) fn plan_input<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
         let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
         PlanInput {
             history: History::Window(window),
