@@ -155,7 +155,8 @@ fn says(script: &Script, open: Vec<CallId>) -> Vec<Say> {
         match block {
             Block::Thinking => says.push(Say::Thinking(format!("hm {}", number()))),
             Block::Redacted => says.push(Say::Redacted),
-            // No two replies say the same, because the provider knows the thinking of a reply by what else it says.
+            // No two replies have the same texts and blocks, because the provider knows the thinking of a reply by what
+            // else it says.
             Block::Text("so") => says.push(Say::Text(format!("so {}", number()))),
             Block::Text(text) => says.push(Say::Text((*text).to_owned())),
             Block::Calls(many) => {
@@ -163,7 +164,7 @@ fn says(script: &Script, open: Vec<CallId>) -> Vec<Say> {
             }
             Block::Search => says.push(Say::Search(format!("srvtoolu_{}", number()))),
             Block::OpenSearch => says.push(Say::OpenSearch(format!("srvtoolu_{}", number()))),
-            Block::Unknown => says.push(Say::Block(json!({"type": "later", "level": 1.5}))),
+            Block::Unknown => says.push(Say::Block(json!({"type": "later", "level": 1.5, "number": number()}))),
         }
     }
     if script.pauses {
