@@ -45,6 +45,27 @@ fn calls_with_any_arguments_are_opaque() {
 }
 
 #[test]
+fn the_last_of_repeated_fields_counts_whatever_the_first_one_is() {
+    for first in ["null", "1", r#""x""#, "[]", "{}"] {
+        let repeated = |rest: &str| rest.replace('?', first);
+        let message = Message::from_json(repeated(
+            r#"{"role":?,"content":?,"role":"assistant","content":[{"type":?,"text":?,"type":"text","text":"t"}],
+            "tool_calls":?,"tool_calls":[{"id":?,"function":?,"id":"a","type":?,"type":"function",
+            "function":{"name":?,"arguments":?,"name":"f","arguments":"{}"}}]}"#,
+        ));
+        let message = message.unwrap();
+        assert_eq!((message.role(), &*message.text()), (&Role::Assistant, "t"), "{first}");
+        let calls: Vec<_> =
+            message.tool_calls().iter().map(|call| (call.id(), call.name(), call.arguments())).collect();
+        assert_eq!(calls, [("a", "f", "{}")], "{first}");
+    }
+    for last in ["null", "1", "[]"] {
+        let json = format!(r#"{{"role":"user","content":"t","role":{last}}}"#);
+        assert!(Message::from_json(json).is_err(), "{last}");
+    }
+}
+
+#[test]
 fn lone_surrogates_and_nul_are_kept() {
     let json = r#"{"role":"user","content":"\ud83d \u0000 \u00e4"}"#;
     let message = Message::from_json(json).unwrap();

@@ -18,6 +18,7 @@ use crate::{
     message::dialect::{
         Bound, CallId, Closes, Index, Space, ToolCall,
         index::{ChatFields, ContentPlace},
+        members::Members,
     },
     role::Role,
 };
@@ -25,7 +26,7 @@ use crate::{
 /// The indexed fields. If a field occurs twice, the last one counts.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
-    role: Option<Lossy<'a>>,
+    role: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
     content: Option<&'a RawValue>,
     refusal: Option<&'a RawValue>,
@@ -83,27 +84,6 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-#[derive(Deserialize)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-    // async-openai writes `custom_tool` where the wire format has `custom`.
-    #[serde(borrow, alias = "custom_tool")]
-    custom: Option<Function<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, alias = "input")]
-    arguments: Option<&'a RawValue>,
-}
-
 /// Reads the index of a chat message.
 pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
     plain::read(json).map_or_else(|| parse_any(json), Ok)
@@ -112,13 +92,15 @@ pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
 /// Reads the index of a chat message of any form.
 pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     let fields: Fields<'_> = serde_json::from_str(json).map_err(MessageError::from_json)?;
-    let Some(role) = fields.role.map(|role| Role::from(&*role.0)) else {
+    let Some(role) = fields.role else {
         return Err(MessageError::new(if fields.item {
             "it has no role; items of the Responses or Gemini API are no chat messages"
         } else {
             "it has no role"
         }));
     };
+    let Lossy(role) = serde_json::from_str(role.get()).map_err(MessageError::from_json)?;
+    let role = Role::from(&*role);
     let calls_json = fields.tool_calls.filter(|_| role == Role::Assistant);
     let calls = calls_json.map(calls).unwrap_or_default();
     let opens: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
@@ -193,18 +175,23 @@ pub(crate) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
 /// Returns the call if the entry is valid, so that a result can answer it. A valid entry is an object whose id is a
 /// nonempty string. It also has a function or a custom tool, unless its type is known only to its provider.
 fn call(entry: &RawValue) -> Option<ToolCall> {
-    let call: Call<'_> = serde_json::from_str(entry.get()).ok()?;
-    let id = call.id.filter(|id| is_string(id)).map(call_id).filter(|id| !id.as_str().is_empty())?;
-    let custom = call.function.is_none() && call.custom.is_some();
-    let function = call.function.or(call.custom);
-    let known = call.r#type.is_none_or(|json| matches!(&*string(json), "function" | "custom" | "custom_tool"));
-    if function.is_none() && known {
-        return None;
-    }
-    let function = function.unwrap_or_default();
-    let text = |json: Option<&RawValue>| json.map(string).unwrap_or_default();
-    let call = ToolCall::new(id, text(function.name), text(function.arguments));
-    Some(if custom { call.custom() } else { call })
+    let call = Members::read(entry.get()).ok()?;
+    let id = call.text("id").filter(|id| !id.is_empty())?;
+    let id = CallId::new(Space::DEFAULT, &*id);
+    let function = call.get("function");
+    // async-openai writes `custom_tool` where the wire format has `custom`.
+    let custom = call.get("custom").or_else(|| call.get("custom_tool"));
+    let Some(called) = function.or(custom) else {
+        // A call of a type that is known only to its provider.
+        call.get("type")?;
+        let is_known = matches!(&*call.text_or_json("type"), "function" | "custom" | "custom_tool");
+        return (!is_known).then(|| ToolCall::new(id, "", ""));
+    };
+    let called = Members::read(called).ok()?;
+    let arguments = if called.get("arguments").is_some() { "arguments" } else { "input" };
+    let [name, arguments] = ["name", arguments].map(|name| called.text_or_json(name).into_owned());
+    let call = ToolCall::new(id, name, arguments);
+    Some(if function.is_none() { call.custom() } else { call })
 }
 
 fn call_id(json: &RawValue) -> CallId {
@@ -258,15 +245,9 @@ fn has_content(field: Option<&RawValue>) -> bool {
 
 /// Returns the text of a part of type `text`.
 pub(crate) fn part_text(part: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Part<'a> {
-        #[serde(borrow)]
-        text: Lossy<'a>,
-        #[serde(borrow)]
-        r#type: Lossy<'a>,
-    }
-    let part: Part<'_> = serde_json::from_str(part).ok()?;
-    (part.r#type.0 == "text").then(|| part.text.0.into_owned())
+    let part = Members::read(part).ok()?;
+    part.text("type").filter(|kind| kind == "text")?;
+    part.text("text").map(Cow::into_owned)
 }
 
 /// Returns the byte of `whole` at which a slice begins that serde_json borrowed from it.
