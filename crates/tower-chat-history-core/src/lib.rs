@@ -123,7 +123,7 @@ pub use self::{
     newest::{ListExt, Newest},
     prefix::Prefix,
     profile::{Profile, ProfileError},
-    provenance::{Origin, Positions, Provenance},
+    provenance::{Origin, Positions, PromptDigests, Provenance},
     recalled::{Citation, Recalled},
     removed::{ByStore, Removed},
     revision::{Incarnation, Revision, RevisionError},

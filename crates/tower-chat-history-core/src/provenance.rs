@@ -13,14 +13,11 @@ use crate::{compaction::Cut, digest::Digest, memory::block, seq::Seq};
 #[non_exhaustive]
 pub struct Provenance {
     /// The version of the code that renders prompts. Digests of different versions cannot be compared.
-    #[serde(default)]
     pub renderer: u32,
-    /// The digest of the request's head: instructions and tools.
-    pub head: Digest,
-    /// The digest of everything that was sent before the reply, with the head.
-    pub prompt: Digest,
+    /// The digests of the prompt. `None` if no part of the messages is bound to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<PromptDigests>,
     /// The positions of the cut under which the prompt was made.
-    #[serde(default)]
     pub cut: Positions,
     /// The provider that made the reply.
     #[serde(default, skip_serializing_if = "Origin::is_unknown")]
@@ -32,11 +29,17 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Creates the provenance of a reply: the version of the renderer, the digest of the head, the digest of the whole
-    /// prompt, the positions of the cut, and the provider.
+    /// Creates the provenance of a reply: the version of the renderer, the positions of the cut, and the provider.
     #[must_use]
-    pub const fn new(renderer: u32, head: Digest, prompt: Digest, cut: Positions, origin: Origin) -> Self {
-        Self { renderer, head, prompt, cut, origin, made_at: None }
+    pub const fn new(renderer: u32, cut: Positions, origin: Origin) -> Self {
+        Self { renderer, digests: None, cut, origin, made_at: None }
+    }
+
+    /// Sets the digests of the prompt. The default is `None`.
+    #[must_use]
+    pub const fn digests(mut self, digests: Option<PromptDigests>) -> Self {
+        self.digests = digests;
+        self
     }
 
     /// Sets the position of the log's next exchange when the prompt was made. The default is `None`.
@@ -56,6 +59,24 @@ impl Provenance {
     pub(crate) fn memory(&self) -> usize {
         let Origin { provider, route, account, model } = &self.origin;
         [provider, route, account, model].into_iter().flatten().map(|text| block(text.capacity())).sum()
+    }
+}
+
+/// The digests of the prompt after which a reply was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptDigests {
+    /// The digest of the request's head: instructions and tools.
+    pub head: Digest,
+    /// The digest of everything that was sent before the reply, with the head.
+    pub prompt: Digest,
+}
+
+impl PromptDigests {
+    /// Creates the digests of a prompt: that of its head, and that of the whole prompt.
+    #[must_use]
+    pub const fn new(head: Digest, prompt: Digest) -> Self {
+        Self { head, prompt }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The provenance of a reply: the conditions under which it was made.
 
-use tower_chat_history_core::{Message, Origin, Positions, Provenance, Seq};
+use tower_chat_history_core::{Digest, Message, Origin, Positions, PromptDigests, Provenance, Seq};
 
 use crate::request::RequestInfo;
 
@@ -35,15 +35,23 @@ pub struct SentPrompt<'a> {
 }
 
 /// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
-/// no part of the messages is bound to its prompt or its origin.
+/// no part of the messages is bound to its prompt or its origin. The provenance has no digests if no part is bound to
+/// its prompt.
 #[must_use]
 pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
     if !messages.iter().any(is_ruled) {
         return None;
     }
-    let head = call.request.digest();
-    let digest = prompt.messages.iter().fold(head, |digest, message| digest.then(message.digest()));
-    Some(Provenance::new(RENDERER, head, digest, prompt.under, call.origin.clone()).made_at(prompt.next))
+    let digests = messages.iter().any(|message| message.bound().to_prefix).then(|| {
+        let head = call.request.digest();
+        PromptDigests::new(head, digest_after(head, prompt.messages))
+    });
+    Some(Provenance::new(RENDERER, prompt.under, call.origin.clone()).digests(digests).made_at(prompt.next))
+}
+
+/// Returns the digest of a prompt that continues with these messages.
+pub(super) fn digest_after<'m>(digest: Digest, messages: impl IntoIterator<Item = &'m Message>) -> Digest {
+    messages.into_iter().fold(digest, |digest, message| digest.then(message.digest()))
 }
 
 /// Returns `true` if it depends on the prompt or the origin how the message is sent.

@@ -25,11 +25,11 @@
 
 use std::cell::LazyCell;
 
-use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, PromptDigests, Recorded, Seq};
 
 use super::{
     item::Item,
-    provenance::{self, Conditions, RENDERER},
+    provenance::{self, Conditions, RENDERER, digest_after},
     restart::Restart,
     window_index::WindowIndex,
 };
@@ -65,7 +65,7 @@ impl Rule<'_> {
             return reasoning;
         }
         let head = LazyCell::new(|| self.call.request.digest());
-        let newest = self.exchanges.iter().rev().find_map(|recorded| prefix_provenance(&recorded.exchange));
+        let newest = self.exchanges.iter().rev().find_map(|recorded| digests_of_reply(&recorded.exchange));
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != *head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
@@ -74,7 +74,7 @@ impl Rule<'_> {
             reasoning.left_out = self.apply_to_origins(items);
             return reasoning;
         }
-        let mut digest = self.summary.iter().fold(*head, |digest, summary| digest.then(summary.digest()));
+        let mut digest = digest_after(*head, self.summary);
         let mut restart = Restart::default();
         let mut next = 0;
         while let Some(group) = Group::at(items, next) {
@@ -82,7 +82,7 @@ impl Rule<'_> {
             next = end;
             let is_kept = |item: &Item| item.is_kept(window, rounds);
             let lead = items[start..reply].iter().filter_map(|item| item.message_in(window, rounds));
-            let before = lead.fold(digest, |digest, message| digest.then(message.digest()));
+            let before = digest_after(digest, lead);
             let mut valid = self.validity(&items[reply..end], Some(before));
             let is_of_turn = |item: &Item| open_turn.is_some_and(|from| item.seq >= from);
             is_turn_bound |= items[reply..end].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
@@ -104,7 +104,7 @@ impl Rule<'_> {
             }
             let left = items[from..end].iter().filter(|item| !item.is_left_out);
             let sent = left.filter_map(|item| item.message_in(window, rounds));
-            digest = sent.fold(digest, |digest, message| digest.then(message.digest()));
+            digest = digest_after(digest, sent);
         }
         items.drain(..restart.start);
         items.retain(|item| !item.is_left_out);
@@ -116,7 +116,7 @@ impl Rule<'_> {
     fn apply_to_origins(&self, items: &mut Vec<Item>) -> usize {
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         let (mut left_out, mut next) = (0, 0);
-        while let Some(group) = Group::at(items, next) {
+        while let Some(group) = Group::at(items, after_unbound(items, next)) {
             let Group { start, reply, end } = group;
             next = end;
             if items[start..end].iter().any(|item| item.message.bound() != Bound::NONE) {
@@ -145,7 +145,8 @@ impl Rule<'_> {
         // If another exchange was stored in the meantime, the prompt did not have it. The cut does not matter: it may
         // leave that exchange out, but the prompt would change once more after the cut.
         let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
-        let is_kept = before == Some(provenance.prompt) && *seq >= self.cut.reasoning_from;
+        let made_after = provenance.digests.map(|digests| digests.prompt);
+        let is_kept = before.is_some() && before == made_after && *seq >= self.cut.reasoning_from;
         let is_left_out = |item: &Item| !has_all && item.message.index().restarts;
         let prefix = if first.is_reply && origin && is_kept {
             let end = items.iter().position(is_left_out).unwrap_or(items.len());
@@ -177,10 +178,10 @@ impl Validity {
     const UNKNOWN: Self = Self { prefix: 0, origin: false, restarts: true };
 }
 
-/// Returns the provenance of an exchange whose reply is bound to its prompt.
-fn prefix_provenance(exchange: &Exchange) -> Option<&Provenance> {
+/// Returns the digests of the prompt of an exchange whose reply is bound to it.
+fn digests_of_reply(exchange: &Exchange) -> Option<PromptDigests> {
     let is_bound = exchange.reply().iter().any(|message| message.bound().to_prefix);
-    exchange.provenance.as_deref().filter(|_| is_bound)
+    exchange.provenance.as_ref().filter(|_| is_bound)?.digests
 }
 
 /// The part of a message that is left.
@@ -244,6 +245,12 @@ impl Group {
         let more = items[reply + 1..].iter().take_while(is_more).count();
         Some(Self { start, reply, end: reply + 1 + more })
     }
+}
+
+/// Returns the index of the first item, from this index on, that is bound to something or belongs to a reply.
+fn after_unbound(items: &[Item], from: usize) -> usize {
+    let is_unbound = |item: &&Item| !item.is_reply && item.message.bound() == Bound::NONE;
+    from + items[from..].iter().take_while(is_unbound).count()
 }
 
 /// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning

@@ -9,7 +9,7 @@ use crate::{
     exchange_id::ExchangeId,
     message::{Bound, CallId, Closes, Dialect, Index, Message, MessageError, Part, Space, ToolCall},
     profile::Profile,
-    provenance::{Origin, Provenance},
+    provenance::{Origin, PromptDigests, Provenance},
     recalled::{Citation, Recalled},
     role::Role,
     seq::Seq,
@@ -88,7 +88,8 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
     (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(6), Seq::new(7));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance = Some(Box::new(Provenance::new(7, head, prompt, cut.positions(), origin)));
+    let digests = Some(PromptDigests::new(head, prompt));
+    exchange.provenance = Some(Box::new(Provenance::new(7, cut.positions(), origin).digests(digests)));
     exchange
 }
 

@@ -6,7 +6,7 @@ use crate::{
     conversation::HistoryStoreExt,
     digest::Digest,
     exchange::{Exchange, Recorded},
-    provenance::{Origin, Provenance},
+    provenance::{Origin, PromptDigests, Provenance},
     seq::Seq,
     store::{Expect, Load, Loaded, PruneTo},
 };
@@ -21,7 +21,7 @@ pub(super) fn made_after(text: &str) -> Exchange {
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(u64::from(u32::MAX)), Seq::new(4));
     let origin = Origin::unknown().provider("ä \u{0} \"\\").route("").account(text).model("m");
     let [head, prompt] = [text, "prompt"].map(|text| Digest::of(text.as_bytes()));
-    let provenance = Provenance::new(u32::MAX, head, prompt, cut.positions(), origin);
+    let provenance = Provenance::new(u32::MAX, cut.positions(), origin).digests(Some(PromptDigests::new(head, prompt)));
     exchange.provenance = Some(Box::new(provenance.made_at(Some(Seq::new(u64::from(u32::MAX))))));
     exchange
 }

@@ -5,7 +5,7 @@
 //! look for them.
 
 use tower_chat_history_core::{
-    Citation, ConversationId, Digest, Exchange, Origin, Positions, Provenance, Recalled, Recorded, Seq, StoreError,
+    Citation, ConversationId, Exchange, Origin, Positions, Provenance, Recalled, Recorded, Seq, StoreError,
     backend::ExchangeRecords,
 };
 
@@ -88,9 +88,7 @@ fn carry_recalled(recalled: &Recalled, conversation: &ConversationId, text: Stri
     Recalled::new(text, citation.into_iter().collect())
 }
 
-/// Returns a provenance whose provider is the sealed text. The digests are constant, because the real ones are digests
-/// of prompts.
+/// Returns a provenance whose provider is the sealed text. It has no digests, because they are digests of prompts.
 fn carry_provenance(text: String) -> Provenance {
-    let (none, positions) = (Digest::default(), Positions::default());
-    Provenance::new(0, none, none, positions, Origin::unknown().provider(text))
+    Provenance::new(0, Positions::default(), Origin::unknown().provider(text))
 }

@@ -3,8 +3,8 @@
 use sha2::{Digest as _, Sha256};
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Digest, Expect,
-    HistoryStore, Labels, LabelsVersion, List, Load, Loaded, Origin, Positions, Profile, Provenance, Recalled, Seq,
-    Summary, TokenCounts,
+    HistoryStore, Labels, LabelsVersion, List, Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance,
+    Recalled, Seq, Summary, TokenCounts,
 };
 
 use crate::support::{TestDatabase, append, id, turn};
@@ -53,8 +53,8 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     exchange.recalled = Some(Recalled::new(format!("recalled {SECRET}"), vec![Citation::new(Seq::FIRST, 0..1)]));
     let digests = [Digest::of(SECRET.as_bytes()), exchange.messages[0].digest()];
     let origin = Origin::unknown().account(SECRET);
-    let provenance = Provenance::new(1, digests[0], digests[1], Positions::default(), origin);
-    exchange.provenance = Some(Box::new(provenance));
+    let provenance = Provenance::new(1, Positions::default(), origin);
+    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(digests[0], digests[1])))));
     append(&store, &id, turn("first")).await;
     let appended = append(&store, &id, exchange.clone()).await;
     let incarnation = appended.revision.incarnation();

@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, ConversationId, Cut, Derived, Digest, Exchange, Expect, HistoryStore, Load, Origin, Provenance,
-    Prune, PruneTo, Seq, StoreError,
+    Append, Attach, ConversationId, Cut, Derived, Digest, Exchange, Expect, HistoryStore, Load, Origin, PromptDigests,
+    Provenance, Prune, PruneTo, Seq, StoreError,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -29,8 +29,8 @@ fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance =
-        Some(Box::new(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin)));
+    let provenance = Provenance::new(1, Cut::window_from(Seq::new(1)).positions(), origin);
+    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(head, prompt)))));
     exchange
 }
 

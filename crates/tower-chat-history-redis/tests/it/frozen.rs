@@ -65,9 +65,9 @@ const RECALLED: [&str; 12] = [
 // The erasure has removed the provenances of all exchanges before exchange 4.
 const PROVENANCES: [&str; 4] = [
     "4",
-    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff","cut":[2,3,4,5,3,4,1],"origin":{"provider":"p4"}}"#,
+    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[2,3,4,5,3,4,1],"origin":{"provider":"p4"}}"#,
     "5",
-    r#"{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"}"#,
+    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"}}"#,
 ];
 const ATTACHED: [&str; 2] =
     ["terms/a 0000000000000002000000000000000400000003", "terms/a 0000000000000004000000000000000500000002"];
@@ -131,9 +131,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
     (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3), Seq::new(4));
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
-    let mut fourth_provenance = Provenance::default();
-    (fourth_provenance.renderer, fourth_provenance.head, fourth_provenance.cut) = (1, Digest::of(b""), cut.positions());
-    fourth_provenance.origin = Origin::unknown().provider("p4");
+    let fourth_provenance = Provenance::new(1, cut.positions(), Origin::unknown().provider("p4"));
     let replaced = Some(Cut::window_from(Seq::new(2)));
     let compaction = Compaction::new(CompactionVersion::new(4), cut).replacing(replaced);
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
@@ -152,9 +150,9 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
         let [second, third, fourth] = [0, 1, 2].map(|at| page.exchanges[at].exchange.provenance.clone());
         assert_eq!((second, third), (None, None));
         let fourth = fourth.unwrap();
-        assert_eq!(fourth.prompt.to_string(), "00112233445566778899aabbccddeeff");
-        fourth_provenance.prompt = fourth.prompt;
-        assert_eq!(*fourth, fourth_provenance);
+        let digests = fourth.digests.unwrap();
+        assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "00112233445566778899aabbccddeeff"));
+        assert_eq!(*fourth, fourth_provenance.clone().digests(Some(digests)));
     }
     let name = AttachmentName::new("terms/a").unwrap();
     let early = Attachment::new(name.clone(), Seq::new(2)..Seq::new(4), b"abc".as_slice());

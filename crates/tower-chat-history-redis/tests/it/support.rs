@@ -7,7 +7,7 @@ use test_servers::{cluster::Cluster, redis::Server};
 pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, window};
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Cut, Digest, Exchange, Expect,
-    HistoryStore, Origin, Provenance, Recalled, Seq, testing::shorthand,
+    HistoryStore, Origin, PromptDigests, Provenance, Recalled, Seq, testing::shorthand,
 };
 use tower_chat_history_redis::RedisStore;
 
@@ -194,8 +194,8 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let origin = Origin::unknown().provider(provider);
-    exchange.provenance =
-        Some(Box::new(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin)));
+    let provenance = Provenance::new(1, Cut::window_from(Seq::new(1)).positions(), origin);
+    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(head, prompt)))));
     exchange
 }
 

@@ -170,8 +170,9 @@ async fn a_database_of_version_1_is_read_and_continued() {
     recalled.tokens = Some(9);
     assert_eq!(log[2].exchange.recalled, Some(recalled));
     let provenance = log[1].exchange.provenance.clone().unwrap();
-    assert_eq!((provenance.renderer, provenance.head), (1, Digest::of(b"")));
-    assert_eq!(provenance.prompt.to_string(), "00112233445566778899aabbccddeeff");
+    let digests = provenance.digests.unwrap();
+    assert_eq!((provenance.renderer, digests.head), (1, Digest::of(b"")));
+    assert_eq!(digests.prompt.to_string(), "00112233445566778899aabbccddeeff");
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));

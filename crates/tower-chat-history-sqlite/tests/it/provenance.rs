@@ -1,8 +1,8 @@
 //! Provenances: damaged columns, and their removal.
 
 use tower_chat_history_core::{
-    Append, Cut, Derived, Digest, Exchange, Expect, HistoryStore, HistoryStoreExt, Load, Origin, Provenance, PruneTo,
-    Seq, StoreError, testing::shorthand::page_sizes,
+    Append, Cut, Derived, Digest, Exchange, Expect, HistoryStore, HistoryStoreExt, Load, Origin, PromptDigests,
+    Provenance, PruneTo, Seq, StoreError, testing::shorthand::page_sizes,
 };
 
 use crate::support::{
@@ -14,8 +14,8 @@ fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
-    exchange.provenance =
-        Some(Box::new(Provenance::new(1, head, prompt, Cut::window_from(Seq::new(1)).positions(), origin)));
+    let provenance = Provenance::new(1, Cut::window_from(Seq::new(1)).positions(), origin);
+    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(head, prompt)))));
     exchange
 }
 

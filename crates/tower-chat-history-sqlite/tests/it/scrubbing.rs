@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tower_chat_history_core::{
     Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Erase, Exchange, ExchangeId, Expect,
-    HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, Profile, Provenance, Recalled, Seq, Summary,
-    testing::shorthand::log_texts,
+    HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, Profile, PromptDigests, Provenance, Recalled,
+    Seq, Summary, testing::shorthand::log_texts,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
@@ -26,7 +26,8 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     exchange.recalled = Some(Recalled::new(text(1), vec![Citation::new(Seq::FIRST, 0..1)])).filter(|_| turn > 0);
     let origin = Origin::unknown().provider(SECRET);
     let cut = Cut::window_from(Seq::FIRST).positions();
-    exchange.provenance = Some(Box::new(Provenance::new(1, Digest::of(b"a"), Digest::of(b"b"), cut, origin)));
+    let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
+    exchange.provenance = Some(Box::new(Provenance::new(1, cut, origin).digests(Some(digests))));
     let appended = store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     let incarnation = appended.revision.incarnation();
     let mut cut = Cut::window_from(Seq::FIRST);

@@ -9,8 +9,8 @@ use tower_chat_history::{
     dialect::Digest,
     store::{
         Append, Attach as _, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Exchange,
-        ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Loaded, Origin, Positions, Profile, Provenance,
-        Recalled, Seq, Summary,
+        ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Loaded, Origin, Positions, Profile, PromptDigests,
+        Provenance, Recalled, Seq, Summary,
     },
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
@@ -90,7 +90,8 @@ async fn fill(store: &Store, id: &ConversationId) {
     let incarnation = append(exchange("e0", "a")).await.unwrap().revision.incarnation();
     let mut second = exchange("e1", "b");
     second.recalled = Some(Recalled::new("r", vec![Citation::new(Seq::FIRST, 0..1)]));
-    let provenance = Provenance::new(1, Digest::of(b"a"), Digest::of(b"b"), Positions::default(), Origin::unknown());
+    let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
+    let provenance = Provenance::new(1, Positions::default(), Origin::unknown()).digests(Some(digests));
     second.provenance = Some(Box::new(provenance));
     append(second).await.unwrap();
     let mut cut = Cut::window_from(Seq::new(1));

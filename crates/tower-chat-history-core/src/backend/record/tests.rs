@@ -1,7 +1,11 @@
 //! Tests of the stored form.
 
 use super::*;
-use crate::{compaction::Summary, digest::Digest, provenance::Origin};
+use crate::{
+    compaction::Summary,
+    digest::Digest,
+    provenance::{Origin, PromptDigests},
+};
 
 fn full() -> Exchange {
     let odd = Message::from_json("{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 }").unwrap();
@@ -190,13 +194,18 @@ fn version_1_of_a_provenance_is_frozen() {
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
-    let provenance = Provenance::new(1, head, prompt, cut.positions(), origin);
+    let provenance = Provenance::new(1, cut.positions(), origin);
+    let text =
+        r#"{"v":1,"renderer":1,"cut":[2,2,2,0,5,3,0],"origin":{"provider":"p","route":"r","account":"a","model":"m"}}"#;
+    assert_eq!(provenance.encode().unwrap(), text);
+    assert_eq!(Provenance::decode(text).unwrap(), provenance);
+    let provenance = provenance.digests(Some(PromptDigests::new(head, prompt))).made_at(Some(Seq::new(7)));
     let text = format!(
-        r#"{{"v":1,"renderer":1,"head":"{head}","prompt":"{prompt}","cut":[2,2,2,0,5,3,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}}}}"#
+        r#"{{"v":1,"renderer":1,"digests":{{"head":"{head}","prompt":"{prompt}"}},"cut":[2,2,2,0,5,3,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}},"made_at":7}}"#
     );
     assert_eq!(provenance.encode().unwrap(), text);
     assert_eq!(Provenance::decode(&text).unwrap(), provenance);
-    assert!(Provenance::decode("{}").is_err());
+    assert!(Provenance::decode("{}").is_err() && Provenance::decode(r#"{"v":1}"#).is_err());
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! A mark for the cache at the end of the history.
 
 use serde_json::{Value, json};
-use tower_chat_history::{HistoryOptions, store::Recorded};
+use tower_chat_history::{
+    HistoryOptions,
+    store::{PromptDigests, Recorded},
+};
 use tower_chat_history_test::messages::Say;
 
 use super::Chat;
@@ -24,10 +27,10 @@ fn unmarked(mut value: Value) -> Value {
 }
 
 /// Returns the exchanges of a conversation, without what differs between two of them.
-async fn stored(chat: &Chat) -> Vec<(Vec<String>, Option<tower_chat_history::dialect::Digest>)> {
+async fn stored(chat: &Chat) -> Vec<(Vec<String>, Option<PromptDigests>)> {
     let facts = |recorded: Recorded| {
         let messages = recorded.exchange.messages.iter().map(|message| message.json().to_owned()).collect();
-        (messages, recorded.exchange.provenance.as_ref().map(|provenance| provenance.prompt))
+        (messages, recorded.exchange.provenance.as_ref().and_then(|provenance| provenance.digests))
     };
     chat.exchanges().await.into_iter().map(facts).collect()
 }

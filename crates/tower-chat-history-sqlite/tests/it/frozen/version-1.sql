@@ -64,7 +64,7 @@ INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabb
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
 INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88,
-    '{"v":1,"renderer":1,"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff","cut":[2,2,2,0,5,3,0],"origin":{"provider":"p\u0000"}}',
+    '{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[2,2,2,0,5,3,0],"origin":{"provider":"p\u0000"}}',
     '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
 INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
     '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',

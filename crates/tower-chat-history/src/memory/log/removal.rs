@@ -147,7 +147,7 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Digest, Origin, Positions, Provenance};
+    use tower_chat_history_core::{Origin, Positions, Provenance};
 
     use super::super::tests::{UNLIMITED, append, begin};
     use super::*;
@@ -177,7 +177,7 @@ mod tests {
         let plain = log.append(append("b"), &UNLIMITED).unwrap();
         let mut with_provenance = append("c");
         let origin = Origin::unknown().provider("p".repeat(100));
-        let provenance = Provenance::new(1, Digest::default(), Digest::default(), Positions::default(), origin);
+        let provenance = Provenance::new(1, Positions::default(), origin);
         with_provenance.exchange.provenance = Some(Box::new(provenance));
         log.append(with_provenance, &UNLIMITED).unwrap();
         let held = log.entries[2].memory - log.entries[1].memory;

@@ -282,7 +282,8 @@ mod tests {
         ledger.note(1, &format!("ack {task} 0 stored"));
         assert_eq!(check_log(1, &log, &ledger), [""; 0]);
         let mut moved = (*log[0].exchange).clone();
-        moved.provenance.as_mut().unwrap().prompt = Digest::of(b"the prompt of another attempt");
+        let digests = moved.provenance.as_mut().unwrap().digests.as_mut().unwrap();
+        digests.prompt = Digest::of(b"the prompt of another attempt");
         let moved = [Recorded::new(Seq::FIRST, moved)];
         assert!(check_log(1, &moved, &ledger)[0].contains("was never sent with these elements"));
     }

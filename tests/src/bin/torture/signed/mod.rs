@@ -137,7 +137,7 @@ mod tests {
     use tower_chat_history::{
         Exchange,
         dialect::Digest,
-        store::{Cut, Origin, Provenance, Seq},
+        store::{Cut, Origin, PromptDigests, Provenance, Seq},
     };
     use tower_chat_history_test::signing::SigningProvider;
 
@@ -150,10 +150,12 @@ mod tests {
         let digest = Digest::of(b"");
         let reply = SigningProvider::new("one").reply(digest, &prompt, &script(task).unwrap()).unwrap();
         let (reply_len, is_bound) = (reply.len(), reply.iter().any(|message| message.bound().can_be_removed()));
+        let is_bound_to_prompt = reply.iter().any(|message| message.bound().to_prefix);
         let messages = input(task).unwrap().into_iter().chain(reply);
         let mut exchange = Exchange::new(task.name.exchange_id().unwrap(), messages).with_reply_len(reply_len);
         let origin = Origin::unknown().provider("one");
-        let provenance = Provenance::new(1, digest, digest, Cut::default().positions(), origin);
+        let digests = is_bound_to_prompt.then(|| PromptDigests::new(digest, digest));
+        let provenance = Provenance::new(1, Cut::default().positions(), origin).digests(digests);
         exchange.provenance = is_bound.then(|| Box::new(provenance));
         if task.kind.continues() { exchange.continuing(Seq::FIRST) } else { exchange }
     }

@@ -3,8 +3,8 @@
 
 use tower_chat_history::{
     Exchange, Message,
-    dialect::{Dialect as _, Digest},
-    store::Origin,
+    dialect::Dialect as _,
+    store::{Origin, PromptDigests},
 };
 use tower_chat_history_test::signing::SigningDialect;
 
@@ -14,29 +14,31 @@ use crate::rng::hash;
 pub(crate) struct Sent<'a> {
     pub(crate) input: &'a [Message],
     pub(crate) reply: &'a [Message],
-    /// The digest of the head, the digest of the whole prompt, and the provider.
-    pub(crate) made_after: (Digest, Digest, &'a Origin),
+    /// The digests of the prompt, and the provider.
+    pub(crate) made_after: (PromptDigests, &'a Origin),
 }
 
 impl Sent<'_> {
     /// Returns the sum that the stored exchange must have.
     pub(crate) fn sum(&self) -> u64 {
-        let is_bound = self.reply.iter().any(|message| message.bound().to_prefix || message.bound().to_origin);
-        let made_after = is_bound.then_some(self.made_after);
+        let (digests, origin) = self.made_after;
+        let is_bound_to_prompt = self.reply.iter().any(|message| message.bound().to_prefix);
+        let is_bound = is_bound_to_prompt || self.reply.iter().any(|message| message.bound().to_origin);
+        let made_after = is_bound.then_some((is_bound_to_prompt.then_some(digests), origin));
         sum_of(SigningDialect.name(), self.reply.len(), made_after, [self.input, self.reply])
     }
 }
 
 /// Returns the sum of a stored exchange.
 pub(crate) fn sum(exchange: &Exchange) -> u64 {
-    let made_after = exchange.provenance.as_ref().map(|from| (from.head, from.prompt, &from.origin));
+    let made_after = exchange.provenance.as_ref().map(|from| (from.digests, &from.origin));
     sum_of(exchange.dialect.as_str(), exchange.reply_len, made_after, [&exchange.messages, &[]])
 }
 
 fn sum_of(
     dialect: &str,
     reply_len: usize,
-    made_after: Option<(Digest, Digest, &Origin)>,
+    made_after: Option<(Option<PromptDigests>, &Origin)>,
     elements: [&[Message]; 2],
 ) -> u64 {
     let about = [dialect.to_owned(), reply_len.to_string(), format!("{made_after:?}")];
@@ -45,7 +47,7 @@ fn sum_of(
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history::{Role, store::Provenance};
+    use tower_chat_history::{Role, dialect::Digest, store::Provenance};
 
     use super::*;
     use crate::{
@@ -57,8 +59,8 @@ mod tests {
     fn every_change_changes_the_sum() {
         let task = Task { name: Name { worker: 1, number: 3 }, conversation: 1, kind: Kind::Call };
         let stored = exchange(task);
-        let Provenance { head, prompt, origin, .. } = *stored.provenance.clone().unwrap();
-        let sent = Sent { input: stored.input(), reply: stored.reply(), made_after: (head, prompt, &origin) };
+        let Provenance { digests, origin, .. } = *stored.provenance.clone().unwrap();
+        let sent = Sent { input: stored.input(), reply: stored.reply(), made_after: (digests.unwrap(), &origin) };
         assert_eq!(sum(&stored), sent.sum());
         let differs = |change: &dyn Fn(&mut Exchange)| {
             let mut changed = stored.clone();
@@ -68,7 +70,11 @@ mod tests {
         differs(&|exchange| exchange.reply_len += 1);
         differs(&|exchange| exchange.dialect = Exchange::new(exchange.id.clone(), []).dialect);
         differs(&|exchange| exchange.provenance = None);
-        differs(&|exchange| exchange.provenance.as_mut().unwrap().prompt = Digest::of(b"another prompt"));
+        differs(&|exchange| exchange.provenance.as_mut().unwrap().digests = None);
+        differs(&|exchange| {
+            let digests = exchange.provenance.as_mut().unwrap().digests.as_mut().unwrap();
+            digests.prompt = Digest::of(b"another prompt");
+        });
         differs(&|exchange| exchange.provenance.as_mut().unwrap().origin = Origin::unknown());
         differs(&|exchange| exchange.messages.swap(0, 1));
         differs(&|exchange| drop(exchange.messages.pop()));

@@ -9,7 +9,8 @@ use tower_chat_history::{
     dialect::Digest,
     store::{
         Append, Attach as _, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Exchange,
-        ExchangeId, Expect, Labels, LabelsVersion, List as _, Origin, Profile, Provenance, Recalled, Seq, Summary,
+        ExchangeId, Expect, Labels, LabelsVersion, List as _, Origin, Profile, PromptDigests, Provenance, Recalled,
+        Seq, Summary,
     },
 };
 
@@ -55,7 +56,8 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
     second.recalled = Some(Recalled::new(said("recalled"), vec![Citation::new(Seq::FIRST, 0..1)]));
     let origin = Origin::unknown().provider(said("provider")).route(said("route")).account(said("account"));
     let cut = Cut::window_from(Seq::FIRST).positions();
-    second.provenance = Some(Box::new(Provenance::new(1, Digest::of(b"a"), Digest::of(b"b"), cut, origin)));
+    let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
+    second.provenance = Some(Box::new(Provenance::new(1, cut, origin).digests(Some(digests))));
     store.append(&id, Append::new(Expect::AnyIn(incarnation), second)).await.unwrap();
 
     let third = Exchange::new(name("three"), [Message::user("more"), Message::assistant(said("last"))]);

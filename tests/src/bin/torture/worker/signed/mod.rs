@@ -5,7 +5,7 @@ mod prompt;
 use tower_chat_history::{
     BoxError, Engine, Message, Reply, TurnInput,
     dialect::{Dialect as _, Digest},
-    store::Origin,
+    store::{Origin, PromptDigests},
 };
 use tower_chat_history_test::signing::{SigningDialect, SigningProvider};
 
@@ -58,7 +58,7 @@ impl Worker {
         let reply = provider.reply(head, turn.context(), &script);
         let reply = reply.map_err(|refusal| format!("{refusal}, in the prompt {}", prompt::outline(turn.context())))?;
         let sent_again = turn.window().iter().filter(|message| message.bound().to_prefix).count();
-        let made_after = (head, digest(head, turn.context()), origin);
+        let made_after = (PromptDigests::new(head, digest(head, turn.context())), origin);
         let sum = Sent { input: turn.input(), reply: &reply, made_after }.sum();
         // From now on, the exchange may be stored.
         self.output.write(&WorkerMessage::Sent { task, sum })?;
