@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::dialect::ToolCall;
+use super::dialect::{Media, Part, ToolCall};
 use super::*;
 
 #[test]
@@ -58,7 +58,18 @@ fn the_last_of_repeated_fields_counts_whatever_the_first_one_is() {
         let calls: Vec<_> =
             message.tool_calls().iter().map(|call| (call.id(), call.name(), call.arguments())).collect();
         assert_eq!(calls, [("a", "f", "{}")], "{first}");
+        let mut texts = Vec::new();
+        message.parts(&mut |part| texts.extend(matches!(part, Part::Text(_)).then_some(part)));
+        assert_eq!(texts.len(), 1, "{first}");
     }
+    let image = r#"{"role":"user","content":[{"type":1,"image_url":1,"type":"image_url",
+        "image_url":{"url":1,"detail":1,"url":"data:,","detail":"low"}}]}"#;
+    let mut media = Vec::new();
+    Message::from_json(image).unwrap().parts(&mut |part| match part {
+        Part::Media { media: kind, data, .. } => media.push((kind, data.map(|data| data.into_owned()))),
+        _ => panic!("no media"),
+    });
+    assert_eq!(media, [(Media::ImageLowDetail, Some("data:,".to_owned()))]);
     for last in ["null", "1", "[]"] {
         let json = format!(r#"{{"role":"user","content":"t","role":{last}}}"#);
         assert!(Message::from_json(json).is_err(), "{last}");

@@ -14,11 +14,13 @@ use super::{
 };
 use crate::{
     lossy::{self, Lossy},
-    message::MessageError,
-    message::dialect::{
-        Bound, CallId, Closes, Index, Space, ToolCall,
-        index::{ChatFields, ContentPlace},
-        members::Members,
+    message::{
+        MessageError, PartKinds,
+        dialect::{
+            Bound, CallId, Closes, Index, Space, ToolCall,
+            index::{ChatFields, ContentPlace},
+            members::Members,
+        },
     },
     role::Role,
 };
@@ -116,6 +118,9 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     } else {
         (Bound::NONE, false)
     };
+    let content = fields.content.map(|content| ContentPlace::of(content.get(), start_in(json, content.get())));
+    let is_text = content.as_ref().is_none_or(|_| fields.content.is_some_and(is_string));
+    let has_only_text = is_text && !has_refusal_audio_or_function_call && !has_reasoning && unknown_calls.is_none();
     let answers = fields.tool_call_id.filter(|id| role == Role::Tool && is_string(id));
     Ok(Index {
         closes: closes(&role, says_nothing),
@@ -123,9 +128,10 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
         bound,
         is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
         answers: answers.map(call_id).into_iter().collect(),
+        part_kinds: has_only_text.then(PartKinds::default),
         chat: ChatFields {
             name: fields.name.map(string),
-            content: fields.content.map(|content| ContentPlace::of(content.get(), start_in(json, content.get()))),
+            content,
             has_unknown_fields: fields.unknown || unknown_calls.is_some(),
             has_refusal_audio_or_function_call,
             has_reasoning,
@@ -145,7 +151,8 @@ pub(crate) fn of_plain(role: Role, text: &str) -> Index {
 pub(crate) fn tool(call_id: &str, text: &str) -> Index {
     let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded(call_id).len();
     let chat = ChatFields { content: Some(content_at(before, text)), ..ChatFields::default() };
-    Index { answers: Box::new([CallId::new(Space::DEFAULT, call_id)]), chat, ..Index::new(Role::Tool) }
+    let answers = Box::new([CallId::new(Space::DEFAULT, call_id)]);
+    Index { answers, part_kinds: Some(PartKinds::default()), chat, ..Index::new(Role::Tool) }
 }
 
 pub(super) fn closes(role: &Role, says_nothing: bool) -> Closes {

@@ -2,46 +2,22 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-use crate::lossy::Lossy;
+use crate::{lossy, message::dialect::members::Members};
 
 /// The fields that can contain data, in the parts of OpenAI and of compatible providers.
-#[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow)]
-    image_url: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input_audio: Option<&'a RawValue>,
-    #[serde(borrow)]
-    audio_url: Option<&'a RawValue>,
-    #[serde(borrow)]
-    video_url: Option<&'a RawValue>,
-    #[serde(borrow)]
-    file: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Source<'a> {
-    #[serde(borrow)]
-    url: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    data: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    file_data: Option<Lossy<'a>>,
-}
+const FIELDS: [&str; 5] = ["image_url", "input_audio", "audio_url", "video_url", "file"];
 
 /// Returns the data: base64, or a URL that begins with `data:`. Returns `None` if the part has only a reference to it.
-pub(super) fn data(json: &str) -> Option<Cow<'_, str>> {
-    let Fields { image_url, input_audio, audio_url, video_url, file } = serde_json::from_str(json).ok()?;
-    let source = [image_url, input_audio, audio_url, video_url, file].into_iter().flatten().next()?.get();
-    let is_data = |url: &Lossy<'_>| url.0.starts_with("data:");
-    if source.starts_with('"') {
-        return serde_json::from_str::<Lossy<'_>>(source).ok().filter(is_data).map(|url| url.0);
+pub(super) fn data(part: &str) -> Option<Cow<'_, str>> {
+    let part = Members::read(part).ok()?;
+    let source = FIELDS.iter().find_map(|field| part.get(field))?;
+    let is_data = |url: &Cow<'_, str>| url.starts_with("data:");
+    if let Some(url) = lossy::text(source) {
+        return Some(url).filter(is_data);
     }
-    let Source { url, data, file_data } = serde_json::from_str(source).ok()?;
-    data.or(file_data).or_else(|| url.filter(is_data)).map(|data| data.0)
+    let source = Members::read(source).ok()?;
+    let data = source.text("data").or_else(|| source.text("file_data"));
+    data.or_else(|| source.text("url").filter(is_data))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::{Content, index::Fields, inline, reasoning::signatures_of_calls};
 use crate::{
-    lossy::Lossy,
+    lossy::{self, Lossy},
     message::Message,
-    message::dialect::{CallId, Media, Part},
+    message::dialect::{CallId, Media, Part, members::Members},
 };
 
 /// Visits the name, the reasoning, the content, the rare fields of a reply, the calls, and their signatures.
@@ -43,69 +43,40 @@ fn said<'m>(text: Cow<'m, str>, answers: Option<&'m CallId>) -> Part<'m> {
     }
 }
 
-#[derive(Deserialize)]
-struct ContentPart<'a> {
-    #[serde(borrow)]
-    r#type: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    text: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    refusal: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    image_url: Option<&'a RawValue>,
-    #[serde(borrow)]
-    detail: Option<Lossy<'a>>,
-}
-
 fn content_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Part<'m> {
-    let Ok(part) = serde_json::from_str::<ContentPart<'m>>(json) else {
+    let Ok(part) = Members::read(json) else {
         // Some providers allow a bare string, which is a text.
-        let text = serde_json::from_str::<Lossy<'m>>(json).map_or(Cow::Borrowed(json), |text| text.0);
+        let text = lossy::text(json).unwrap_or(Cow::Borrowed(json));
         return Part::Other { kind: Cow::Borrowed(""), text };
     };
-    let media = part.media();
-    let ContentPart { r#type, text, refusal, .. } = part;
-    let kind = r#type.map(|kind| kind.0).unwrap_or_default();
-    match (media, text, refusal) {
-        (Some(media), ..) => Part::Media { media, kind, words: None, data: inline::data(json) },
-        (None, Some(text), _) if kind == "text" => said(text.0, answers),
-        (None, Some(text), _) => Part::Other { kind, text: text.0 },
-        (None, None, Some(refusal)) => Part::Refusal(refusal.0),
-        (None, None, None) => Part::Other { kind, text: Cow::Borrowed(json) },
+    let kind = part.text("type").unwrap_or_default();
+    if let Some(media) = media(&part, &kind) {
+        return Part::Media { media, kind, words: None, data: inline::data(json) };
+    }
+    match (part.text("text"), part.text("refusal")) {
+        (Some(text), _) if kind == "text" => said(text, answers),
+        (Some(text), _) => Part::Other { kind, text },
+        (None, Some(refusal)) => Part::Refusal(refusal),
+        (None, None) => Part::Other { kind, text: Cow::Borrowed(json) },
     }
 }
 
-impl ContentPart<'_> {
-    fn media(&self) -> Option<Media> {
-        let is = |kind: &str| self.r#type.as_ref().is_some_and(|name| name.0.contains(kind));
-        if is("image") {
-            return Some(if self.has_low_detail() { Media::ImageLowDetail } else { Media::Image });
-        }
-        if is("audio") {
-            return Some(Media::Audio);
-        }
-        if is("video") {
-            return Some(Media::Video);
-        }
-        (is("file") || is("document")).then_some(Media::File)
+fn media(part: &Members<'_>, kind: &str) -> Option<Media> {
+    if kind.contains("image") {
+        return Some(if has_low_detail(part) { Media::ImageLowDetail } else { Media::Image });
     }
+    if kind.contains("audio") {
+        return Some(Media::Audio);
+    }
+    if kind.contains("video") {
+        return Some(Media::Video);
+    }
+    (kind.contains("file") || kind.contains("document")).then_some(Media::File)
+}
 
-    fn has_low_detail(&self) -> bool {
-        #[derive(Deserialize)]
-        struct ImageUrl<'a> {
-            #[serde(borrow)]
-            detail: Option<Lossy<'a>>,
-        }
-        let is_low = |detail: &Lossy<'_>| detail.0 == "low";
-        match (&self.detail, self.image_url) {
-            (Some(detail), _) => is_low(detail),
-            (None, Some(image)) => {
-                let image = serde_json::from_str::<ImageUrl<'_>>(image.get());
-                image.is_ok_and(|image| image.detail.as_ref().is_some_and(is_low))
-            }
-            (None, None) => false,
-        }
-    }
+fn has_low_detail(part: &Members<'_>) -> bool {
+    let of_url = || Members::read(part.get("image_url")?).ok()?.text("detail");
+    part.text("detail").or_else(of_url).is_some_and(|detail| detail == "low")
 }
 
 /// The fields that few replies have.

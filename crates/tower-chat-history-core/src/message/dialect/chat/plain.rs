@@ -3,9 +3,12 @@
 
 use super::index::closes;
 use crate::{
-    message::dialect::{
-        Index,
-        index::{ChatFields, ContentPlace},
+    message::{
+        PartKinds,
+        dialect::{
+            Index,
+            index::{ChatFields, ContentPlace},
+        },
     },
     role::Role,
 };
@@ -32,7 +35,8 @@ pub(super) fn read(json: &str) -> Option<Index> {
 pub(super) fn index(role: Role, content: ContentPlace) -> Index {
     let says_nothing = role == Role::Assistant && content.range.len() == r#""""#.len();
     let chat = ChatFields { content: Some(content), ..ChatFields::default() };
-    Index { closes: closes(&role, says_nothing), says_nothing, chat, ..Index::new(role) }
+    let part_kinds = Some(PartKinds::default());
+    Index { closes: closes(&role, says_nothing), says_nothing, part_kinds, chat, ..Index::new(role) }
 }
 
 /// Returns the length of the JSON string that begins before this text, up to its closing quote. Returns `None` if the
