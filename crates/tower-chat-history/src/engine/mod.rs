@@ -140,7 +140,7 @@ impl Engine {
         &self.shared.store
     }
 
-    /// Prunes the conversation if a prune is due, and returns the log's revision afterward.
+    /// Prunes the conversation if a prune is due now, and returns the log's revision afterward.
     async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
         match &self.shared.retainer {
             Some(retainer) => Box::pin(retainer.retain(&self.shared.store, id, stored, added)).await,

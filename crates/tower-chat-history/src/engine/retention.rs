@@ -13,6 +13,9 @@ use super::store::BoundedStore;
 /// evicted, its next exchange prunes the conversation early.
 const COUNTED_CONVERSATIONS: usize = 1 << 12;
 
+/// The largest number of turns for which a prune waits because each of them is open and bound to its prompts.
+const MAX_WAITED_TURNS: usize = 8;
+
 /// The part of each conversation that stays stored. An engine without a retention removes nothing.
 ///
 /// An engine [with a retention](crate::Engine::with_retention) prunes a conversation's log after it stores an
@@ -20,6 +23,10 @@ const COUNTED_CONVERSATIONS: usize = 1 << 12;
 /// down) were added since the last one. With `LastTurns(n)`, a long log thus has from n to n + n/4 turns, and in
 /// addition those that other engines or concurrent calls have added since. `LastMessages(n)` works in the same way
 /// with messages.
+///
+/// A prune changes the beginning of the next prompt. While the newest turn waits for results, or for the rest of a
+/// paused reply, and has reasoning that is [bound](tower_chat_history_core::Bound) to its prompts, a prune therefore
+/// waits until the turn ends. If such turns are abandoned, it waits for at most 8 of them.
 ///
 /// Pruned exchanges are permanently removed from the store and from later prompts. Existing
 /// [summaries](crate::Summaries) of them stay (see [`Prune`]). Turns that are pruned before they were summarized
@@ -71,41 +78,66 @@ impl Retention {
 pub(super) struct Added {
     opens_turn: bool,
     messages: usize,
+    /// True if the turn goes on after the exchange.
+    leaves_turn_open: bool,
+    /// True if the exchange has reasoning that is bound to its prompt.
+    is_bound: bool,
 }
 
 impl Added {
     pub(super) fn of(exchange: &Exchange) -> Self {
-        Self { opens_turn: exchange.opens_turn(), messages: exchange.messages.len() }
+        let reply = exchange.reply();
+        let has_calls = reply.iter().any(|message| !message.tool_calls().is_empty());
+        Self {
+            opens_turn: exchange.opens_turn(),
+            messages: exchange.messages.len(),
+            leaves_turn_open: reply.is_empty() || has_calls || exchange.is_paused(),
+            is_bound: reply.iter().any(|message| message.bound().to_prefix),
+        }
     }
+}
+
+/// The count of a conversation since its last prune.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    /// The number of turns or messages that were added.
+    added: usize,
+    /// The number of turns that began after a prune was due.
+    waited_turns: usize,
+    /// True if the newest turn has reasoning that is bound to its prompts.
+    is_bound: bool,
 }
 
 /// Prunes conversations by a [`Retention`].
 pub(super) struct Retainer {
     store: Arc<dyn Prune>,
     retention: Retention,
-    /// The number of turns or messages that were added to each conversation since its last prune.
-    added: Cache<ConversationId, usize>,
+    counts: Cache<ConversationId, Count>,
 }
 
 impl Retainer {
     pub(super) fn new(store: Arc<dyn Prune>, retention: Retention) -> Self {
-        Self { store, retention, added: Cache::new(COUNTED_CONVERSATIONS) }
+        Self { store, retention, counts: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
-    /// Counts the added exchange. Returns `true` if a prune is due.
-    fn is_due(&self, id: &ConversationId, stored: &Appended, added: Added) -> bool {
+    /// Counts the added exchange. Returns `true` if a prune is due, and need not wait for the end of the turn.
+    fn is_due(&self, id: &ConversationId, stored: &Appended, exchange: Added) -> bool {
         // The number of exchanges in the log, including this one.
         let exchanges = stored.seq.next().get().saturating_sub(stored.revision.first().get());
-        let added = self.retention.added(&added);
-        let since = match self.added.get(id) {
-            Some(since) => since.saturating_add(added),
+        let (added, before) = (self.retention.added(&exchange), self.counts.get(id));
+        let since = match before {
+            Some(count) => count.added.saturating_add(added),
             // This exchange is the log's first.
             None if exchanges <= 1 => added,
             // It is not known how much was added before, by another process or before the count was evicted.
             None => usize::MAX,
         };
-        self.added.insert(id.clone(), since);
-        exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges)
+        let is_due = exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges);
+        let before = before.unwrap_or_default();
+        let waited_turns = before.waited_turns + usize::from(is_due && exchange.opens_turn);
+        let is_bound = exchange.is_bound || before.is_bound && !exchange.opens_turn;
+        self.counts.insert(id.clone(), Count { added: since, waited_turns, is_bound });
+        is_due && !(exchange.leaves_turn_open && is_bound && waited_turns <= MAX_WAITED_TURNS)
     }
 
     /// Prunes the conversation if a prune is due, and returns the revision afterward. A failure is only logged,
@@ -133,7 +165,7 @@ impl Retainer {
 
     async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
         let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
-        self.added.insert(id.clone(), 0);
+        self.counts.insert(id.clone(), Count::default());
         Ok(pruned.revision)
     }
 }

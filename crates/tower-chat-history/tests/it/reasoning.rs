@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ContextBudget, ContextOptions, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore,
-    Message, Reply, TurnInput, TurnReport,
+    Message, Reply, Retention, TurnInput, TurnReport,
     budget::{Watermark, Watermarks},
     dialect::{CallId, DialectName, Space},
     error::DialectPlace,
@@ -24,8 +24,12 @@ struct Talk {
 
 impl Talk {
     fn new(options: HistoryOptions) -> Self {
+        Self::with(|store| Engine::with_options(store, options))
+    }
+
+    fn with(engine: impl FnOnce(Arc<MemoryStore>) -> Engine) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let engine = Engine::with_options(Arc::clone(&store), options);
+        let engine = engine(Arc::clone(&store));
         let id = ConversationId::new(["acme", "reasoning"]).unwrap();
         Self { store, engine, provider: SigningProvider::new("one"), id, tools: "", may_drop_reasoning: false }
     }
@@ -120,6 +124,31 @@ async fn reasoning_is_sent_and_stored_with_its_provenance() {
     assert_eq!((of(0).origin.provider.as_deref(), window.exchanges[0].exchange.reply_len), (Some("one"), 2));
     let [first, last] = [0, 9].map(|at| of(at).digests.unwrap());
     assert!(first.head == last.head && first.prompt != last.prompt);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prune_waits_for_the_end_of_a_turn_with_reasoning() {
+    for retention in [1, 2, 3].map(Retention::LastTurns) {
+        let mut talk = Talk::with(|store| Engine::with_retention(store, HistoryOptions::new(), retention));
+        for _ in 0..5 {
+            // A prune at the end of the turn before has changed the prompt of the turns before the question.
+            let of_others = talk.call(question(), &asks()).await.reasoning_left_out;
+            for says in [&asks()[..], &[Say::Text("so".into())]] {
+                assert_eq!(talk.call(result(), says).await.reasoning_left_out, of_others);
+            }
+        }
+        let Retention::LastTurns(turns) = retention else { unreachable!() };
+        assert_eq!(talk.window().await.exchanges.len(), 3 * turns);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prune_does_not_wait_forever_for_turns_that_are_abandoned() {
+    let mut talk = Talk::with(|store| Engine::with_retention(store, HistoryOptions::new(), Retention::LastTurns(1)));
+    for _ in 0..50 {
+        talk.call(question(), &asks()).await;
+        assert!(talk.window().await.exchanges.len() <= 1 + 8);
+    }
 }
 
 #[tokio::test(start_paused = true)]
