@@ -120,10 +120,6 @@ end
 if made ~= '' then
   demand('HSET', provenances, '', '')
 end
-local function milliseconds()
-  local now = redis.call('TIME')
-  return now[1] * 1000 + math.floor(now[2] / 1000)
-end
 if ttl ~= '' then
   expires = string.format('%.0f', milliseconds() + ttl)
 end
@@ -144,6 +140,7 @@ end
 for _, key in ipairs(keys) do
   if expires then
     demand('PEXPIREAT', key, expires)
+    -- For the end of the script.
     demand('UNLINK', key)
   else
     demand('PERSIST', key)
@@ -192,8 +189,9 @@ for _, key in ipairs(keys) do
   end
 end
 if expires and milliseconds() >= tonumber(expires) then
-  -- The time was over before the last key got it. Redis then removes a key at once, but keeps those that got the time
-  -- before until the end of the millisecond. Without some of its keys, the conversation would be damaged.
+  -- The time was over before the last key got it. Redis 7.0 then removes a key at once, but keeps those that got the
+  -- time before until the end of the millisecond. Without some of its keys, the conversation would be damaged. Servers
+  -- whose time does not pass within a script never get here.
   redis.call('UNLINK', unpack(keys))
   return answer
 end

@@ -49,6 +49,10 @@ demand('HSET', bodies, '', '')
 if expires >= 0 then
   demand('PEXPIREAT', attached, expires)
   demand('PEXPIREAT', bodies, expires)
+  demand('TIME')
+  for at = 1, 8 do
+    demand('UNLINK', KEYS[at])
+  end
 end
 
 -- The first write is one that a full server refuses if attachments are to be stored. Otherwise it is one that a full
@@ -72,5 +76,9 @@ redis.call('HSET', meta, 's', packed(self))
 if expires >= 0 then
   redis.call('PEXPIREAT', attached, expires)
   redis.call('PEXPIREAT', bodies, expires)
+  if milliseconds() >= expires then
+    -- See the end of `append.lua`.
+    redis.call('UNLINK', unpack(KEYS, 1, 8))
+  end
 end
 return {'attached', self.n}

@@ -67,7 +67,7 @@ const PROVENANCES: [&str; 4] = [
     "4",
     r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[2,3,4,5,3,4,1],"origin":{"provider":"p4"}}"#,
     "5",
-    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"}}"#,
+    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[0,0,0,0,0,0,0]}"#,
 ];
 const ATTACHED: [&str; 2] =
     ["terms/a 0000000000000002000000000000000400000003", "terms/a 0000000000000004000000000000000500000002"];
