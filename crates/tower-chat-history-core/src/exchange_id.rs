@@ -34,8 +34,10 @@ impl ExchangeId {
     /// Creates a random id of 32 hexadecimal digits.
     ///
     /// The random numbers come from a generator in the process, which the operating system seeds. A copy of the process
-    /// that `fork` makes, and that does not start another program, would create the same ids as the original. Let such
-    /// a process use ids of its own.
+    /// that `fork` makes, and that does not start another program, would create the same ids and [incarnations] as the
+    /// original. Do not use this library in such a process.
+    ///
+    /// [incarnations]: crate::Incarnation::random
     #[must_use]
     pub fn generate() -> Self {
         let mut buffer = Uuid::encode_buffer();

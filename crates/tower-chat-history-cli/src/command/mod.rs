@@ -20,7 +20,8 @@ use crate::{
     terminal,
 };
 
-/// The least number of characters of encrypted labels. The key id, the nonce and the tag are that long.
+/// The least number of characters of encrypted labels. The version, the key id, the nonce and the tag of
+/// an encrypted text are that long.
 const MIN_SEALED_LABELS: usize = 66;
 
 /// Executes a command. Its result is written to `out`, and everything else to standard error. Receipts name the

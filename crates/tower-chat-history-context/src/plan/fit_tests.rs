@@ -287,10 +287,10 @@ proptest! {
         let (answers, asked) = (plan.continues.is_some(), plan.continues.unwrap_or_default());
         // A last round that the input does not answer may be left out too: the next exchange follows it.
         let most_rounds = log.len() as u64 + u64::from(!answers);
-        // No call is open at a start, so results are not sent.
+        // No call is open at a start, so results are not sent, and neither are blank replies.
         let begins_with_reply = |recorded: &Recorded| {
-            let mut sent = recorded.exchange.messages.iter().filter(|message| !message.is_tool_result());
-            sent.next().is_some_and(Message::is_reply)
+            let is_sent = |message: &&Message| !message.is_tool_result() && !message.is_blank_reply();
+            recorded.exchange.messages.iter().find(is_sent).is_some_and(Message::is_reply)
         };
         let may_start = |recorded: &&Recorded| {
             recorded.seq == Seq::FIRST || recorded.exchange.opens_turn() && !begins_with_reply(recorded)

@@ -83,8 +83,12 @@ fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_gi
 #[test]
 fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
     let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"late"}]}"#;
-    let mut log = log(&AnthropicMessages, &[(&[result, r#"{"role":"assistant","content":[]}"#], None)]);
-    Arc::make_mut(&mut log[0].exchange).finish_reason = Some("pause_turn".into());
-    let window = Window::new(Revision::new(Incarnation::random(), 1), None, log, false);
-    assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
+    let (said, blank) = (r#"{"role":"assistant","content":"a"}"#, r#"{"role":"assistant","content":[]}"#);
+    let alone: &[(&[&str], Option<u64>)] = &[(&[result, blank], None)];
+    for turns in [alone, &[(&[QUESTION, said], None), (&[result, blank], None)]] {
+        let mut log = log(&AnthropicMessages, turns);
+        Arc::make_mut(&mut log.last_mut().unwrap().exchange).finish_reason = Some("pause_turn".into());
+        let window = Window::new(Revision::new(Incarnation::random(), turns.len() as u64), None, log, false);
+        assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
+    }
 }

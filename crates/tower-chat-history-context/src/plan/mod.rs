@@ -140,10 +140,6 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     }
     let continues = folded.state().asked().filter(|_| answers);
     let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
-    if input.is_empty() && items.is_empty() {
-        // Nothing of the reply that the model would continue can be sent.
-        return Err(InputError::Empty.into());
-    }
     unreplied::end_rounds(&mut items, exchanges, !answers, call.conditions.request);
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
@@ -158,6 +154,10 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         Some(budget) => fit::fit(planned, budget)?,
         None => fit::unlimited(planned),
     };
+    if input.is_empty() && fit.sent.last().copied() < continues.or(Some(Seq::FIRST)) {
+        // Nothing of the exchange that the model would continue can be sent.
+        return Err(InputError::Empty.into());
+    }
     // A message that stands for everything before it stands for the summary, too.
     let summary = summary.filter(|_| !fit.restarts);
     let summary_tokens = summary.map_or(0, |_| summary_tokens);

@@ -2,7 +2,7 @@
 //!
 //! Some providers sign reasoning together with everything before it, and refuse it in any other place. The prompt is
 //! therefore read from its beginning, and a digest of everything before each message is carried along. The reasoning
-//! of a reply is sent if the digest before the reply equals the one that was [stored](Provenance) with its exchange.
+//! of a reply is sent if the digest before the reply equals the one that was [stored](PromptDigests) with its exchange.
 //! Otherwise it is left out, and the rest of the reply is sent. No list of reasons for a changed prompt is needed: a
 //! cut, another head, an exchange that came between, an edited log all lead to another digest.
 //!
@@ -68,12 +68,12 @@ impl Rule<'_> {
         let newest = self.exchanges.iter().rev().find_map(|recorded| digests_of_reply(&recorded.exchange));
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != *head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
-        let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
-        let mut is_turn_bound = false;
         if !items.iter().any(Item::depends_on_prefix) {
             reasoning.left_out = self.apply_to_origins(items);
             return reasoning;
         }
+        let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
+        let mut is_turn_bound = false;
         let mut digest = digest_after(*head, self.summary);
         let mut restart = Restart::default();
         let mut next = 0;

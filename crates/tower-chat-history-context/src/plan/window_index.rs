@@ -22,7 +22,7 @@ pub(super) struct WindowIndex {
     pub(super) len: usize,
     /// The previous cut.
     pub(super) base: Cutoffs,
-    /// The indexes at which the window may start: openings that do not begin with a reply, and the end.
+    /// The indexes at which the window may start: openings whose first message that is sent is no reply, and the end.
     pub(super) starts: Vec<usize>,
     /// The indexes of openings. The window's first exchange counts as one.
     pub(super) openings: Vec<usize>,

@@ -18,6 +18,7 @@ fn messages() -> [Vec<Message>; 3] {
         r#"{"role":"tool","tool_call_id":"x","content":"1"}"#,
         r#"{"role":"tool","tool_call_id":"y","content":"2"}"#,
         r#"{"role":"tool","content":"3"}"#,
+        r#"{"role":"assistant","content":"a","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s"}]}"#,
     ];
     let anthropic = [
         r#"{"role":"user","content":"u"}"#,
@@ -26,6 +27,8 @@ fn messages() -> [Vec<Message>; 3] {
         r#"{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}"#,
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"1"},{"type":"text","text":"u"}]}"#,
         r#"{"role":"system","content":"s"}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"compaction","content":"c"}]}"#,
     ];
     let responses = [
         r#"{"role":"user","content":"u"}"#,
@@ -34,6 +37,8 @@ fn messages() -> [Vec<Message>; 3] {
         r#"{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}"#,
         r#"{"type":"function_call_output","call_id":"x","output":"1"}"#,
         r#"{"type":"unknown"}"#,
+        r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"a"}]}"#,
+        r#"{"type":"compaction","encrypted_content":"e"}"#,
     ];
     [
         chat.map(|json| Message::from_json(json).unwrap()).into(),

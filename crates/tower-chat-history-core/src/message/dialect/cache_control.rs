@@ -1,14 +1,32 @@
 //! JSON without `cache_control`, by which callers mark the end of a cached prefix. They move the mark with each call.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
-/// The name, as a JSON string.
-const NAME: &str = "\"cache_control\"";
+use memchr::memmem::{self, Finder};
+
+use crate::lossy;
+
+/// The name of the member.
+pub(super) const NAME: &str = "cache_control";
+
+/// Finds the name in a text. Nearly all messages do not have it.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
+
+/// Returns `false` only if JSON has no member of this name. `true` says nothing.
+pub(super) fn may_have_some(json: &str) -> bool {
+    FINDER.find(json.as_bytes()).is_some() || has_escaped_letters(json.as_bytes())
+}
+
+/// Returns `true` if JSON has an escape from `\u0050` to `\u007f`, which all letters of the name have. Hardly any JSON
+/// has one.
+fn has_escaped_letters(json: &[u8]) -> bool {
+    memmem::find_iter(json, br"\u00").any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
+}
 
 /// Returns the JSON without the members named `cache_control` in the objects at the first `levels` levels. Deeper
 /// fields of this name are data, such as the parameters of a tool. `json` must be valid JSON.
 pub(super) fn without(json: &str, levels: usize) -> Cow<'_, str> {
-    if !json.contains(NAME) {
+    if !may_have_some(json) {
         return Cow::Borrowed(json);
     }
     let (mut kept, mut level, mut at) = (String::with_capacity(json.len()), 0usize, 0);
@@ -16,8 +34,9 @@ pub(super) fn without(json: &str, levels: usize) -> Cow<'_, str> {
         let next = match byte {
             b'"' => {
                 let end = string_end(json, at);
-                let value = member_value(json, end);
-                if let (true, NAME, Some(value)) = (level <= levels, &json[at..end], value) {
+                let is_named = || lossy::text(&json[at..end]).is_some_and(|name| name == NAME);
+                let value = member_value(json, end).filter(|_| level <= levels && is_named());
+                if let Some(value) = value {
                     at = after_member(json, value_end(json, value), &mut kept);
                     continue;
                 }
@@ -120,6 +139,7 @@ mod tests {
             (r#"{"cache_control":{"type":"ephemeral"}}"#, "{}"),
             (r#"{"a":1,"cache_control":{"type":"ephemeral","x":[{}]}}"#, r#"{"a":1}"#),
             (r#"{ "cache_control" : null , "a":1}"#, r#"{ "a":1}"#),
+            (r#"{"a":1,"cache\u005Fcontrol":1,"\u0063ache_control":2}"#, r#"{"a":1}"#),
             (r#"{"a":1, "cache_control":"}\"," ,"b":2}"#, r#"{"a":1, "b":2}"#),
             (
                 r#"{"content":[{"text":"t","cache_control":{}},{"cache_control":1,"text":"u"}]}"#,

@@ -42,7 +42,7 @@ pub struct Index {
     /// [parts](super::Dialect::parts) when they are needed.
     pub part_kinds: Option<PartKinds>,
     pub(crate) chat: ChatFields,
-    /// `true` if the JSON of a message of Anthropic's Messages API has the text `cache_control`.
+    /// `false` only if a message of Anthropic's Messages API has no mark for the cache.
     pub(crate) may_have_cache_marks: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 use super::{
     super::members::Members,
-    AnthropicMessages, marks,
+    AnthropicMessages,
     sent::{self, Sent},
     server_tools::ServerTools,
 };
@@ -156,7 +156,7 @@ impl<'a> Element<'a> {
     pub(super) fn index(&self) -> Index {
         let sent = self.sent();
         let mut index = Index::new(self.role(&sent));
-        index.may_have_cache_marks = marks::may_have_some(self.json);
+        index.may_have_cache_marks = cache_control::may_have_some(self.json);
         if matches!(self.speaker, Speaker::Unknown(_)) {
             index.closes = Closes::Never;
             return index;

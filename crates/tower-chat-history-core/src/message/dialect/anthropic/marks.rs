@@ -1,11 +1,11 @@
 //! Marks for the cache, of which a request may have only a few.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::{self, Finder};
-
 use super::{
-    super::{AnthropicMessages, cache_control, members::Members},
+    super::{
+        AnthropicMessages,
+        cache_control::{self, NAME, may_have_some},
+        members::Members,
+    },
     element::{Block, Element, Kind},
 };
 use crate::message::Message;
@@ -15,15 +15,15 @@ impl AnthropicMessages {
     /// 2026.
     pub const MAX_CACHE_MARKS: usize = 4;
 
-    /// Returns `false` if a message has no mark for the cache. The answer is known since the message was read, so this
-    /// is faster than [`cache_marks`](Self::cache_marks).
+    /// Returns `false` only if a message has no mark for the cache. `true` says nothing. The answer is known since the
+    /// message was read, so this is faster than [`cache_marks`](Self::cache_marks).
     #[must_use]
     pub fn may_have_cache_marks(message: &Message) -> bool {
         message.index().may_have_cache_marks
     }
 
-    /// Returns `false` if JSON, such as a list of blocks or tools, has no mark for the cache. Use it to avoid a parser,
-    /// because nearly no JSON has one.
+    /// Returns `false` only if JSON, such as a list of blocks or tools, has no mark for the cache. `true` says nothing.
+    /// Use it to avoid a parser, because nearly no JSON has a mark.
     #[must_use]
     pub fn json_may_have_cache_marks(json: &str) -> bool {
         may_have_some(json)
@@ -54,21 +54,6 @@ impl AnthropicMessages {
         let blocks: Vec<_> = element.blocks.iter().map(|it| cache_control::without(it.json, it.levels())).collect();
         Some(element.with_blocks(blocks.iter().map(|json| &**json)))
     }
-}
-
-const NAME: &str = "cache_control";
-
-/// Finds the name in a text. Nearly all messages do not have it.
-static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
-
-/// Returns `false` if JSON has no mark for the cache.
-pub(super) fn may_have_some(json: &str) -> bool {
-    FINDER.find(json.as_bytes()).is_some() || has_escaped_letters(json.as_bytes())
-}
-
-/// Returns `true` if JSON has an escape of a letter of the name, from `\u005f` to `\u0074`. Hardly any JSON has one.
-fn has_escaped_letters(json: &[u8]) -> bool {
-    memmem::find_iter(json, br"\u00").any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
 }
 
 impl Block<'_> {
