@@ -32,7 +32,7 @@ mod trimming;
 mod unreplied;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq, Window};
 
 pub use self::{
     call_budget::{CallBudget, FitBudget},
@@ -154,9 +154,13 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
         Some(budget) => fit::fit(planned, budget)?,
         None => fit::unlimited(planned),
     };
-    if input.is_empty() && fit.sent.last().copied() < continues.or(Some(Seq::FIRST)) {
-        // Nothing of the exchange that the model would continue can be sent.
-        return Err(InputError::Empty.into());
+    if input.is_empty() {
+        let last = fit.sent.last().and_then(|seq| exchanges.iter().rfind(|recorded| recorded.seq == *seq));
+        let can_continue = |last: &Recorded| Some(last.seq) >= continues || last.exchange.is_paused();
+        if !last.is_some_and(can_continue) {
+            // Nothing that the model would continue can be sent.
+            return Err(InputError::Empty.into());
+        }
     }
     // A message that stands for everything before it stands for the summary, too.
     let summary = summary.filter(|_| !fit.restarts);

@@ -70,6 +70,18 @@ fn the_last_of_repeated_fields_counts_whatever_the_first_one_is() {
         _ => panic!("no media"),
     });
     assert_eq!(media, [(Media::ImageLowDetail, Some("data:,".to_owned()))]);
+    let rare = r#"{"role":"assistant","refusal":1,"refusal":"no","function_call":1,"audio":1,"audio":{"transcript":1,
+        "transcript":"t"},"function_call":{"name":1,"name":"f","arguments":"{}"}}"#;
+    let mut kinds = 0;
+    Message::from_json(rare).unwrap().parts(&mut |part| {
+        kinds += match part {
+            Part::Refusal(text) if text == "no" => 1,
+            Part::Media { words: Some(words), .. } if words == "t" => 10,
+            Part::OtherCall { name, arguments } if (&*name, &*arguments) == ("f", "{}") => 100,
+            _ => 1000,
+        };
+    });
+    assert_eq!(kinds, 111);
     for last in ["null", "1", "[]"] {
         let json = format!(r#"{{"role":"user","content":"t","role":{last}}}"#);
         assert!(Message::from_json(json).is_err(), "{last}");

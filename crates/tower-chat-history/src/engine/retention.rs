@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{
-    Appended, ConversationId, Derived, Exchange, Incarnation, Prune, PruneTo, Revision, StoreError,
+    Appended, ConversationId, Derived, Exchange, Message, Prune, PruneTo, Revision, Seq, StoreError,
 };
 
 use super::store::BoundedStore;
@@ -87,24 +87,27 @@ pub(super) struct Added {
 impl Added {
     pub(super) fn of(exchange: &Exchange) -> Self {
         let reply = exchange.reply();
+        let says_nothing = reply.iter().all(Message::is_blank_reply);
         let has_calls = reply.iter().any(|message| !message.tool_calls().is_empty());
         Self {
             opens_turn: exchange.opens_turn(),
             messages: exchange.messages.len(),
-            leaves_turn_open: reply.is_empty() || has_calls || exchange.is_paused(),
+            leaves_turn_open: says_nothing || has_calls || exchange.is_paused() || exchange.incomplete,
             is_bound: reply.iter().any(|message| message.bound().to_prefix),
         }
     }
 }
 
 /// The count of a conversation since its last prune.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Count {
+    /// The position of the newest exchange that was counted.
+    seq: Seq,
     /// The number of turns or messages that were added.
     added: usize,
-    /// The number of turns that began after a prune was due.
+    /// The number of turns in which a prune was due.
     waited_turns: usize,
-    /// True if the newest turn has reasoning that is bound to its prompts.
+    /// True if the newest turn has reasoning that is bound to its prompts, or may have some.
     is_bound: bool,
 }
 
@@ -133,15 +136,17 @@ impl Retainer {
             None => usize::MAX,
         };
         let is_due = exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges);
-        let before = before.unwrap_or_default();
-        let waited_turns = before.waited_turns + usize::from(is_due && exchange.opens_turn);
-        let is_bound = exchange.is_bound || before.is_bound && !exchange.opens_turn;
-        self.counts.insert(id.clone(), Count { added: since, waited_turns, is_bound });
+        let waited_before = before.map_or(0, |count| count.waited_turns);
+        let waited_turns = waited_before + usize::from(is_due && (exchange.opens_turn || waited_before == 0));
+        // Another process may have stored the beginning of the turn.
+        let of_turn = before.filter(|count| count.seq.next() == stored.seq);
+        let is_bound = exchange.is_bound || !exchange.opens_turn && of_turn.is_none_or(|count| count.is_bound);
+        self.counts.insert(id.clone(), Count { seq: stored.seq, added: since, waited_turns, is_bound });
         is_due && !(exchange.leaves_turn_open && is_bound && waited_turns <= MAX_WAITED_TURNS)
     }
 
     /// Prunes the conversation if a prune is due, and returns the revision afterward. A failure is only logged,
-    /// because the exchange is already stored. The next exchange retries the prune.
+    /// because the exchange is already stored. A later exchange retries the prune.
     pub(super) async fn retain(
         &self,
         store: &BoundedStore,
@@ -152,20 +157,22 @@ impl Retainer {
         if !self.is_due(id, stored, added) {
             return stored.revision;
         }
-        let pruned = store.bounded(self.prune(id, stored.revision.incarnation())).await;
+        let pruned = store.bounded(self.prune(id, stored)).await;
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
                 error = %error,
-                "a conversation could not be pruned; its next exchange retries the prune"
+                "a conversation could not be pruned; a later exchange retries the prune"
             );
             stored.revision
         })
     }
 
-    async fn prune(&self, id: &ConversationId, incarnation: Incarnation) -> Result<Revision, StoreError> {
+    async fn prune(&self, id: &ConversationId, stored: &Appended) -> Result<Revision, StoreError> {
+        let (seq, incarnation) = (stored.seq, stored.revision.incarnation());
         let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
-        self.counts.insert(id.clone(), Count::default());
+        // The next exchange opens a turn, or continues one whose reasoning is left out because of this prune.
+        self.counts.insert(id.clone(), Count { seq, added: 0, waited_turns: 0, is_bound: false });
         Ok(pruned.revision)
     }
 }

@@ -143,6 +143,25 @@ async fn a_prune_waits_for_the_end_of_a_turn_with_reasoning() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prune_waits_for_a_turn_that_another_engine_began_and_for_one_that_was_interrupted() {
+    let engine = |store| Engine::with_retention(store, HistoryOptions::new(), Retention::LastTurns(1));
+    let mut talk = Talk::with(engine);
+    talk.call(question(), &answers()).await;
+    talk.call(question(), &asks()).await;
+    // This engine has counted nothing.
+    talk.engine = engine(Arc::clone(&talk.store));
+    talk.call(result(), &asks()[1..]).await;
+    assert_eq!(talk.window().await.exchanges.len(), 3);
+    let turn = talk.engine.begin(TurnInput::new(talk.id.clone(), [result()])).await.unwrap();
+    let mut part = Reply::of([Message::compose(&SigningDialect, &Role::Assistant, "s").unwrap()]);
+    part.incomplete = true;
+    turn.commit(part).await.unwrap();
+    assert_eq!(talk.window().await.exchanges.len(), 4);
+    talk.call(result(), &[Say::Text("so".into())]).await;
+    assert_eq!(talk.window().await.exchanges[0].seq, Seq::new(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_prune_does_not_wait_forever_for_turns_that_are_abandoned() {
     let mut talk = Talk::with(|store| Engine::with_retention(store, HistoryOptions::new(), Retention::LastTurns(1)));
     for _ in 0..50 {

@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::{Content, index::Fields, inline, reasoning::signatures_of_calls};
 use crate::{
-    lossy::{self, Lossy},
+    lossy,
     message::Message,
     message::dialect::{CallId, Media, Part, members::Members},
 };
@@ -79,46 +76,38 @@ fn has_low_detail(part: &Members<'_>) -> bool {
     part.text("detail").or_else(of_url).is_some_and(|detail| detail == "low")
 }
 
-/// The fields that few replies have.
-#[derive(Deserialize)]
-struct RareFields<'a> {
-    #[serde(borrow)]
-    refusal: Option<Lossy<'a>>,
-    #[serde(borrow)]
-    audio: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<FunctionCall<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionCall<'a> {
-    #[serde(borrow)]
-    name: Lossy<'a>,
-    #[serde(borrow)]
-    arguments: Lossy<'a>,
-}
-
-#[derive(Deserialize)]
-struct Audio<'a> {
-    #[serde(borrow)]
-    transcript: Option<Lossy<'a>>,
-}
-
+/// Visits the fields that few replies have. If one of them does not have the form that the format defines, the whole
+/// message stands for it.
 fn visit_rare_fields<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
     let json = message.json();
-    let Ok(RareFields { refusal, audio, function_call }) = serde_json::from_str::<RareFields<'m>>(json) else {
-        // If one of the fields does not have the form that the format defines, the whole message stands for it.
-        return visit(Part::Other { kind: Cow::Borrowed(""), text: Cow::Borrowed(json) });
+    if visit_known_fields(json, visit).is_none() {
+        visit(Part::Other { kind: Cow::Borrowed(""), text: Cow::Borrowed(json) });
+    }
+}
+
+/// Returns `None`, and visits nothing, if one of the fields does not have the form that the format defines.
+fn visit_known_fields<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) -> Option<()> {
+    let message = Members::read(json).ok()?;
+    let refusal = match message.get("refusal") {
+        Some(refusal) => Some(lossy::text(refusal)?),
+        None => None,
     };
-    if let Some(Lossy(refusal)) = refusal {
+    let call = match message.get("function_call") {
+        Some(call) => {
+            let call = Members::read(call).ok()?;
+            Some((call.text("name")?, call.text("arguments")?))
+        }
+        None => None,
+    };
+    if let Some(refusal) = refusal {
         visit(Part::Refusal(refusal));
     }
-    if let Some(audio) = audio.filter(|audio| audio.get() != "null") {
-        let words = serde_json::from_str::<Audio<'m>>(audio.get()).ok().and_then(|audio| audio.transcript);
-        let words = words.map(|words| words.0);
+    if let Some(audio) = message.get("audio") {
+        let words = Members::read(audio).ok().and_then(|audio| audio.text("transcript"));
         visit(Part::Media { media: Media::Audio, kind: Cow::Borrowed("audio"), words, data: None });
     }
-    if let Some(FunctionCall { name, arguments }) = function_call {
-        visit(Part::OtherCall { name: name.0, arguments: arguments.0 });
+    if let Some((name, arguments)) = call {
+        visit(Part::OtherCall { name, arguments });
     }
+    Some(())
 }
