@@ -102,6 +102,9 @@ impl Marks {
 
 /// Returns the times of the marks in a message, in order.
 fn of_message(json: &str) -> Vec<Minutes> {
+    if !AnthropicMessages::json_may_have_cache_marks(json) {
+        return Vec::new();
+    }
     Object::read(json).and_then(|message| Some(of_list(message.get("content")?))).unwrap_or_default()
 }
 

@@ -41,26 +41,33 @@ fn said<'m>(text: Cow<'m, str>, answers: Option<&'m CallId>) -> Part<'m> {
 }
 
 fn content_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Part<'m> {
-    let Ok(part) = Members::read(json) else {
+    known_part(json, answers).unwrap_or_else(|| {
         // Some providers allow a bare string, which is a text.
         let text = lossy::text(json).unwrap_or(Cow::Borrowed(json));
-        return Part::Other { kind: Cow::Borrowed(""), text };
-    };
-    let kind = part.text("type").unwrap_or_default();
-    if let Some(media) = media(&part, &kind) {
-        return Part::Media { media, kind, words: None, data: inline::data(json) };
+        Part::Other { kind: Cow::Borrowed(""), text }
+    })
+}
+
+/// Returns `None` if the part is no object, or if one of its fields has another type than the format defines.
+fn known_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Option<Part<'m>> {
+    let part = Members::read(json).ok()?;
+    let string = |name: &str| part.get(name).map_or(Some(None), |json| lossy::text(json).map(Some));
+    let (kind, detail) = (string("type")?.unwrap_or_default(), string("detail")?);
+    let (text, refusal) = (string("text")?, string("refusal")?);
+    if let Some(media) = media(&part, &kind, detail) {
+        return Some(Part::Media { media, kind, words: None, data: inline::data(json) });
     }
-    match (part.text("text"), part.text("refusal")) {
+    Some(match (text, refusal) {
         (Some(text), _) if kind == "text" => said(text, answers),
         (Some(text), _) => Part::Other { kind, text },
         (None, Some(refusal)) => Part::Refusal(refusal),
         (None, None) => Part::Other { kind, text: Cow::Borrowed(json) },
-    }
+    })
 }
 
-fn media(part: &Members<'_>, kind: &str) -> Option<Media> {
+fn media(part: &Members<'_>, kind: &str, detail: Option<Cow<'_, str>>) -> Option<Media> {
     if kind.contains("image") {
-        return Some(if has_low_detail(part) { Media::ImageLowDetail } else { Media::Image });
+        return Some(if has_low_detail(part, detail) { Media::ImageLowDetail } else { Media::Image });
     }
     if kind.contains("audio") {
         return Some(Media::Audio);
@@ -71,9 +78,9 @@ fn media(part: &Members<'_>, kind: &str) -> Option<Media> {
     (kind.contains("file") || kind.contains("document")).then_some(Media::File)
 }
 
-fn has_low_detail(part: &Members<'_>) -> bool {
+fn has_low_detail(part: &Members<'_>, detail: Option<Cow<'_, str>>) -> bool {
     let of_url = || Members::read(part.get("image_url")?).ok()?.text("detail");
-    part.text("detail").or_else(of_url).is_some_and(|detail| detail == "low")
+    detail.or_else(of_url).is_some_and(|detail| detail == "low")
 }
 
 /// Visits the fields that few replies have. If one of them does not have the form that the format defines, the whole
