@@ -43,19 +43,6 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-impl Args {
-    /// Returns the reason if options do not fit together.
-    pub(crate) fn conflict(&self) -> Option<&'static str> {
-        let Command::Import(import) = &self.command else { return None };
-        let is_export = import.from == Format::Export;
-        match import {
-            Import { separator: Some(_), .. } if is_export => Some("--separator needs another format than an export"),
-            Import { rename: Some(_), .. } if !is_export => Some("--rename needs an export"),
-            _ => None,
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List conversations in the order of their ids
@@ -95,6 +82,14 @@ impl Command {
     pub(crate) fn output(&self) -> Option<&Path> {
         match self {
             Self::Export(export) => export.output.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the file that the command reads, if there is one.
+    pub(crate) fn input(&self) -> Option<&Path> {
+        match self {
+            Self::Import(import) => import.input.as_deref(),
             _ => None,
         }
     }

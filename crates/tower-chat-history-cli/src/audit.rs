@@ -12,6 +12,8 @@ use serde::Serialize;
 use tower_chat_history::audit::{Action, Audit, AuditEvent, Subject};
 use tower_chat_history_core::Timestamp;
 
+use crate::file;
+
 /// A file to which lines of JSON are appended: one before the first call for a conversation or prefix with the same
 /// action, and one for each call that fails. A call whose line cannot be written is not made, and no call after it.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl AuditFile {
 
     /// Writes everything to the disk.
     pub(crate) fn finish(&self) -> io::Result<()> {
-        self.with(|writer| writer.whole().and_then(|()| writer.file.sync_data()))
+        self.with(|writer| writer.whole().and_then(|()| file::sync(&writer.file)))
     }
 }
 
@@ -123,7 +125,7 @@ impl Writer {
         let mut written = self.file.write_all(&line);
         if matches!(event.subject, Subject::Under(_)) {
             // It may stand for an erasure of everything under the prefix. Syncing each conversation would take long.
-            written = written.and_then(|()| self.file.sync_data());
+            written = written.and_then(|()| file::sync(&self.file));
         }
         self.is_broken |= written.is_err();
         written

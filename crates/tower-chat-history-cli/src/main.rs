@@ -3,19 +3,21 @@
 mod args;
 mod audit;
 mod command;
+mod file;
 mod interrupt;
 mod outcome;
+mod parse;
 mod progress;
 mod store;
 mod terminal;
 
 use std::{
     io::{self, Write},
+    path::Path,
     process::ExitCode,
     sync::Arc,
 };
 
-use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use tower_chat_history::audit::AuditedStore;
 
 use self::{
@@ -28,18 +30,10 @@ use self::{
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout());
-    let args = match Args::try_parse() {
+    let args = match parse::args() {
         Ok(args) => args,
-        Err(error) if error.use_stderr() => {
-            // The error quotes arguments, which may come from elsewhere.
-            eprint!("{}", terminal::escaped(&error.to_string()));
-            return ExitCode::from(2);
-        }
-        Err(help_or_version) => help_or_version.exit(),
+        Err(code) => return code,
     };
-    if let Some(error) = args.conflict() {
-        Args::command().error(ErrorKind::ArgumentConflict, error).exit();
-    }
     let outcome = run(args, &mut out).await;
     let outcome = match (outcome, out.flush()) {
         (Ok(_), Err(error)) => Err(error.into()),
@@ -64,12 +58,19 @@ async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failur
             return Err(refused(option, "this is a file of the store"));
         }
     }
+    let is_audit = |path: Option<&Path>| {
+        path.zip(args.audit.as_deref()).is_some_and(|(one, other)| file::is_same_file(one, other))
+    };
+    if is_audit(args.command.input()) {
+        return Err(refused("--audit", "this is the file to import"));
+    }
     // Before the store is opened: a command that cannot be recorded touches nothing.
     let audit = match &args.audit {
         Some(path) => Some(AuditFile::open(path).map_err(|error| Failure::file("--audit", error))?),
         None => None,
     };
-    if args.command.output().zip(args.audit.as_deref()).is_some_and(|(one, other)| store::is_same_file(one, other)) {
+    // The file exists now, so links to it can be followed.
+    if is_audit(args.command.output()) {
         return Err(refused("--output", "this is the file of the audit"));
     }
     let audit = audit.map(Arc::new);

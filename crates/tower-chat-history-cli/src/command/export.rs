@@ -1,9 +1,7 @@
 //! `chat-history export`
 
 use std::{
-    fs::{File, OpenOptions},
     io::{self, BufWriter, IsTerminal as _, Write},
-    path::Path,
     sync::Arc,
 };
 
@@ -12,6 +10,7 @@ use tower_chat_history_transfer::{Export as Lines, ExportOptions, ExportReport};
 
 use crate::{
     args::Export,
+    file,
     outcome::{Failure, Outcome},
     progress::Progress,
     terminal::{count, escaped, escaped_json, size},
@@ -24,14 +23,14 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
         None => write(lines, out, io::stdout().is_terminal()).await?,
         Some(path) => {
             let what = path.display().to_string();
-            let file = create(path).map_err(|error| Failure::file(&what, error))?;
-            let mut file = BufWriter::new(file);
-            let report = match write(lines, &mut file, false).await {
+            let created = file::create(path).map_err(|error| Failure::file(&what, error))?;
+            let mut output = BufWriter::new(created);
+            let report = match write(lines, &mut output, false).await {
                 Err(Failure::Output(error)) => return Err(Failure::file(&what, error)),
                 report => report?,
             };
-            let file = file.into_inner().map_err(|error| Failure::file(&what, error.into_error()))?;
-            file.sync_all().map_err(|error| Failure::file(&what, error))?;
+            let written = output.into_inner().map_err(|error| Failure::file(&what, error.into_error()))?;
+            file::sync(&written).map_err(|error| Failure::file(&what, error))?;
             report
         }
     };
@@ -43,15 +42,6 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Export, out: &mut (dyn Writ
         eprintln!("{} not whole.", count(report.not_whole, "conversation is", "conversations are"));
     }
     Ok(Outcome::done_if(report.not_whole == 0))
-}
-
-/// Creates a file that only its owner can read, where files have owners. An existing file keeps its rights.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// Writes the lines. For a terminal, the characters that it would obey are escaped.

@@ -9,7 +9,7 @@ use tower_chat_history_core::{Erase, Prune};
 pub(crate) use self::open::install_crypto_provider;
 pub(crate) use self::{
     open::{OpenStoreError, Settings},
-    url::{StoreUrl, is_same_file},
+    url::StoreUrl,
 };
 
 /// A store that this program can open. All of them list, erase and prune.

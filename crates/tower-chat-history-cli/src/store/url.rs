@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -12,6 +12,8 @@ use clap::{
     builder::{TypedValueParser, ValueParserFactory},
     error::ErrorKind,
 };
+
+use crate::file::is_same_file;
 
 /// A store: `sqlite:PATH`, `postgres://…`, `redis://…` or `redis+cluster://host:port,host:port`.
 ///
@@ -62,21 +64,6 @@ fn nodes(scheme: &str, address: &str) -> Result<StoreUrl, StoreUrlError> {
 
 /// The endings of the names of SQLite's files: the database, and the files next to it.
 const SQLITE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
-
-/// Returns the path without links, or `None` if its directory does not exist. The file need not exist.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    let in_directory = || {
-        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-        Some(fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?.join(path.file_name()?))
-    };
-    fs::canonicalize(path).ok().or_else(in_directory)
-}
-
-/// Returns `true` if two paths name the same file, also by symbolic or hard links. A file need not exist.
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
-    let is_same_path = resolved(one).is_some_and(|one| resolved(other) == Some(one));
-    is_same_path || same_file::is_same_file(one, other).unwrap_or(false)
-}
 
 impl StoreUrl {
     /// Returns `true` if this is a file of the store, which no command may write to by itself.

@@ -49,6 +49,18 @@ fn only_the_owner_can_read_an_exported_file_unless_it_existed() {
     assert!(new == replaced, "the earlier content is gone");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_and_a_device_can_be_written() {
+    let place = Place::filled();
+    let lines = place.run(&["export"]).ok();
+    assert_eq!(place.run(&["export", "-o", "/dev/stdout"]).ok(), lines);
+    assert_eq!(place.run(&["export", "-o", "/dev/null"]).ok(), "");
+    let audited = place.run(&["export", "--audit", "/dev/stderr"]);
+    assert!(audited.err.contains("\"action\":\"list\""), "{audited:?}");
+    assert_eq!(audited.ok(), lines);
+}
+
 #[test]
 fn a_file_that_is_cut_off_is_reported() {
     let place = Place::filled();

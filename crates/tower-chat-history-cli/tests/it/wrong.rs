@@ -59,6 +59,17 @@ fn an_export_does_not_replace_the_file_of_the_audit() {
 }
 
 #[test]
+fn an_import_does_not_read_the_file_of_the_audit() {
+    let place = Place::filled();
+    let input = place.path("all.jsonl");
+    place.run(&["export", "-o", "all.jsonl"]).ok();
+    let before = std::fs::read(&input).unwrap();
+    let ran = place.run(&["--audit", input.to_str().unwrap(), "import", "all.jsonl"]);
+    assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --audit: this is the file to import\n"));
+    assert_eq!(std::fs::read(&input).unwrap(), before);
+}
+
+#[test]
 fn a_mistyped_url_is_not_shown() {
     let ran = Place::filled().run(&["import", "--from", "langchain-redis", "redsi://user:secret@host"]);
     assert!(ran.code == Some(1) && ran.err.contains("redis://") && !ran.err.contains("secret"), "{ran:?}");
