@@ -11,6 +11,8 @@ mod make;
 mod memory;
 mod part_kinds;
 #[cfg(test)]
+mod repeated_fields_tests;
+#[cfg(test)]
 mod tests;
 mod text;
 

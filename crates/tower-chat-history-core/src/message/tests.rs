@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::dialect::{Media, Part, ToolCall};
+use super::dialect::ToolCall;
 use super::*;
 
 #[test]
@@ -42,50 +42,6 @@ fn calls_with_any_arguments_are_opaque() {
     let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
     assert_eq!(calls, [("a", "f", "{not json"), ("b", "g", r#"{"x":1}"#), ("c", "h", "free text")]);
     assert!(!message.is_blank_reply());
-}
-
-#[test]
-fn the_last_of_repeated_fields_counts_whatever_the_first_one_is() {
-    for first in ["null", "1", r#""x""#, "[]", "{}"] {
-        let repeated = |rest: &str| rest.replace('?', first);
-        let message = Message::from_json(repeated(
-            r#"{"role":?,"content":?,"role":"assistant","content":[{"type":?,"text":?,"type":"text","text":"t"}],
-            "tool_calls":?,"tool_calls":[{"id":?,"function":?,"id":"a","type":?,"type":"function",
-            "function":{"name":?,"arguments":?,"name":"f","arguments":"{}"}}]}"#,
-        ));
-        let message = message.unwrap();
-        assert_eq!((message.role(), &*message.text()), (&Role::Assistant, "t"), "{first}");
-        let calls: Vec<_> =
-            message.tool_calls().iter().map(|call| (call.id(), call.name(), call.arguments())).collect();
-        assert_eq!(calls, [("a", "f", "{}")], "{first}");
-        let mut texts = Vec::new();
-        message.parts(&mut |part| texts.extend(matches!(part, Part::Text(_)).then_some(part)));
-        assert_eq!(texts.len(), 1, "{first}");
-    }
-    let image = r#"{"role":"user","content":[{"type":1,"image_url":1,"type":"image_url",
-        "image_url":{"url":1,"detail":1,"url":"data:,","detail":"low"}}]}"#;
-    let mut media = Vec::new();
-    Message::from_json(image).unwrap().parts(&mut |part| match part {
-        Part::Media { media: kind, data, .. } => media.push((kind, data.map(|data| data.into_owned()))),
-        _ => panic!("no media"),
-    });
-    assert_eq!(media, [(Media::ImageLowDetail, Some("data:,".to_owned()))]);
-    let rare = r#"{"role":"assistant","refusal":1,"refusal":"no","function_call":1,"audio":1,"audio":{"transcript":1,
-        "transcript":"t"},"function_call":{"name":1,"name":"f","arguments":"{}"}}"#;
-    let mut kinds = 0;
-    Message::from_json(rare).unwrap().parts(&mut |part| {
-        kinds += match part {
-            Part::Refusal(text) if text == "no" => 1,
-            Part::Media { words: Some(words), .. } if words == "t" => 10,
-            Part::OtherCall { name, arguments } if (&*name, &*arguments) == ("f", "{}") => 100,
-            _ => 1000,
-        };
-    });
-    assert_eq!(kinds, 111);
-    for last in ["null", "1", "[]"] {
-        let json = format!(r#"{{"role":"user","content":"t","role":{last}}}"#);
-        assert!(Message::from_json(json).is_err(), "{last}");
-    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl<'a> Content<'a> {
         match self {
             Self::None | Self::Other(_) => Vec::new(),
             Self::Text(text) => vec![text],
-            Self::Parts(parts) => parts.into_iter().filter_map(Self::text_of_part).map(Cow::Owned).collect(),
+            Self::Parts(parts) => parts.into_iter().filter_map(Self::text_of_part).collect(),
         }
     }
 }

@@ -12,13 +12,13 @@ pub(super) const NAME: &str = "cache_control";
 /// Finds the name in a text. Nearly all messages do not have it.
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
 
-/// Returns `false` only if JSON has no member of this name. `true` says nothing.
+/// Returns `false` only if JSON has no member of this name. `true` may be wrong.
 pub(super) fn may_have_some(json: &str) -> bool {
     FINDER.find(json.as_bytes()).is_some() || has_escaped_letters(json.as_bytes())
 }
 
-/// Returns `true` if JSON has an escape from `\u0050` to `\u007f`, which all letters of the name have. Hardly any JSON
-/// has one.
+/// Returns `true` if JSON has an escape from `\u0050` to `\u007f`. Every character of the name is in this range. Hardly
+/// any JSON has such an escape.
 fn has_escaped_letters(json: &[u8]) -> bool {
     memmem::find_iter(json, br"\u00").any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
 }

@@ -42,7 +42,8 @@ pub struct Index {
     /// [parts](super::Dialect::parts) when they are needed.
     pub part_kinds: Option<PartKinds>,
     pub(crate) chat: ChatFields,
-    /// `false` only if a message of Anthropic's Messages API has no mark for the cache.
+    /// `false` only if a message of Anthropic's Messages API has no mark for the cache. Other dialects do not
+    /// read it.
     pub(crate) may_have_cache_marks: bool,
 }
 

@@ -34,6 +34,16 @@ impl<'a> Members<'a> {
         lossy::text(self.get(name)?)
     }
 
+    /// Returns the text of a value that is a string, or `None` if there is no value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not a string.
+    pub(super) fn text_if_any(&self, name: &str) -> Result<Option<Cow<'a, str>>, MessageError> {
+        let Some(json) = self.get(name) else { return Ok(None) };
+        lossy::text(json).map(Some).ok_or(MessageError::new("a member is not a string"))
+    }
+
     /// Returns the text of a value that is a string, or the JSON of another value. It is empty if there is no value.
     pub(super) fn text_or_json(&self, name: &str) -> Cow<'a, str> {
         let json = self.get(name).unwrap_or_default();
@@ -120,6 +130,8 @@ mod tests {
         assert_eq!((members.get("a"), members.get("d")), (None, None));
         assert_eq!(members.text("b").as_deref(), Some("ä,\""));
         assert_eq!((members.text("c"), members.text_or_json("c").as_ref()), (None, "[{}]"));
+        assert_eq!(members.text_if_any("b").unwrap().as_deref(), Some("ä,\""));
+        assert!(members.text_if_any("a").is_ok_and(|text| text.is_none()) && members.text_if_any("c").is_err());
         assert_eq!((members.entries("c"), members.entries("b")), (Some(vec!["{}"]), None));
         for json in ["[]", "1", "null", "\"a\"", "{"] {
             assert!(Members::read(json).is_err(), "{json}");

@@ -230,7 +230,7 @@ impl<'a> Element<'a> {
 }
 
 /// The members that every message can have.
-const FIELDS: [&str; 3] = ["role", "content", "cache_control"];
+const FIELDS: [&str; 3] = ["role", "content", cache_control::NAME];
 
 fn blocks<'a>(content: &'a str, speaker: &Speaker) -> Vec<Block<'a>> {
     if let Some(blocks) = members::entries(content) {

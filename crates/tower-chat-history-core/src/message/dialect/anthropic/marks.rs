@@ -15,14 +15,15 @@ impl AnthropicMessages {
     /// 2026.
     pub const MAX_CACHE_MARKS: usize = 4;
 
-    /// Returns `false` only if a message has no mark for the cache. `true` says nothing. The answer is known since the
-    /// message was read, so this is faster than [`cache_marks`](Self::cache_marks).
+    /// Returns `false` only if a message has no mark for the cache. `true` may be wrong. For a message of this dialect,
+    /// the answer is known since the message was read, so this is faster than [`cache_marks`](Self::cache_marks).
     #[must_use]
     pub fn may_have_cache_marks(message: &Message) -> bool {
-        message.index().may_have_cache_marks
+        let is_known = message.dialect().is_some_and(|dialect| dialect.name() == Self::NAME);
+        if is_known { message.index().may_have_cache_marks } else { may_have_some(message.json()) }
     }
 
-    /// Returns `false` only if JSON, such as a list of blocks or tools, has no mark for the cache. `true` says nothing.
+    /// Returns `false` only if JSON, such as a list of blocks or tools, has no mark for the cache. `true` may be wrong.
     /// Use it to avoid a parser, because nearly no JSON has a mark.
     #[must_use]
     pub fn json_may_have_cache_marks(json: &str) -> bool {
@@ -64,5 +65,30 @@ impl Block<'_> {
             matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && may_have_some(self.json);
         let has_blocks = || Members::read(self.json).is_ok_and(|block| block.entries("content").is_some());
         if self.kind.is_result() || can_have_blocks && has_blocks() { 3 } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::message::ChatCompletions;
+
+    const MARKED: &str = r#"{"role":"user","content":[{"type":"text","text":"t","cache_control":{}}]}"#;
+    const UNMARKED: &str = r#"{"role":"user","content":[{"type":"text","text":"t"}]}"#;
+
+    #[test]
+    fn marks_are_noticed_in_messages_of_every_dialect_and_of_none() {
+        for (json, has_marks) in [(MARKED, true), (UNMARKED, false)] {
+            for message in [
+                Message::in_dialect(&AnthropicMessages, json).unwrap(),
+                Message::in_dialect(&ChatCompletions, json).unwrap(),
+                Message::unread(RawValue::from_string(json.to_owned()).unwrap()),
+            ] {
+                assert_eq!(AnthropicMessages::may_have_cache_marks(&message), has_marks, "{:?}", message.dialect());
+                assert_eq!(AnthropicMessages::cache_marks(&message), usize::from(has_marks), "{:?}", message.dialect());
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, value::RawValue};
 
-use super::{ChatCompletions, index};
+use super::{ChatCompletions, content_part::ContentPart};
 use crate::{
     lossy,
     message::{Message, MessageError, dialect::index::ContentPlace},
@@ -80,8 +80,11 @@ pub enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// Returns the text of an entry of [`Content::Parts`] if it is a part of type `text`.
-    pub(crate) fn text_of_part(json: &str) -> Option<String> {
-        index::part_text(json)
+    pub(crate) fn text_of_part(json: &'a str) -> Option<Cow<'a, str>> {
+        match ContentPart::read(json) {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
     fn parse(json: &'a str) -> Self {

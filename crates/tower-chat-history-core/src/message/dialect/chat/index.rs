@@ -119,8 +119,10 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
         (Bound::NONE, false)
     };
     let content = fields.content.map(|content| ContentPlace::of(content.get(), start_in(json, content.get())));
-    let is_text = content.as_ref().is_none_or(|_| fields.content.is_some_and(is_string));
-    let has_only_text = is_text && !has_refusal_audio_or_function_call && !has_reasoning && unknown_calls.is_none();
+    let has_neither_reasoning_nor_media = fields.content.is_none_or(is_string)
+        && !has_refusal_audio_or_function_call
+        && !has_reasoning
+        && unknown_calls.is_none();
     let answers = fields.tool_call_id.filter(|id| role == Role::Tool && is_string(id));
     Ok(Index {
         closes: closes(&role, says_nothing),
@@ -128,7 +130,7 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
         bound,
         is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
         answers: answers.map(call_id).into_iter().collect(),
-        part_kinds: has_only_text.then(PartKinds::default),
+        part_kinds: has_neither_reasoning_nor_media.then(PartKinds::default),
         chat: ChatFields {
             name: fields.name.map(string),
             content,
@@ -248,13 +250,6 @@ fn has_content(field: Option<&RawValue>) -> bool {
         "null" | "\"\"" => false,
         array => array.strip_prefix('[').is_none_or(|rest| rest.trim_start() != "]"),
     })
-}
-
-/// Returns the text of a part of type `text`.
-pub(crate) fn part_text(part: &str) -> Option<String> {
-    let part = Members::read(part).ok()?;
-    part.text("type").filter(|kind| kind == "text")?;
-    part.text("text").map(Cow::into_owned)
 }
 
 /// Returns the byte of `whole` at which a slice begins that serde_json borrowed from it.

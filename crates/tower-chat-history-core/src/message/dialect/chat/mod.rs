@@ -1,11 +1,12 @@
 //! Chat completions, the format of OpenAI's first chat API, which most providers offer.
 
 mod content;
+mod content_part;
 mod element;
 mod express;
 mod foreign;
 mod index;
-mod inline;
+mod media_part;
 mod origin;
 mod parts;
 mod plain;

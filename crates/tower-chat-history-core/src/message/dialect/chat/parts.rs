@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Content, index::Fields, inline, reasoning::signatures_of_calls};
+use super::{Content, content_part::ContentPart, index::Fields, reasoning::signatures_of_calls};
 use crate::{
-    lossy,
     message::Message,
     message::dialect::{CallId, Media, Part, members::Members},
 };
@@ -41,46 +40,12 @@ fn said<'m>(text: Cow<'m, str>, answers: Option<&'m CallId>) -> Part<'m> {
 }
 
 fn content_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Part<'m> {
-    known_part(json, answers).unwrap_or_else(|| {
-        // Some providers allow a bare string, which is a text.
-        let text = lossy::text(json).unwrap_or(Cow::Borrowed(json));
-        Part::Other { kind: Cow::Borrowed(""), text }
-    })
-}
-
-/// Returns `None` if the part is no object, or if one of its fields has another type than the format defines.
-fn known_part<'m>(json: &'m str, answers: Option<&'m CallId>) -> Option<Part<'m>> {
-    let part = Members::read(json).ok()?;
-    let string = |name: &str| part.get(name).map_or(Some(None), |json| lossy::text(json).map(Some));
-    let (kind, detail) = (string("type")?.unwrap_or_default(), string("detail")?);
-    let (text, refusal) = (string("text")?, string("refusal")?);
-    if let Some(media) = media(&part, &kind, detail) {
-        return Some(Part::Media { media, kind, words: None, data: inline::data(json) });
+    match ContentPart::read(json) {
+        ContentPart::Text(text) => said(text, answers),
+        ContentPart::Refusal(text) => Part::Refusal(text),
+        ContentPart::Media(part) => part.into_part(),
+        ContentPart::Other { kind, text } => Part::Other { kind, text: text.unwrap_or(Cow::Borrowed(json)) },
     }
-    Some(match (text, refusal) {
-        (Some(text), _) if kind == "text" => said(text, answers),
-        (Some(text), _) => Part::Other { kind, text },
-        (None, Some(refusal)) => Part::Refusal(refusal),
-        (None, None) => Part::Other { kind, text: Cow::Borrowed(json) },
-    })
-}
-
-fn media(part: &Members<'_>, kind: &str, detail: Option<Cow<'_, str>>) -> Option<Media> {
-    if kind.contains("image") {
-        return Some(if has_low_detail(part, detail) { Media::ImageLowDetail } else { Media::Image });
-    }
-    if kind.contains("audio") {
-        return Some(Media::Audio);
-    }
-    if kind.contains("video") {
-        return Some(Media::Video);
-    }
-    (kind.contains("file") || kind.contains("document")).then_some(Media::File)
-}
-
-fn has_low_detail(part: &Members<'_>, detail: Option<Cow<'_, str>>) -> bool {
-    let of_url = || Members::read(part.get("image_url")?).ok()?.text("detail");
-    detail.or_else(of_url).is_some_and(|detail| detail == "low")
 }
 
 /// Visits the fields that few replies have. If one of them does not have the form that the format defines, the whole
@@ -95,10 +60,7 @@ fn visit_rare_fields<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) 
 /// Returns `None`, and visits nothing, if one of the fields does not have the form that the format defines.
 fn visit_known_fields<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) -> Option<()> {
     let message = Members::read(json).ok()?;
-    let refusal = match message.get("refusal") {
-        Some(refusal) => Some(lossy::text(refusal)?),
-        None => None,
-    };
+    let refusal = message.text_if_any("refusal").ok()?;
     let call = match message.get("function_call") {
         Some(call) => {
             let call = Members::read(call).ok()?;

@@ -43,12 +43,11 @@ impl fmt::Debug for Source<'_> {
 
 /// Returns the place of data with this URL, which can contain them.
 pub(in crate::message::dialect) fn of_url(url: Cow<'_, str>) -> Source<'_> {
-    let scheme = url.get(..DATA.len()).filter(|scheme| scheme.eq_ignore_ascii_case(DATA));
-    let Some(data) = scheme.map(|scheme| &url[scheme.len()..]) else {
+    if !is_data(&url) {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         return if is_web { Source::Url(url) } else { Source::Unavailable };
-    };
-    let found = data.split_once(',').and_then(|(kind, base64)| {
+    }
+    let found = url[DATA.len()..].split_once(',').and_then(|(kind, base64)| {
         let kind = kind.to_ascii_lowercase();
         let kind = kind.strip_suffix(";base64")?.split(';').next().unwrap_or_default();
         is_base64(base64).then(|| (registered(kind).to_owned(), base64.to_owned()))
@@ -61,6 +60,11 @@ pub(in crate::message::dialect) fn of_url(url: Cow<'_, str>) -> Source<'_> {
 
 /// The scheme of a URL that contains data.
 const DATA: &str = "data:";
+
+/// Returns `true` if a URL contains data.
+pub(in crate::message::dialect) fn is_data(url: &str) -> bool {
+    url.get(..DATA.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(DATA))
+}
 
 /// Returns the registered name of a media type.
 fn registered(kind: &str) -> &str {

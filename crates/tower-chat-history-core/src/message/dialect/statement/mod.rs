@@ -15,7 +15,7 @@ pub(crate) use self::id::Place;
 pub use self::{arguments::StatedCall, id::StatedId, left_out::LeftOut, media::Source};
 pub(super) use self::{
     default::{express, of_parts},
-    media::{as_note, data_url, image_url, of_url},
+    media::{as_note, data_url, image_url, is_data, of_url},
 };
 use super::Media;
 use crate::provenance::Origin;
