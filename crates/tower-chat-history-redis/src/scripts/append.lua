@@ -140,11 +140,12 @@ end
 for _, key in ipairs(keys) do
   if expires then
     demand('PEXPIREAT', key, expires)
-    -- For the end of the script.
-    demand('UNLINK', key)
   else
     demand('PERSIST', key)
   end
+end
+if expires then
+  demand_forget(keys)
 end
 if sweeps then
   demand_sweep()
@@ -188,11 +189,7 @@ for _, key in ipairs(keys) do
     redis.call('PERSIST', key)
   end
 end
-if expires and milliseconds() >= tonumber(expires) then
-  -- The time was over before the last key got it. Redis 7.0 then removes a key at once, but keeps those that got the
-  -- time before until the end of the millisecond. Without some of its keys, the conversation would be damaged. Servers
-  -- whose time does not pass within a script never get here.
-  redis.call('UNLINK', unpack(keys))
+if expires and forget_if_over(expires, keys) then
   return answer
 end
 if sweeps then

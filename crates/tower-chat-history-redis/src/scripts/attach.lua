@@ -49,10 +49,7 @@ demand('HSET', bodies, '', '')
 if expires >= 0 then
   demand('PEXPIREAT', attached, expires)
   demand('PEXPIREAT', bodies, expires)
-  demand('TIME')
-  for at = 1, 8 do
-    demand('UNLINK', KEYS[at])
-  end
+  demand_forget({unpack(KEYS, 1, 8)})
 end
 
 -- The first write is one that a full server refuses if attachments are to be stored. Otherwise it is one that a full
@@ -76,9 +73,6 @@ redis.call('HSET', meta, 's', packed(self))
 if expires >= 0 then
   redis.call('PEXPIREAT', attached, expires)
   redis.call('PEXPIREAT', bodies, expires)
-  if milliseconds() >= expires then
-    -- See the end of `append.lua`.
-    redis.call('UNLINK', unpack(KEYS, 1, 8))
-  end
+  forget_if_over(expires, {unpack(KEYS, 1, 8)})
 end
 return {'attached', self.n}

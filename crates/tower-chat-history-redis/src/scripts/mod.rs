@@ -44,7 +44,7 @@ pub(crate) static APPEND: LazyLock<Script> = script!(
     "refused.lua",
     "write.lua",
     "cut.lua",
-    "clock.lua",
+    "expiry.lua",
     "append.lua"
 );
 /// Registers the conversation, then appends. Only a server that has the keys of all slots can run it.
@@ -59,7 +59,7 @@ pub(crate) static CREATE: LazyLock<Script> = script!(
     "log.lua",
     "write.lua",
     "cut.lua",
-    "clock.lua",
+    "expiry.lua",
     "create.lua",
     "append.lua"
 );
@@ -95,7 +95,7 @@ pub(crate) static RESEAL: LazyLock<Script> =
 pub(crate) static SWEEP: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
 pub(crate) static ATTACH: LazyLock<Script> =
-    script!("state.lua", "rights.lua", "refused.lua", "attached.lua", "detach.lua", "clock.lua", "attach.lua");
+    script!("state.lua", "rights.lua", "refused.lua", "attached.lua", "detach.lua", "expiry.lua", "attach.lua");
 pub(crate) static ATTACHMENTS: LazyLock<Script> = script!("master.lua", "state.lua", "attached.lua", "attachments.lua");
 pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
 pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use test_servers::trials;
-use tower_chat_history_core::{Append, Expect, HistoryStore, Load, Seq, StoreError};
+use tower_chat_history_core::{Append, Attach as _, Expect, HistoryStore, Load, Seq, StoreError};
 use tower_chat_history_redis::RedisOptions;
 
 use crate::support::{
@@ -18,6 +18,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         all_keys_expire_at_the_same_time,
         an_append_resets_or_removes_the_expiry,
         an_expired_conversation_is_gone_as_if_deleted,
+        attachments_that_come_when_the_time_is_over_damage_nothing,
     ]
 }
 
@@ -83,4 +84,31 @@ async fn an_expired_conversation_is_gone_as_if_deleted() {
     let anew = say(&test.store, &id, "anew").await;
     assert_eq!(anew.seq, Seq::FIRST);
     assert_ne!(anew.revision.incarnation(), last.incarnation());
+}
+
+/// With each repetition, the attachments come a little later in the last milliseconds of the conversation.
+async fn attachments_that_come_when_the_time_is_over_damage_nothing() {
+    let mut test = TestServer::new().await;
+    let store = RedisOptions::new().expire_after(HOUR).connect(test.server.url()).await.unwrap();
+    let (mut stored, mut gone) = (0, 0);
+    for n in 0..300_u64 {
+        let id = conversation(&n.to_string());
+        let incarnation = say(&store, &id, "x").await.revision.incarnation();
+        let [seconds, micros] = test.run::<[u64; 2]>(&["TIME"]);
+        let moment = (seconds * 1_000 + micros / 1_000 + 1 + n % 4).to_string();
+        for part in PARTS {
+            test.run::<()>(&["PEXPIREAT", &key(&id, part), &moment]);
+        }
+        match store.attach(&id, incarnation, &[], &[attachment("a", 0, &vec![b'x'; 1 << 16])]).await {
+            Ok(_) => stored += 1,
+            Err(StoreError::Gone) => gone += 1,
+            Err(error) => panic!("{error}"),
+        }
+        let began = Instant::now();
+        while !store.load(&id, Load::new()).await.unwrap().is_absent() {
+            assert!(began.elapsed() < Duration::from_secs(30), "it does not expire");
+        }
+        assert!(store.attachments(&id, &[], usize::MAX).await.unwrap().attachments.is_empty());
+    }
+    assert!(stored > 0 && gone > 0, "{stored} {gone}");
 }
