@@ -8,7 +8,7 @@ use tower_chat_history_core::{
     testing::{Capabilities, Fixture},
 };
 
-include!("../docs/writing_a_store.rs");
+include!("../../crates/tower-chat-history-core/docs/writing_a_store.rs");
 
 impl Log {
     /// Replaces each compaction by the given result for it, or removes it.
