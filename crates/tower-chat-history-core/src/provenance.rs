@@ -14,7 +14,8 @@ use crate::{compaction::Cut, digest::Digest, memory::block, seq::Seq};
 pub struct Provenance {
     /// The version of the code that renders prompts. Digests of different versions cannot be compared.
     pub renderer: u32,
-    /// The digests of the prompt. `None` if no part of the messages is bound to it.
+    /// The digests of the prompt. `None` if no part of the messages is bound to it, or if the log is a copy without the
+    /// exchanges of this prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests: Option<PromptDigests>,
     /// The positions of the cut under which the prompt was made.
@@ -49,10 +50,15 @@ impl Provenance {
         self
     }
 
-    /// Returns this value for a copy of the log that begins at `first`, or `None` if the copy lacks exchanges. The
-    /// digests of a copy of the whole log are still right.
-    pub(crate) fn moved_back(self, first: Seq) -> Option<Self> {
-        (first == Seq::FIRST).then_some(self)
+    /// Returns this value for a copy of the log whose positions are lower by `first`. If the copy lacks exchanges, the
+    /// prompt cannot be made again. The value then has neither its digests nor its positions.
+    pub(crate) fn moved_back(mut self, first: Seq) -> Self {
+        if first > Seq::FIRST {
+            (self.digests, self.cut) = (None, Positions::default());
+            // An exchange that was stored in the meantime, but is not copied, cannot be hidden by the reply.
+            self.made_at = self.made_at.map(|next| Seq::new(next.get().saturating_sub(first.get())));
+        }
+        self
     }
 
     /// Returns an estimate of the memory of its parts, in bytes.

@@ -22,8 +22,9 @@ pub enum FitError {
 #[non_exhaustive]
 pub enum InputError {
     /// The input is empty. A request may have no input only if the log ends with a complete round (calls and all their
-    /// results), or with a reply that the model [paused](tower_chat_history_core::Exchange::is_paused).
-    #[error("there is no input message")]
+    /// results), or with a reply that the model [paused](tower_chat_history_core::Exchange::is_paused). A paused reply of
+    /// which nothing can be sent needs an input, too, for example one that another origin made.
+    #[error("there is no input message, and the model has nothing to continue")]
     Empty,
     /// The resent list ends with a reply that is not the last one of the log, so the model would have to continue it.
     /// The response to such a request has only the rest of the reply.

@@ -1,6 +1,6 @@
 //! Checks of an input, and the policy for one that comes while tool calls are open.
 
-use tower_chat_history_core::{Message, OpenCalls, Placed, Rounds};
+use tower_chat_history_core::{Message, OpenCalls, Placed, Recorded, Rounds, Seq};
 
 use super::InputError;
 
@@ -37,6 +37,17 @@ pub(super) fn check_input(log: &Rounds, input: &[Message]) -> Result<bool, Input
         }
     }
     if rounds.open().is_empty() { Ok(answers) } else { Err(unanswered(rounds.open())) }
+}
+
+/// Checks that the model can continue a prompt without an input, if `last` is the last exchange of which something is
+/// sent. It is the one that the input continues, or a later one. If nothing of these can be sent, it can be an earlier
+/// part of the same paused reply.
+pub(super) fn check_continued(last: Option<&Recorded>, continues: Option<Seq>) -> Result<(), InputError> {
+    let is_continued = |last: &Recorded| continues.is_none_or(|continues| last.seq >= continues);
+    match last {
+        Some(last) if is_continued(last) || last.exchange.is_paused() => Ok(()),
+        _ => Err(InputError::Empty),
+    }
 }
 
 /// Returns `true` if the input claims to continue a turn: it is empty, or begins with a result.

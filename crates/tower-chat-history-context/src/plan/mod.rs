@@ -32,7 +32,7 @@ mod trimming;
 mod unreplied;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq, Window};
 
 pub use self::{
     call_budget::{CallBudget, FitBudget},
@@ -48,7 +48,11 @@ pub use self::{
     sizes::Size,
     window_index::can_start_window,
 };
-use self::{fold::Folded, input::check_input, load_limit::cut_truncated};
+use self::{
+    fold::Folded,
+    input::{check_continued, check_input},
+    load_limit::cut_truncated,
+};
 
 /// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
 #[derive(Debug, Default)]
@@ -156,11 +160,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     };
     if input.is_empty() {
         let last = fit.sent.last().and_then(|seq| exchanges.iter().rfind(|recorded| recorded.seq == *seq));
-        let can_continue = |last: &Recorded| Some(last.seq) >= continues || last.exchange.is_paused();
-        if !last.is_some_and(can_continue) {
-            // Nothing that the model would continue can be sent.
-            return Err(InputError::Empty.into());
-        }
+        check_continued(last, continues)?;
     }
     // A message that stands for everything before it stands for the summary, too.
     let summary = summary.filter(|_| !fit.restarts);

@@ -5,7 +5,7 @@
 
 use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Seq, Summary, Window};
 
-use super::input::continues_turn;
+use super::{input::continues_turn, reasoning::digests_of_reply};
 use crate::request::RequestInfo;
 
 /// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
@@ -25,9 +25,7 @@ pub fn pinned(window: &Window, input: &[Message], request: &RequestInfo) -> Opti
     let none = Cut::default();
     let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
     let from = if request.may_drop_reasoning { stored.reasoning_from } else { Seq::FIRST };
-    let is_bound = |recorded: &&Recorded| {
-        recorded.seq >= from && recorded.exchange.reply().iter().any(|message| message.bound().to_prefix)
-    };
+    let is_bound = |recorded: &&Recorded| recorded.seq >= from && digests_of_reply(&recorded.exchange).is_some();
     let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
     sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
     let is_loaded = is_under(sent_under, stored, &window.exchanges) && !window.truncated;

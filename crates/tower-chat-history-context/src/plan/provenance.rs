@@ -1,6 +1,6 @@
 //! The provenance of a reply: the conditions under which it was made.
 
-use tower_chat_history_core::{Digest, Message, Origin, Positions, PromptDigests, Provenance, Seq};
+use tower_chat_history_core::{Digest, Exchange, Message, Origin, Positions, PromptDigests, Provenance, Seq};
 
 use crate::request::RequestInfo;
 
@@ -34,15 +34,15 @@ pub struct SentPrompt<'a> {
     pub next: Option<Seq>,
 }
 
-/// Returns the provenance of an exchange with these messages, whose reply was made after this prompt. Returns `None` if
-/// no part of the messages is bound to its prompt or its origin. The provenance has no digests if no part is bound to
-/// its prompt.
+/// Returns the provenance of an exchange whose reply was made after this prompt. Returns `None` if no part of its
+/// messages is bound to its prompt or its origin. The provenance has no digests if no part of the reply is bound to its
+/// prompt.
 #[must_use]
-pub fn provenance(messages: &[Message], prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
-    if !messages.iter().any(is_ruled) {
+pub fn provenance(exchange: &Exchange, prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
+    if !exchange.messages.iter().any(is_ruled) {
         return None;
     }
-    let digests = messages.iter().any(|message| message.bound().to_prefix).then(|| {
+    let digests = exchange.is_bound_to_prompt().then(|| {
         let head = call.request.digest();
         PromptDigests::new(head, digest_after(head, prompt.messages))
     });

@@ -179,9 +179,8 @@ impl Validity {
 }
 
 /// Returns the digests of the prompt of an exchange whose reply is bound to it.
-fn digests_of_reply(exchange: &Exchange) -> Option<PromptDigests> {
-    let is_bound = exchange.reply().iter().any(|message| message.bound().to_prefix);
-    exchange.provenance.as_ref().filter(|_| is_bound)?.digests
+pub(super) fn digests_of_reply(exchange: &Exchange) -> Option<PromptDigests> {
+    exchange.provenance.as_ref().filter(|_| exchange.is_bound_to_prompt())?.digests
 }
 
 /// The part of a message that is left.

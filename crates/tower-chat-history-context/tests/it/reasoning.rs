@@ -225,8 +225,8 @@ impl World {
         }
         let messages: Vec<Message> = input.into_iter().chain(reply.iter().cloned()).collect();
         let prompt = SentPrompt { messages: &sent, under, next: Some(next) };
-        let provenance = provenance(&messages, prompt, self.conditions());
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
+        let provenance = provenance(&exchange, prompt, self.conditions());
         (exchange.continues, exchange.recalled, exchange.provenance) =
             (planned.continues, recalled, provenance.map(Box::new));
         self.append(exchange);

@@ -20,7 +20,8 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
-    /// position 0 as well, so its positions are counted from the first copied exchange.
+    /// position 0 as well, so its positions are counted from the first copied exchange. Reasoning that is
+    /// [bound](crate::Bound) to its prompt is left out of the prompts of such a copy.
     ///
     /// Each exchange is one write. A write whose outcome is unknown is repeated once. Until the fork is done,
     /// nothing else may write to the copy.
@@ -102,7 +103,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         // so it remains a continuation and opens no turn.
         exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
         exchange.recalled = exchange.recalled.and_then(|recalled| recalled.moved_back(first));
-        exchange.provenance = exchange.provenance.and_then(|provenance| provenance.moved_back(first).map(Box::new));
+        exchange.provenance = exchange.provenance.map(|provenance| Box::new(provenance.moved_back(first)));
         let append = Append::new(expect, exchange);
         match settle(self.store, to, append).await {
             // Another caller appended the same exchange: another fork of this log.

@@ -222,8 +222,13 @@ impl Rounds {
     /// Begins the log's next exchange. The exchange before it may give way to it.
     #[inline]
     pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> Begun {
-        let is_settled = matches!(self.newest, Newest::Settled);
-        let back_to = if !is_settled && self.continues_newest(exchange) {
+        let is_paused = exchange.is_paused();
+        if matches!(self.newest, Newest::Settled) {
+            // Most exchanges follow a settled one, which neither gives way nor has a part.
+            self.at = Some(*seq);
+            return Begun { back_to: None, partial: None, is_paused };
+        }
+        let back_to = if self.continues_newest(exchange) {
             self.make_way(&exchange.messages, |continues| {
                 exchange.messages.first().is_some_and(Message::is_reply)
                     && continues.is_some_and(|seq| exchange.continues == Some(seq))
@@ -232,8 +237,7 @@ impl Rounds {
             None
         };
         self.at = Some(*seq);
-        let partial = if is_settled { None } else { self.partial_of(exchange) };
-        Begun { back_to, partial, is_paused: exchange.is_paused() }
+        Begun { back_to, partial: self.partial_of(exchange), is_paused }
     }
 
     /// Returns `false` if the exchange continues another one than that with the newest calls.

@@ -59,6 +59,12 @@ impl Exchange {
         }
     }
 
+    /// Returns `true` if the reply has reasoning that is [bound to its prompt](crate::Bound::to_prefix).
+    #[must_use]
+    pub fn is_bound_to_prompt(&self) -> bool {
+        self.reply().iter().any(|message| message.bound().to_prefix)
+    }
+
     /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
     /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
     /// replies.

@@ -116,8 +116,8 @@ pub async fn provenances_are_forked(fixture: &dyn Fixture) {
     assert_eq!(of(&copy.log().await), of(&log));
 }
 
-/// A fork of a pruned log has no provenances: its prompts begin with other messages.
-pub async fn provenances_of_a_pruned_log_are_not_forked(fixture: &dyn Fixture) {
+/// A fork of a pruned log keeps the origin of each provenance, but not its prompt, because the copy lacks exchanges.
+pub async fn provenances_of_a_pruned_log_are_forked_without_their_prompts(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -126,6 +126,9 @@ pub async fn provenances_of_a_pruned_log_are_not_forked(fixture: &dyn Fixture) {
     prunable.keep(PruneTo::From(Seq::new(1))).await;
     let copy = chat.other();
     chat.store.conversation(&chat.id).fork(Seq::new(2), &copy.id).await.must("the copy does not exist yet", &CLAUSE);
-    let copied = copy.log().await;
-    assert_eq!((copied.len(), copied[0].exchange.provenance.clone()), (1, None));
+    let origin = made_after("second").provenance.map(|provenance| provenance.origin).unwrap_or_default();
+    let made_at = Some(Seq::new(u64::from(u32::MAX) - 1));
+    let expected = Provenance::new(u32::MAX, Cut::default().positions(), origin).made_at(made_at);
+    let copied: Vec<_> = copy.log().await.into_iter().map(|recorded| recorded.exchange.provenance.clone()).collect();
+    assert_eq!(copied, [Some(Box::new(expected))]);
 }

@@ -61,7 +61,7 @@ pub use self::{
 };
 use self::{
     recall::RecallWorker,
-    retention::{Added, Retainer},
+    retention::{ExchangeFacts, Retainer},
     shared::Shared,
     store::BoundedStore,
     summaries::SummaryWorker,
@@ -141,9 +141,9 @@ impl Engine {
     }
 
     /// Prunes the conversation if a prune is due now, and returns the log's revision afterward.
-    async fn retain(&self, id: &ConversationId, stored: &Appended, added: Added) -> Revision {
+    async fn retain(&self, id: &ConversationId, stored: &Appended, facts: ExchangeFacts) -> Revision {
         match &self.shared.retainer {
-            Some(retainer) => Box::pin(retainer.retain(&self.shared.store, id, stored, added)).await,
+            Some(retainer) => Box::pin(retainer.retain(&self.shared.store, id, stored, facts)).await,
             None => stored.revision,
         }
     }

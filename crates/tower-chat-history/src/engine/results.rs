@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     Engine,
     queue::Entered,
-    retention::Added,
+    retention::ExchangeFacts,
     store::BoundedStore,
     turn::{check_turn, read_each},
     wait::Ahead,
@@ -130,11 +130,11 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         };
         let mut exchange = Exchange::new(id.clone(), results.clone());
         exchange.continues = asked;
-        let added = Added::of(&exchange);
+        let facts = ExchangeFacts::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
         match append_results(store, &conversation, &append, window.revision.next(), named, &within).await {
             Ok(stored) => {
-                let revision = engine.retain(&conversation, &stored, added).await;
+                let revision = engine.retain(&conversation, &stored, facts).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
             }
             Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => {}

@@ -10,10 +10,11 @@ use tower_chat_history_core::{
 use super::store::BoundedStore;
 
 /// The largest number of conversations whose added turns or messages are counted. If the count of a conversation is
-/// evicted, its next exchange prunes the conversation early.
+/// evicted, the next exchange of the conversation takes a prune as due.
 const COUNTED_CONVERSATIONS: usize = 1 << 12;
 
-/// The largest number of turns for which a prune waits because each of them is open and bound to its prompts.
+/// The number of turns that a log may have in addition while a prune waits, because each of them may go on and is bound
+/// to its prompts.
 const MAX_WAITED_TURNS: usize = 8;
 
 /// The part of each conversation that stays stored. An engine without a retention removes nothing.
@@ -21,12 +22,17 @@ const MAX_WAITED_TURNS: usize = 8;
 /// An engine [with a retention](crate::Engine::with_retention) prunes a conversation's log after it stores an
 /// exchange. A prune costs one more write to the store. It therefore runs only when more than n/4 turns (rounded
 /// down) were added since the last one. With `LastTurns(n)`, a long log thus has from n to n + n/4 turns, and in
-/// addition those that other engines or concurrent calls have added since. `LastMessages(n)` works in the same way
-/// with messages.
+/// addition those for which a prune waits, and those that other engines or concurrent calls have added since.
+/// `LastMessages(n)` works in the same way with messages.
 ///
-/// A prune changes the beginning of the next prompt. While the newest turn waits for results, or for the rest of a
-/// paused reply, and has reasoning that is [bound](tower_chat_history_core::Bound) to its prompts, a prune therefore
-/// waits until the turn ends. If such turns are abandoned, it waits for at most 8 of them.
+/// A prune changes the beginning of the next prompt. It therefore waits while the newest turn may go on and has
+/// reasoning that is [bound](tower_chat_history_core::Bound) to its prompts. A turn may go on if its last reply has
+/// calls, is paused, was interrupted or says nothing. If the engine has not counted the turn's earlier exchanges, they
+/// may have such reasoning, so the prune waits, too.
+///
+/// If such turns are abandoned, a prune removes all but the last n + n/4 + 8 turns after 8 of them, and again after
+/// each 8 further ones. An engine that has not counted them, for example in a new process, does so after each of its
+/// turns. With `LastMessages(n)`, this limit on turns is weaker than that on messages.
 ///
 /// Pruned exchanges are permanently removed from the store and from later prompts. Existing
 /// [summaries](crate::Summaries) of them stay (see [`Prune`]). Turns that are pruned before they were summarized
@@ -49,42 +55,56 @@ impl Retention {
         }
     }
 
+    /// Returns the number of turns or messages to keep.
+    const fn number(self) -> usize {
+        let (Self::LastTurns(number) | Self::LastMessages(number)) = self;
+        number
+    }
+
+    /// Returns what is kept of a log while a prune waits. It is more than a log has if no turn was abandoned. With
+    /// `LastMessages`, too, because each turn has at least one message.
+    const fn prune_while_waiting(self) -> PruneTo {
+        PruneTo::LastTurns(self.number().saturating_add(self.slack() + MAX_WAITED_TURNS))
+    }
+
     /// Returns the number of turns or messages that may be added since the last prune without another prune.
     const fn slack(self) -> usize {
-        let (Self::LastTurns(number) | Self::LastMessages(number)) = self;
-        number / 4
+        self.number() / 4
     }
 
-    /// Returns the number of turns or messages that an exchange adds.
-    fn added(self, exchange: &Added) -> usize {
+    /// Returns the number of turns or messages that an exchange adds, if this number of exchanges of other engines are
+    /// between it and the one that was counted before. They count as the least that they can have: the opening of the
+    /// turn that the exchange continues, or one message each.
+    fn added(self, facts: &ExchangeFacts, between: u64) -> usize {
         match self {
-            Self::LastTurns(_) => usize::from(exchange.opens_turn),
-            Self::LastMessages(_) => exchange.messages,
-        }
-    }
-
-    /// Returns `true` if a log with this many exchanges may have more turns or messages than the retention keeps.
-    fn may_exceed(self, exchanges: u64) -> bool {
-        match self {
-            // Each turn has at least one exchange.
-            Self::LastTurns(turns) => exchanges > turns as u64,
-            Self::LastMessages(_) => true,
+            Self::LastTurns(_) => usize::from(facts.opens_turn || between > 0),
+            Self::LastMessages(_) => facts.messages.saturating_add(usize::try_from(between).unwrap_or(usize::MAX)),
         }
     }
 }
 
-/// The facts about a stored exchange that its retention counts.
+/// Returns `true` if a prune may remove something of a log with this many exchanges.
+const fn may_remove(to: PruneTo, exchanges: u64) -> bool {
+    match to {
+        // Each turn has at least one exchange.
+        PruneTo::LastTurns(turns) if turns > 0 => exchanges > turns as u64,
+        // The newest turn is kept.
+        _ => exchanges > 1,
+    }
+}
+
+/// The facts about a stored exchange that decide if a prune is due.
 #[derive(Clone, Copy)]
-pub(super) struct Added {
+pub(super) struct ExchangeFacts {
     opens_turn: bool,
     messages: usize,
-    /// True if the turn goes on after the exchange.
-    leaves_turn_open: bool,
-    /// True if the exchange has reasoning that is bound to its prompt.
+    /// True if a later exchange may belong to the same turn.
+    may_go_on: bool,
+    /// True if the reply has reasoning that is bound to its prompt.
     is_bound: bool,
 }
 
-impl Added {
+impl ExchangeFacts {
     pub(super) fn of(exchange: &Exchange) -> Self {
         let reply = exchange.reply();
         let says_nothing = reply.iter().all(Message::is_blank_reply);
@@ -92,8 +112,8 @@ impl Added {
         Self {
             opens_turn: exchange.opens_turn(),
             messages: exchange.messages.len(),
-            leaves_turn_open: says_nothing || has_calls || exchange.is_paused() || exchange.incomplete,
-            is_bound: reply.iter().any(|message| message.bound().to_prefix),
+            may_go_on: says_nothing || has_calls || exchange.is_paused() || exchange.incomplete,
+            is_bound: exchange.is_bound_to_prompt(),
         }
     }
 }
@@ -103,12 +123,14 @@ impl Added {
 struct Count {
     /// The position of the newest exchange that was counted.
     seq: Seq,
+    /// The position of the log's first exchange. If it is another one, another engine has pruned the log.
+    first: Seq,
     /// The number of turns or messages that were added.
     added: usize,
-    /// The number of turns in which a prune was due.
-    waited_turns: usize,
+    /// The number that was added when no prune waited, or when the weaker prune last ran.
+    checked: usize,
     /// True if the newest turn has reasoning that is bound to its prompts, or may have some.
-    is_bound: bool,
+    is_turn_bound: bool,
 }
 
 /// Prunes conversations by a [`Retention`].
@@ -123,26 +145,36 @@ impl Retainer {
         Self { store, retention, counts: Cache::new(COUNTED_CONVERSATIONS) }
     }
 
-    /// Counts the added exchange. Returns `true` if a prune is due, and need not wait for the end of the turn.
-    fn is_due(&self, id: &ConversationId, stored: &Appended, exchange: Added) -> bool {
+    /// Counts a stored exchange. Returns what a prune is to keep, or `None` if no prune is to run now.
+    fn count(&self, id: &ConversationId, stored: &Appended, facts: ExchangeFacts) -> Option<PruneTo> {
+        let (seq, first, slack) = (stored.seq, stored.revision.first(), self.retention.slack());
         // The number of exchanges in the log, including this one.
-        let exchanges = stored.seq.next().get().saturating_sub(stored.revision.first().get());
-        let (added, before) = (self.retention.added(&exchange), self.counts.get(id));
-        let since = match before {
-            Some(count) => count.added.saturating_add(added),
+        let exchanges = seq.next().get().saturating_sub(first.get());
+        let before = self.counts.get(id);
+        let between = before.map_or(0, |count| seq.get().saturating_sub(count.seq.next().get()));
+        let added = self.retention.added(&facts, between);
+        let (since, checked) = match before {
+            Some(count) if count.first == first => (count.added.saturating_add(added), count.checked),
+            // Another engine has pruned the log.
+            Some(_) => (added, 0),
             // This exchange is the log's first.
-            None if exchanges <= 1 => added,
-            // It is not known how much was added before, by another process or before the count was evicted.
-            None => usize::MAX,
+            None if exchanges <= 1 => (added, 0),
+            // It is not known how much was added before, by another process or before the count was evicted. It may be
+            // enough for each kind of prune.
+            None => (slack.saturating_add(MAX_WAITED_TURNS + 1), 0),
         };
-        let is_due = exchanges > 1 && since > self.retention.slack() && self.retention.may_exceed(exchanges);
-        let waited_before = before.map_or(0, |count| count.waited_turns);
-        let waited_turns = waited_before + usize::from(is_due && (exchange.opens_turn || waited_before == 0));
         // Another process may have stored the beginning of the turn.
-        let of_turn = before.filter(|count| count.seq.next() == stored.seq);
-        let is_bound = exchange.is_bound || !exchange.opens_turn && of_turn.is_none_or(|count| count.is_bound);
-        self.counts.insert(id.clone(), Count { seq: stored.seq, added: since, waited_turns, is_bound });
-        is_due && !(exchange.leaves_turn_open && is_bound && waited_turns <= MAX_WAITED_TURNS)
+        let of_turn = before.filter(|count| count.seq.next() == seq);
+        let is_turn_bound = facts.is_bound || !facts.opens_turn && of_turn.is_none_or(|count| count.is_turn_bound);
+        let waits = facts.may_go_on && is_turn_bound;
+        let checked = if waits { checked } else { since };
+        self.counts.insert(id.clone(), Count { seq, first, added: since, checked, is_turn_bound });
+        let (most, to) = if waits {
+            (checked.saturating_add(MAX_WAITED_TURNS), self.retention.prune_while_waiting())
+        } else {
+            (slack, self.retention.prune_to())
+        };
+        (since > most && may_remove(to, exchanges)).then_some(to)
     }
 
     /// Prunes the conversation if a prune is due, and returns the revision afterward. A failure is only logged,
@@ -152,12 +184,10 @@ impl Retainer {
         store: &BoundedStore,
         id: &ConversationId,
         stored: &Appended,
-        added: Added,
+        facts: ExchangeFacts,
     ) -> Revision {
-        if !self.is_due(id, stored, added) {
-            return stored.revision;
-        }
-        let pruned = store.bounded(self.prune(id, stored)).await;
+        let Some(to) = self.count(id, stored, facts) else { return stored.revision };
+        let pruned = store.bounded(self.prune(id, stored, to)).await;
         pruned.unwrap_or_else(|error| {
             tracing::warn!(
                 error.type = error.kind(),
@@ -168,11 +198,18 @@ impl Retainer {
         })
     }
 
-    async fn prune(&self, id: &ConversationId, stored: &Appended) -> Result<Revision, StoreError> {
-        let (seq, incarnation) = (stored.seq, stored.revision.incarnation());
-        let pruned = self.store.prune(id, incarnation, self.retention.prune_to(), Derived::Keep).await?;
-        // The next exchange opens a turn, or continues one whose reasoning is left out because of this prune.
-        self.counts.insert(id.clone(), Count { seq, added: 0, waited_turns: 0, is_bound: false });
+    async fn prune(&self, id: &ConversationId, stored: &Appended, to: PruneTo) -> Result<Revision, StoreError> {
+        let incarnation = stored.revision.incarnation();
+        let pruned = self.store.prune(id, incarnation, to, Derived::Keep).await?;
+        if let Some(mut count) = self.counts.get(id) {
+            count.first = pruned.revision.first();
+            if to == self.retention.prune_to() {
+                (count.added, count.checked) = (0, 0);
+            } else {
+                count.checked = count.added;
+            }
+            self.counts.insert(id.clone(), count);
+        }
         Ok(pruned.revision)
     }
 }

@@ -123,8 +123,8 @@ impl Call {
     }
 
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
-    /// read, or if it has more than twice as much as the load limit allows. Its exchanges are translated together,
-    /// because results can be in another part of the log than their calls.
+    /// read, or if the turns that the load left out are more than the load limit allows. Its exchanges are translated
+    /// together, because results can be in another part of the log than their calls.
     async fn pinned(
         &self,
         window: &Window,
@@ -144,24 +144,32 @@ impl Call {
     }
 
     /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,
-    /// or if they are more than the load limit allows.
+    /// or if they are more turns than the load limit allows. A single turn may exceed it, because the call that came
+    /// after this turn loaded it whole, too.
     async fn read_between(&self, window: &Window, from: Seq, to: Seq) -> Result<Option<Vec<Recorded>>, HistoryError> {
         let (store, limit) = (self.engine.bounded_store(), self.engine.options().context.load_limit);
-        let (mut read, mut next) = (Vec::new(), from);
-        let most = usize::try_from(to.get().saturating_sub(from.get())).unwrap_or(usize::MAX);
-        if most > limit.messages() {
-            return Ok(None);
-        }
+        let (mut read, mut next): (Vec<Recorded>, _) = (Vec::new(), from);
+        let (mut turns, mut messages, mut bytes) = (0, 0, 0);
         while next < to {
             let rest = usize::try_from(to.get() - next.get()).unwrap_or(usize::MAX);
-            let page = store.read(&self.conversation, next, rest).await.map_err(HistoryError::Load)?;
+            let page = store.read(&self.conversation, next, rest.min(limit.messages()));
+            let page = page.await.map_err(HistoryError::Load)?;
             let is_same = page.revision.is_some_and(|now| now.incarnation() == window.revision.incarnation());
-            let Some(last) = page.exchanges.last().filter(|_| is_same) else { return Ok(None) };
-            next = last.seq.next();
-            read.extend(page.exchanges);
+            if !is_same || page.exchanges.first().is_none_or(|first| first.seq != next) {
+                return Ok(None);
+            }
+            for recorded in page.exchanges {
+                next = recorded.seq.next();
+                turns += usize::from(plan::can_start_window(&recorded));
+                messages += recorded.exchange.counted_messages();
+                bytes += recorded.exchange.bytes();
+                read.push(recorded);
+            }
+            if turns > 1 && (messages > limit.messages() || bytes > limit.bytes()) {
+                return Ok(None);
+            }
         }
-        let bytes: usize = read.iter().map(|recorded: &Recorded| recorded.exchange.bytes()).sum();
-        Ok(Some(read).filter(|read| bytes <= limit.bytes() && read.first().is_none_or(|first| first.seq == from)))
+        Ok(Some(read))
     }
 }
 

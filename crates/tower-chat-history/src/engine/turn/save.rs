@@ -13,7 +13,7 @@ use tower_chat_history_core::{
 };
 use tracing::Instrument as _;
 
-use super::super::{last_seen::CompactionPositions, retention::Added, summaries::FinishedTurn};
+use super::super::{last_seen::CompactionPositions, retention::ExchangeFacts, summaries::FinishedTurn};
 use super::{Turn, TurnState};
 use crate::{
     call::{Reply, Stored},
@@ -92,7 +92,7 @@ impl TurnState {
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
         let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
-        let provenance = plan::provenance(&exchange.messages, prompt, self.call.conditions());
+        let provenance = plan::provenance(&exchange, prompt, self.call.conditions());
         exchange.provenance = provenance.map(Box::new);
         let mut append = Box::new(Append::new(self.planned.history.expect, exchange).since(self.planned.history.since));
         append.compact = self.planned.plan.fit.cut.take().map(|cut| {
@@ -110,7 +110,7 @@ impl TurnState {
         let runtime = Handle::try_current().ok();
         append.exchange.tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
         let exchange = &append.exchange;
-        let (continues, incomplete, added) = (exchange.continues, exchange.incomplete, Added::of(exchange));
+        let (continues, incomplete, facts) = (exchange.continues, exchange.incomplete, ExchangeFacts::of(exchange));
         let is_paused = exchange.is_paused();
         let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
@@ -150,7 +150,7 @@ impl TurnState {
                 summaries.after_turn(conversation, finished);
             }
         }
-        let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, added).await);
+        let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, facts).await);
         if let Some(recall) = &engine.shared.recall {
             let loaded = self.planned.history.window_start;
             let start = cut.filter(|_| has_cut).map_or(loaded, |cut| cut.window_start.max(loaded));
