@@ -9,7 +9,18 @@ use std::{
 /// Returns `true` if two paths name the same file, also by symbolic or hard links. A file need not exist.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let is_same_path = resolved(one).is_some_and(|one| resolved(other) == Some(one));
-    is_same_path || same_file::is_same_file(one, other).unwrap_or(false)
+    // The files are opened to compare them. To open a pipe would wait for its other end, or break it.
+    is_same_path || is_file(one) && is_file(other) && same_file::is_same_file(one, other).unwrap_or(false)
+}
+
+/// Returns `true` if standard input is this file.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    let is_same = || Ok::<_, io::Error>(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?);
+    is_file(path) && is_same().unwrap_or(false)
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Returns the path without links, or `None` if its directory does not exist. The file need not exist.

@@ -5,7 +5,7 @@ use std::{io, process::ExitCode};
 use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, StoreError};
 use tower_chat_history_transfer::ImportError;
 
-use crate::store::OpenStoreError;
+use crate::{store::OpenStoreError, terminal};
 
 /// The result of a command that could be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +64,10 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Creates the error for a file that cannot be read or written.
+    /// Creates the error for a file that cannot be read or written. Its name may come from elsewhere, so a line break
+    /// in it is not printed.
     pub(crate) fn file(what: &str, source: io::Error) -> Self {
-        Self::File { what: what.to_owned(), source }
+        Self::File { what: terminal::in_one_line(what), source }
     }
 
     /// Returns `true` if the reader of the output closed it.

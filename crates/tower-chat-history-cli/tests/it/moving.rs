@@ -61,6 +61,25 @@ fn a_pipe_and_a_device_can_be_written() {
     assert_eq!(audited.ok(), lines);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_written_while_another_program_reads_it() {
+    let place = Place::filled();
+    let lines = place.run(&["export"]).ok();
+    let pipe = place.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    place.run(&["export", "-o", "pipe", "--audit", "audit.jsonl"]).ok();
+    assert_eq!(reader.join().unwrap(), lines);
+    let writer = std::thread::spawn(move || std::fs::write(pipe, lines).unwrap());
+    let imported = place.run(&["import", "pipe", "--audit", "audit.jsonl"]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    writer.join().unwrap();
+}
+
 #[test]
 fn a_file_that_is_cut_off_is_reported() {
     let place = Place::filled();

@@ -1,6 +1,6 @@
 //! Wrong command lines, and stores that cannot be opened.
 
-use crate::support::Place;
+use crate::support::{Place, Ran};
 
 #[test]
 fn errors_are_sentences_with_their_cause() {
@@ -66,7 +66,16 @@ fn an_import_does_not_read_the_file_of_the_audit() {
     let before = std::fs::read(&input).unwrap();
     let ran = place.run(&["--audit", input.to_str().unwrap(), "import", "all.jsonl"]);
     assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --audit: this is the file to import\n"));
+    let mut from_stdin = place.command("chat.db", &["--audit", input.to_str().unwrap(), "import"]);
+    let ran: Ran = from_stdin.stdin(std::fs::File::open(&input).unwrap()).output().unwrap().into();
+    assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --audit: this is the file to import\n"));
     assert_eq!(std::fs::read(&input).unwrap(), before);
+}
+
+#[test]
+fn a_line_break_in_the_name_of_a_file_is_not_printed() {
+    let ran = Place::filled().run(&["import", "no\nsuch\u{1b}[2J"]);
+    assert!(ran.code == Some(1) && ran.err.starts_with("chat-history: no such\\u{1b}[2J: "), "{ran:?}");
 }
 
 #[test]

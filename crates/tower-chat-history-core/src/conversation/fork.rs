@@ -13,7 +13,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
-    /// Each copied exchange has the same position, id and time as the original, and all its other fields. Compactions
+    /// Each copied exchange has the same position, id and time as the original, and its other fields. Compactions
     /// and [attachments](crate::Attach) are not copied, because they are derived: the copy's window starts at its
     /// beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a pruned exchange. Neither
     /// are those that cite another conversation, because the copy may be of another person.
