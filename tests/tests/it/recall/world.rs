@@ -1,6 +1,6 @@
 //! A conversation in a store, and the same one in a memory store to compare with.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use tests::Storage;
 use tower_chat_history::{
@@ -189,7 +189,9 @@ impl World {
     /// Returns the result of the tool, which searches the whole log.
     async fn page(&self, index: &StoredIndex, question: &str) -> String {
         let arguments = serde_json::json!({ "query": question }).to_string();
-        SearchTool::new(index.clone()).call(&self.id, &arguments).await.unwrap()
+        // A busy machine may need longer than the default limit.
+        let tool = SearchTool::new(index.clone()).time_limit(Duration::from_secs(60));
+        tool.call(&self.id, &arguments).await.unwrap()
     }
 }
 
