@@ -179,7 +179,7 @@ mod redis_cluster {
 /// The server is also restarted and its connections are cut. It is restarted once more before everything is
 /// read. A cluster gets more conversations, so that each node has some.
 fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, restarts: u64) {
-    let options = format!("--store {store} --processes 3 --conversations {conversations} --exchanges 600 --kills 8");
+    let options = format!("--store {store} --processes 3 --conversations {conversations} --exchanges 400 --kills 8");
     let report = torture(&format!("{options} --restarts 2"));
     assert_eq!((report.number("workers killed"), report.number("server restarts")), (8, restarts));
     assert_both_dialects(&report);
@@ -190,7 +190,7 @@ fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, rest
 
 /// The keys of chats and of people are replaced while the processes use them.
 fn nothing_is_lost_when_everything_is_encrypted(store: &str) {
-    let options = format!("--store {store} --encrypted --processes 3 --conversations 6 --exchanges 300 --kills 6");
+    let options = format!("--store {store} --encrypted --processes 3 --conversations 6 --exchanges 200 --kills 6");
     let report = torture(&options);
     assert_eq!(report.number("workers killed"), 6);
     assert!(report.number("keys replaced") > 20 && report.number("searches compared") > 0);

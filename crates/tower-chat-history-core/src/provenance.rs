@@ -14,8 +14,7 @@ use crate::{compaction::Cut, digest::Digest, memory::block, seq::Seq};
 pub struct Provenance {
     /// The version of the code that renders prompts. Digests of different versions cannot be compared.
     pub renderer: u32,
-    /// The digests of the prompt. `None` if no part of the messages is bound to it, or if the log is a copy without the
-    /// exchanges of this prompt.
+    /// The digests of the prompt. `None` if no part of the messages is bound to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests: Option<PromptDigests>,
     /// The positions of the cut under which the prompt was made.
@@ -50,15 +49,11 @@ impl Provenance {
         self
     }
 
-    /// Returns this value for a copy of the log whose positions are lower by `first`. If the copy lacks exchanges, the
-    /// prompt cannot be made again. The value then has neither its digests nor its positions.
-    pub(crate) fn moved_back(mut self, first: Seq) -> Self {
-        if first > Seq::FIRST {
-            (self.digests, self.cut) = (None, Positions::default());
-            // An exchange that was stored in the meantime, but is not copied, cannot be hidden by the reply.
-            self.made_at = self.made_at.map(|next| Seq::new(next.get().saturating_sub(first.get())));
-        }
-        self
+    /// Returns this value for a copy of the log whose positions are lower by `first`. Positions before the copied ones
+    /// become 0. The digests depend on no position, so they stay.
+    pub(crate) fn moved_back(self, first: Seq) -> Self {
+        let made_at = self.made_at.map(|next| next.moved_back(first));
+        Self { cut: self.cut.moved_back(first), made_at, ..self }
     }
 
     /// Returns an estimate of the memory of its parts, in bytes.
@@ -172,6 +167,20 @@ pub struct Positions {
     pub encrypted_from: Seq,
     /// The end of the exchanges that the [summary](Cut::summary) covers, or the first position if there is none.
     pub covers_to: Seq,
+}
+
+impl Positions {
+    fn moved_back(self, first: Seq) -> Self {
+        Self {
+            window_start: self.window_start.moved_back(first),
+            rounds_start: self.rounds_start.moved_back(first),
+            cleared_before: self.cleared_before.moved_back(first),
+            recalled_from: self.recalled_from.moved_back(first),
+            reasoning_from: self.reasoning_from.moved_back(first),
+            encrypted_from: self.encrypted_from.moved_back(first),
+            covers_to: self.covers_to.moved_back(first),
+        }
+    }
 }
 
 impl Cut {

@@ -3,7 +3,7 @@
 use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
-use tower_chat_history_core::testing::{Fixture, ThroughArc, behaviors};
+use tower_chat_history_core::testing::{Capability, Fixture, behaviors};
 
 /// Lists tests by their functions. The name of a test is its function's, after the path of its module.
 ///
@@ -80,7 +80,10 @@ pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>,
             // The output of a listing is read by programs.
             left_out(server);
         }
-        tests.extend(group.into_iter().map(|test| test.with_ignored_flag(!found)));
+        tests.extend(group.into_iter().map(|test| {
+            let is_ignored = test.has_ignored_flag();
+            test.with_ignored_flag(is_ignored || !found)
+        }));
     }
     libtest_mimic::run(&arguments, tests).exit_code()
 }
@@ -109,25 +112,21 @@ pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'stat
     })
 }
 
-/// Tests of every behavior of the conformance suite, on the store itself and through an `Arc<dyn HistoryStore>`.
+/// Returns a test of every behavior of the conformance suite, whose kind is the name of the store. Tests that need an
+/// ability which the store lacks are ignored.
 ///
 /// The fixture is created for each test, within its runtime.
-pub fn conformance<F, M>(fixture: M) -> Vec<Trial>
+pub fn conformance<F, M>(store: &str, lacking: &[Capability], fixture: M) -> Vec<Trial>
 where
     F: Fixture,
     M: AsyncFn() -> F + Send + Sync + 'static,
 {
     let fixture = Arc::new(fixture);
-    let mut tests = Vec::new();
-    for behavior in behaviors() {
+    let tests = behaviors().into_iter().map(|behavior| {
         let make = Arc::clone(&fixture);
-        tests.push(test(format!("store::{}", behavior.name()), move || async move {
-            behavior.run(&make().await).await;
-        }));
-        let make = Arc::clone(&fixture);
-        tests.push(test(format!("through_arc::{}", behavior.name()), move || async move {
-            behavior.run(&ThroughArc(make().await)).await;
-        }));
-    }
-    tests
+        let run = move || async move { behavior.run(&make().await).await };
+        let is_ignored = behavior.needs().iter().any(|needed| lacking.contains(needed));
+        test(behavior.name(), run).with_kind(store).with_ignored_flag(is_ignored)
+    });
+    tests.collect()
 }

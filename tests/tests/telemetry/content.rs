@@ -21,8 +21,6 @@ use crate::{
 over_every_store! {
     #[tokio::test(start_paused = true)]
     nothing_marked_is_exported,
-    content_is_exported_by_option,
-    ids_are_exported_by_option,
     every_name_is_used,
 }
 
@@ -105,7 +103,9 @@ async fn nothing_marked_is_exported(storage: Storage) {
     }
 }
 
-async fn content_is_exported_by_option(storage: Storage) {
+#[tokio::test(start_paused = true)]
+async fn content_is_exported_by_option() {
+    let storage = Storage::memory().await.unwrap();
     let reply = ["arguments", "call-id", "reply", "result", "schema", "summary", "system", "user"];
     let reply: BTreeSet<String> = reply.iter().map(|mark| format!("mark-{mark}")).collect();
     for capture in [CaptureContent::SpanOnly, CaptureContent::EventOnly] {
@@ -116,7 +116,9 @@ async fn content_is_exported_by_option(storage: Storage) {
     }
 }
 
-async fn ids_are_exported_by_option(storage: Storage) {
+#[tokio::test(start_paused = true)]
+async fn ids_are_exported_by_option() {
+    let storage = Storage::memory().await.unwrap();
     let telemetry = Telemetry::new().raw_conversation_ids();
     assert_eq!(found(&on_all_paths(&storage, telemetry).await), BTreeSet::from(["mark-part"]));
 }

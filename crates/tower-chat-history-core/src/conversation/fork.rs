@@ -21,7 +21,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
     /// position 0 as well, so its positions are counted from the first copied exchange. Reasoning that is
-    /// [bound](crate::Bound) to its prompt is left out of the prompts of such a copy.
+    /// [bound](crate::Bound) to its prompt is sent if the same messages come before it in the copy.
     ///
     /// Each exchange is one write. A write whose outcome is unknown is repeated once. Until the fork is done,
     /// nothing else may write to the copy.
@@ -101,7 +101,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         let mut exchange = (*recorded.exchange).clone();
         // A late continuation of a pruned turn names a position before the copied ones. The difference saturates at 0,
         // so it remains a continuation and opens no turn.
-        exchange.continues = exchange.continues.map(|seq| Seq::new(seq.get().saturating_sub(first.get())));
+        exchange.continues = exchange.continues.map(|seq| seq.moved_back(first));
         exchange.recalled = exchange.recalled.and_then(|recalled| recalled.moved_back(first));
         exchange.provenance = exchange.provenance.map(|provenance| Box::new(provenance.moved_back(first)));
         let append = Append::new(expect, exchange);

@@ -70,6 +70,8 @@ fn unknown_fields_are_noticed() {
     let function = r#""function":{"name":"f","arguments":""}"#;
     assert!(!with_call(&format!(r#"{{"id":"x","type":"function",{function}}}"#)).has_unknown_fields());
     assert!(with_call(&format!(r#"{{"id":"x",{function},"extra_content":{{}}}}"#)).has_unknown_fields());
+    assert!(with_call(&format!(r#"{{"id":"x","function":[],{function}}}"#)).has_unknown_fields(), "it is repeated");
+    assert!(with_call(r#"{"id":"x","function":{"name":"f"}}"#).has_unknown_fields(), "it lacks the arguments");
 }
 
 #[test]

@@ -184,8 +184,8 @@ impl<S: Truncate + Prune + Attach + Erase + Clone + 'static> Fixture for SharedS
     }
 }
 
-/// The same storage, with each handle in one more `Arc<dyn HistoryStore>`. It tests that the store also works through
-/// such an `Arc`.
+/// The same storage, with each handle in one more `Arc`. It tests how an `Arc` of a store forwards the calls, which is
+/// the same for every store.
 #[derive(Clone, Debug)]
 pub struct ThroughArc<F>(pub F);
 

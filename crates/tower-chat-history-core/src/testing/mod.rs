@@ -6,9 +6,8 @@
 //! the sentence of the contract that it breaks. The functions work with every async runtime: use the one that the store
 //! needs.
 //!
-//! [`conformance_tests!`](crate::conformance_tests) creates two tests for each function: one on the store itself, and
-//! one through an `Arc<dyn HistoryStore>`. A store's crate runs the whole suite with one macro call, in
-//! `tests/conformance.rs`:
+//! [`conformance_tests!`](crate::conformance_tests) creates a test for each function. A store's crate runs the whole
+//! suite with one macro call, in `tests/conformance.rs`:
 //!
 //! ```
 //! # use std::sync::Arc;

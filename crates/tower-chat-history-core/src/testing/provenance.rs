@@ -116,8 +116,8 @@ pub async fn provenances_are_forked(fixture: &dyn Fixture) {
     assert_eq!(of(&copy.log().await), of(&log));
 }
 
-/// A fork of a pruned log keeps the origin of each provenance, but not its prompt, because the copy lacks exchanges.
-pub async fn provenances_of_a_pruned_log_are_forked_without_their_prompts(fixture: &dyn Fixture) {
+/// A fork of a pruned log has the provenances, with positions that are counted from the first copied exchange.
+pub async fn provenances_of_a_pruned_log_are_forked(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::FORK;
     let prunable = Prunable::new(fixture).await;
     let chat = &prunable.chat;
@@ -126,9 +126,11 @@ pub async fn provenances_of_a_pruned_log_are_forked_without_their_prompts(fixtur
     prunable.keep(PruneTo::From(Seq::new(1))).await;
     let copy = chat.other();
     chat.store.conversation(&chat.id).fork(Seq::new(2), &copy.id).await.must("the copy does not exist yet", &CLAUSE);
-    let origin = made_after("second").provenance.map(|provenance| provenance.origin).unwrap_or_default();
-    let made_at = Some(Seq::new(u64::from(u32::MAX) - 1));
-    let expected = Provenance::new(u32::MAX, Cut::default().positions(), origin).made_at(made_at);
+    let mut cut = Cut::window_from(Seq::new(2));
+    let last = Seq::new(u64::from(u32::MAX) - 1);
+    (cut.reasoning_from, cut.encrypted_from) = (last, Seq::new(3));
+    let mut expected = made_after("second").provenance.must("it was set", &CLAUSE);
+    (expected.cut, expected.made_at) = (cut.positions(), Some(last));
     let copied: Vec<_> = copy.log().await.into_iter().map(|recorded| recorded.exchange.provenance.clone()).collect();
-    assert_eq!(copied, [Some(Box::new(expected))]);
+    assert_eq!(copied, [Some(expected)]);
 }

@@ -3,8 +3,8 @@
 /// Creates a test for each behavior of the [conformance suite](crate::testing), with the given attribute and fixture.
 ///
 /// The fixture is an expression. Each test evaluates it again, within an async function, so it may `.await`, and it
-/// may `return` to skip the test. The tests are in two modules, `store` and `through_arc`. To test several stores in
-/// one file, put each into its own module. The [suite's documentation](crate::testing) has an example.
+/// may `return` to skip the test. The tests are in the module `store`. To test several stores in one file, put each
+/// into its own module. The [suite's documentation](crate::testing) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::testing::Capability), list it after `without: [durable, truncate, prune,
 /// attach, erase, sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test
@@ -16,13 +16,6 @@ macro_rules! conformance_tests {
             use super::*;
             $crate::__conformance_list! {
                 [$crate::__conformance_groups] [$(#[$attribute])+] [$fixture] [$($($lacking)*)?]
-            }
-        }
-        mod through_arc {
-            use super::*;
-            $crate::__conformance_list! {
-                [$crate::__conformance_groups] [$(#[$attribute])+] [$crate::testing::ThroughArc($fixture)]
-                [$($($lacking)*)?]
             }
         }
     };

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod changed;
-mod conformance;
 mod destroyed;
 mod labels;
 mod look_ups;

@@ -59,5 +59,5 @@ impl Fixture for Database {
 }
 
 pub(crate) fn tests() -> Vec<Trial> {
-    test_servers::conformance(Database::shared)
+    test_servers::conformance("postgres", &[], Database::shared)
 }

@@ -57,7 +57,7 @@ impl Fixture for Servers {
 }
 
 pub(crate) fn tests() -> Vec<Trial> {
-    let single = conformance(async || Servers::Single).into_iter().map(|test| test.with_kind("single"));
-    let cluster = conformance(async || Servers::Cluster).into_iter().map(|test| test.with_kind("cluster"));
-    single.chain(cluster).collect()
+    let mut tests = conformance("single", &[], async || Servers::Single);
+    tests.extend(conformance("cluster", &[], async || Servers::Cluster));
+    tests
 }

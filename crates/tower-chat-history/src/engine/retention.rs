@@ -30,6 +30,9 @@ const MAX_WAITED_TURNS: usize = 8;
 /// calls, is paused, was interrupted or says nothing. If the engine has not counted the turn's earlier exchanges, they
 /// may have such reasoning, so the prune waits, too.
 ///
+/// If two calls continue the same turn at the same time, and one of them ends it, the prune does not wait for the
+/// other.
+///
 /// If such turns are abandoned, a prune removes all but the last n + n/4 + 8 turns after 8 of them, and again after
 /// each 8 further ones. An engine that has not counted them, for example in a new process, does so after each of its
 /// turns. With `LastMessages(n)`, this limit on turns is weaker than that on messages.

@@ -14,18 +14,7 @@ use tower_chat_history::{
         Reseal as _, Seq, StoreError,
     },
 };
-use tower_chat_history_core::testing::SharedStore;
 use tower_chat_history_test::{FaultStore, Op};
-
-mod conformance {
-    use super::*;
-
-    tower_chat_history_core::conformance_tests! {
-        #[tokio::test]
-        SharedStore(AuditedStore::new(MemoryStore::new(), Arc::new(|_: &AuditEvent| {}), "test")),
-        without: [durable]
-    }
-}
 
 type Events = Arc<Mutex<Vec<AuditEvent>>>;
 

@@ -1,4 +1,4 @@
-//! `MemoryStore`: the conformance suite, its limit, and parallel threads.
+//! `MemoryStore`: its limit, and parallel threads.
 
 use std::sync::Arc;
 
@@ -8,29 +8,6 @@ use tower_chat_history::{
 };
 
 use tower_chat_history_core::{Erase, List, Prefix};
-
-mod conformance {
-    use tower_chat_history_core::{
-        conformance_tests,
-        testing::{SharedStore, all},
-    };
-
-    use super::*;
-
-    conformance_tests! {
-        #[tokio::test]
-        SharedStore(MemoryStore::new()),
-        without: [durable]
-    }
-
-    #[tokio::test]
-    async fn all_behaviors_share_one_storage() {
-        let left_out = all(&SharedStore(MemoryStore::new())).await;
-        let needs_opening =
-            |name: &str| name.starts_with("reopen::") || name.ends_with("_persists") || name.ends_with("_persist");
-        assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
-    }
-}
 
 fn id(name: impl AsRef<str>) -> ConversationId {
     ConversationId::new(["memory", name.as_ref()]).unwrap()

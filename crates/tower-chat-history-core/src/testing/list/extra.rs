@@ -63,7 +63,7 @@ macro_rules! __conformance_extra {
                 an_erasure_removes_provenances
                 provenances_are_forked
                 #[needs(prune)]
-                provenances_of_a_pruned_log_are_forked_without_their_prompts
+                provenances_of_a_pruned_log_are_forked
             }
             dialect {
                 elements_of_an_unknown_dialect_come_back

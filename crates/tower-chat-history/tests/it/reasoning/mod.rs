@@ -3,6 +3,7 @@
 mod limits;
 mod prompts;
 mod retention;
+mod retention_properties;
 
 use std::sync::Arc;
 

@@ -1,14 +1,11 @@
-//! A routed store keeps the contract if its inner stores do.
+//! A routed store reaches all of its inner stores.
 
 use std::sync::Arc;
 
 use tower_chat_history::{
-    ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{
-        Attach, Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreList, StoreListError, Truncate,
-    },
+    ConversationId, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
+    store::{Attach, Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreListError, Truncate},
 };
-use tower_chat_history_core::testing::SharedStore;
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
 use super::{id, log};
@@ -17,52 +14,6 @@ use super::{id, log};
 fn pick<S: Clone>(stores: &[S; 2], id: &ConversationId) -> S {
     let sum: usize = id.as_str().bytes().map(usize::from).sum();
     stores[sum % stores.len()].clone()
-}
-
-mod stores_of_one_type {
-    use super::*;
-
-    fn fixture() -> Arc<dyn Truncate> {
-        let stores = [MemoryStore::new(), MemoryStore::new()];
-        Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
-    }
-
-    tower_chat_history_core::conformance_tests! {
-        #[tokio::test]
-        fixture(),
-        without: [durable, prune, attach, erase]
-    }
-}
-
-mod stores_of_any_type {
-    use super::*;
-
-    fn fixture() -> Arc<dyn HistoryStore> {
-        let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
-        Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
-    }
-
-    tower_chat_history_core::conformance_tests! {
-        #[tokio::test]
-        fixture(),
-        without: [durable, truncate, prune, attach, erase]
-    }
-}
-
-mod stores_of_a_list {
-    use super::*;
-
-    fn fixture() -> SharedStore<RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>> {
-        let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
-        let choose: fn(&ConversationId) -> usize = |id| id.as_str().bytes().map(usize::from).sum();
-        SharedStore(RoutedStore::over(stores, choose).unwrap())
-    }
-
-    tower_chat_history_core::conformance_tests! {
-        #[tokio::test]
-        fixture(),
-        without: [durable]
-    }
 }
 
 #[tokio::test]

@@ -1,0 +1,115 @@
+//! The conformance suite over all stores of this crate. The tests are listed at run time, because a named test of each
+//! behavior for each store would take a minute to compile.
+#![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
+
+use std::{process::ExitCode, sync::Arc};
+
+use async_trait::async_trait;
+use libtest_mimic::{Arguments, Trial};
+use test_servers::conformance;
+use tower_chat_history::{
+    CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore,
+    audit::{AuditEvent, AuditedStore},
+    store::{Attach, Erase, Prune, StoreList, Truncate},
+};
+use tower_chat_history_core::testing::{Capabilities, Capability, Fixture, SharedStore, ThroughArc, all};
+
+/// Each handle has its own cache, like another process.
+struct Replicas(MemoryStore);
+
+impl Replicas {
+    fn replica(&self) -> CachedStore<MemoryStore> {
+        CachedStore::new(self.0.clone())
+    }
+}
+
+#[async_trait]
+impl Fixture for Replicas {
+    async fn open(&self) -> Arc<dyn HistoryStore> {
+        Arc::new(self.replica())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new()
+    }
+
+    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
+        Some(Arc::new(self.replica()))
+    }
+
+    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
+        Some(Arc::new(self.replica()))
+    }
+}
+
+/// Returns one of two stores. Each gets about half of the conversations.
+fn pick<S: Clone>(stores: &[S; 2], id: &ConversationId) -> S {
+    stores[half(id)].clone()
+}
+
+fn half(id: &ConversationId) -> usize {
+    id.as_str().bytes().map(usize::from).sum::<usize>() % 2
+}
+
+fn routed_to_one_type() -> Arc<dyn Truncate> {
+    let stores = [MemoryStore::new(), MemoryStore::new()];
+    Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
+}
+
+fn routed_to_any_type() -> Arc<dyn HistoryStore> {
+    let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
+    Arc::new(RoutedStore::new(move |id: &ConversationId| pick(&stores, id)))
+}
+
+type OfList = RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>;
+
+fn routed_over_a_list() -> SharedStore<OfList> {
+    let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
+    SharedStore(RoutedStore::over(stores, half as fn(&ConversationId) -> usize).unwrap())
+}
+
+fn audited() -> AuditedStore<MemoryStore> {
+    AuditedStore::new(MemoryStore::new(), Arc::new(|_: &AuditEvent| {}), "test")
+}
+
+/// Runs the suite in one function over one storage.
+async fn all_behaviors_share_one_storage() {
+    let left_out = all(&SharedStore(MemoryStore::new())).await;
+    let needs_opening =
+        |name: &str| name.starts_with("reopen::") || name.ends_with("_persists") || name.ends_with("_persist");
+    assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
+}
+
+fn main() -> ExitCode {
+    use Capability::{Attach, Durable, Erase, Prune, Truncate};
+
+    let cached = || CachedStore::new(MemoryStore::new());
+    let without_room = || CachedStore::with_limit(MemoryStore::new(), 0);
+    let of_one_type = [Durable, Prune, Attach, Erase];
+    let of_any_type = [Durable, Truncate, Prune, Attach, Erase];
+    let tests = [
+        conformance("memory", &[Durable], async || SharedStore(MemoryStore::new())),
+        // An `Arc` of any store forwards all calls.
+        conformance("memory, in an Arc", &[Durable], async || ThroughArc(SharedStore(MemoryStore::new()))),
+        conformance("cached, between replicas", &[Durable], async || Replicas(MemoryStore::new())),
+        // All handles share one cache, like the tasks of one process.
+        conformance("cached, between handles", &[Durable], async move || SharedStore(cached())),
+        // Windows that do not fit are not cached, and everything else works as before.
+        conformance("cached, without room", &[Durable], async move || SharedStore(without_room())),
+        conformance("routed to one type", &of_one_type, async || routed_to_one_type()),
+        conformance("routed to any type", &of_any_type, async || routed_to_any_type()),
+        conformance("routed over a list", &[Durable], async || routed_over_a_list()),
+        conformance("audited", &[Durable], async || SharedStore(audited())),
+        vec![test_servers::test("all_behaviors_share_one_storage", all_behaviors_share_one_storage)],
+    ];
+    let tests: Vec<Trial> = tests.into_iter().flatten().collect();
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+}
