@@ -93,6 +93,11 @@ impl Command {
             _ => None,
         }
     }
+
+    /// Returns `true` if the command reads standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        matches!(self, Self::Import(import) if import.input.is_none())
+    }
 }
 
 #[derive(Debug, ClapArgs)]

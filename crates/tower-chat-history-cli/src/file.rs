@@ -6,10 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns `true` if two paths name the same file, also by symbolic or hard links. A file need not exist.
+/// Returns `true` if two paths name the same file, also by symbolic links, and by hard links of a regular file. A file
+/// need not exist.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let is_same_path = resolved(one).is_some_and(|one| resolved(other) == Some(one));
-    // The files are opened to compare them. To open a pipe would wait for its other end, or break it.
+    // The files are opened to compare them. Opening a named pipe can block until another program opens it, and closing
+    // it again can end that program's transfer.
     is_same_path || is_file(one) && is_file(other) && same_file::is_same_file(one, other).unwrap_or(false)
 }
 

@@ -61,8 +61,8 @@ async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failur
     let is_audit = |path: Option<&Path>| {
         path.zip(args.audit.as_deref()).is_some_and(|(one, other)| file::is_same_file(one, other))
     };
-    let reads_stdin = matches!(&args.command, Command::Import(import) if import.input.is_none());
-    if is_audit(args.command.input()) || reads_stdin && args.audit.as_deref().is_some_and(file::is_stdin) {
+    if is_audit(args.command.input()) || args.command.reads_stdin() && args.audit.as_deref().is_some_and(file::is_stdin)
+    {
         return Err(refused("--audit", "this is the file to import"));
     }
     // Before the store is opened: a command that cannot be recorded touches nothing.

@@ -64,10 +64,10 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Creates the error for a file that cannot be read or written. Its name may come from elsewhere, so a line break
-    /// in it is not printed.
+    /// Creates the error for a file that cannot be read or written. Its name may come from elsewhere, so line breaks
+    /// in it are escaped.
     pub(crate) fn file(what: &str, source: io::Error) -> Self {
-        Self::File { what: terminal::in_one_line(what), source }
+        Self::File { what: terminal::escaped_name(what), source }
     }
 
     /// Returns `true` if the reader of the output closed it.

@@ -14,12 +14,20 @@ pub(crate) fn width() -> usize {
     terminal.map_or(WIDTH, |(_, columns)| usize::from(columns).clamp(20, WIDTH))
 }
 
-/// Returns the text without characters that a terminal would obey: control characters, and those that change the
-/// direction of text. They are shown as `\u{1b}`. Line breaks and tabs stay.
+/// Returns the text with escapes in place of the characters that a terminal would obey, except line breaks and tabs.
 pub(crate) fn escaped(text: &str) -> String {
+    escaped_except(text, &['\n', '\t'])
+}
+
+/// Returns a name, for example of a file, with escapes in place of all characters that a terminal would obey.
+pub(crate) fn escaped_name(name: &str) -> String {
+    escaped_except(name, &[])
+}
+
+fn escaped_except(text: &str, kept: &[char]) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if is_obeyed(character) && !matches!(character, '\n' | '\t') {
+        if is_obeyed(character) && !kept.contains(&character) {
             // Writing to a string cannot fail.
             let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
         } else {
@@ -50,6 +58,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
     escaped(&words.join(" "))
 }
 
+/// Returns `true` for control characters, and for those that change the direction of text.
 fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -110,6 +119,7 @@ mod tests {
         assert_eq!(escaped("\u{1b}[2Jx\u{7}\u{9b}1m\u{202e}y\r"), "\\u{1b}[2Jx\\u{7}\\u{9b}1m\\u{202e}y\\u{d}");
         assert_eq!(escaped("a\n\tb ä 日本"), "a\n\tb ä 日本");
         assert_eq!(in_one_line(" a\n\u{1b}b "), "a \\u{1b}b");
+        assert_eq!(escaped_name(" a\n\u{1b}b\t"), " a\\u{a}\\u{1b}b\\u{9}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::{compaction::Cut, digest::Digest, memory::block, seq::Seq};
 pub struct Provenance {
     /// The version of the code that renders prompts. Digests of different versions cannot be compared.
     pub renderer: u32,
-    /// The digests of the prompt. `None` if no part of the messages is bound to it.
+    /// The digests of the prompt. `None` if no part of the messages is bound to it, or if the log is a copy and the
+    /// prompt began with a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests: Option<PromptDigests>,
     /// The positions of the cut under which the prompt was made.
@@ -50,10 +51,15 @@ impl Provenance {
     }
 
     /// Returns this value for a copy of the log whose positions are lower by `first`. Positions before the copied ones
-    /// become 0. The digests depend on no position, so they stay.
+    /// become 0. An exchange that was stored after the prompt was made, but is not copied, cannot be hidden by the
+    /// reply.
+    ///
+    /// The digests depend on no position, so they stay. Those of a prompt that began with a summary are removed,
+    /// because a copy has no summary.
     pub(crate) fn moved_back(self, first: Seq) -> Self {
+        let digests = self.digests.filter(|_| self.cut.covers_to == Seq::FIRST);
         let made_at = self.made_at.map(|next| next.moved_back(first));
-        Self { cut: self.cut.moved_back(first), made_at, ..self }
+        Self { digests, cut: self.cut.moved_back(first), made_at, ..self }
     }
 
     /// Returns an estimate of the memory of its parts, in bytes.

@@ -132,17 +132,18 @@ fn in_memory() -> EncryptedStore<MemoryStore> {
 }
 
 /// Runs the suite over each store with a cache, which makes use of more of the store: its loads also return only what
-/// is new. Without a cache, only the memory and SQLite are tested, because the wrapper does the same over all stores.
+/// is new. Without a cache, only the memory store and SQLite are tested, because the wrapper does the same over all
+/// stores.
 fn main() -> ExitCode {
     let lacking = [Capability::Durable, Capability::Sealed];
-    let plain = conformance("memory", &lacking, async || SharedStore(in_memory()));
-    let cached = conformance("memory, cached", &lacking, async || SharedStore(CachedStore::new(in_memory())));
+    let memory = conformance("memory", &lacking, async || SharedStore(in_memory()));
+    let cached_memory = conformance("memory, cached", &lacking, async || SharedStore(CachedStore::new(in_memory())));
     let (file, cached_file) = (suite("file", false, Data::file), suite("file, cached", true, Data::file));
     let postgres = suite("postgres, cached", true, Data::postgres);
     let single = suite("single, cached", true, async || Data::Redis);
     let cluster = suite("cluster, cached", true, async || Data::Cluster);
     test_servers::run_groups([
-        (None, [plain, cached, file, cached_file].into_iter().flatten().collect()),
+        (None, [memory, cached_memory, file, cached_file].into_iter().flatten().collect()),
         (Some((redis::NAME, redis::is_available())), single.into_iter().chain(cluster).collect()),
         (Some((postgres::NAME, postgres::is_available())), postgres),
     ])

@@ -1,4 +1,4 @@
-//! Tests that are listed at run time, because they depend on a server.
+//! Tests that are listed at run time, because they depend on a server, or because there are many of them.
 
 use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
 
@@ -112,7 +112,7 @@ pub fn blocking_test(name: impl Into<String>, body: impl FnOnce() + Send + 'stat
     })
 }
 
-/// Returns a test of every behavior of the conformance suite, whose kind is the name of the store. Tests that need an
+/// Returns one test for each behavior of the conformance suite. The kind of each test is `store`. Tests that need an
 /// ability which the store lacks are ignored.
 ///
 /// The fixture is created for each test, within its runtime.

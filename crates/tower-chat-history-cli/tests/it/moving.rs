@@ -63,7 +63,7 @@ fn a_pipe_and_a_device_can_be_written() {
 
 #[cfg(unix)]
 #[test]
-fn a_named_pipe_is_written_while_another_program_reads_it() {
+fn a_named_pipe_can_be_written_and_read() {
     let place = Place::filled();
     let lines = place.run(&["export"]).ok();
     let pipe = place.path("pipe");

@@ -73,9 +73,9 @@ fn an_import_does_not_read_the_file_of_the_audit() {
 }
 
 #[test]
-fn a_line_break_in_the_name_of_a_file_is_not_printed() {
+fn a_line_break_in_the_name_of_a_file_is_escaped() {
     let ran = Place::filled().run(&["import", "no\nsuch\u{1b}[2J"]);
-    assert!(ran.code == Some(1) && ran.err.starts_with("chat-history: no such\\u{1b}[2J: "), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.err.starts_with("chat-history: no\\u{a}such\\u{1b}[2J: "), "{ran:?}");
 }
 
 #[test]

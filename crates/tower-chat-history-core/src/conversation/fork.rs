@@ -13,15 +13,15 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
-    /// Each copied exchange has the same position, id and time as the original, and its other fields. Compactions
-    /// and [attachments](crate::Attach) are not copied, because they are derived: the copy's window starts at its
-    /// beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a pruned exchange. Neither
-    /// are those that cite another conversation, because the copy may be of another person.
+    /// Each copied exchange has the id, the time and the messages of the original. It also has its position, unless the
+    /// log was pruned. Compactions and [attachments](crate::Attach) are not copied, because they are derived: the copy's
+    /// window starts at its beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a
+    /// pruned exchange. Neither are those that cite another conversation, because the copy may be of another person.
     ///
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
     /// position 0 as well, so its positions are counted from the first copied exchange. Reasoning that is
-    /// [bound](crate::Bound) to its prompt is sent if the same messages come before it in the copy.
+    /// [bound](crate::Bound) to its prompt is sent only if the prompt before it is the same in the copy.
     ///
     /// Each exchange is one write. A write whose outcome is unknown is repeated once. Until the fork is done,
     /// nothing else may write to the copy.

@@ -183,39 +183,3 @@ impl<S: Truncate + Prune + Attach + Erase + Clone + 'static> Fixture for SharedS
         Some(Arc::new(self.0.clone()))
     }
 }
-
-/// The same storage, with each handle in one more `Arc`. It tests how an `Arc` of a store forwards the calls, which is
-/// the same for every store.
-#[derive(Clone, Debug)]
-pub struct ThroughArc<F>(pub F);
-
-#[async_trait]
-impl<F: Fixture> Fixture for ThroughArc<F> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.open().await)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        let inner = self.0.open_truncate().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        let inner = self.0.open_prune().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
-        let inner = self.0.open_attach().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        let inner = self.0.open_erase().await?;
-        Some(Arc::new(inner))
-    }
-}

@@ -174,6 +174,6 @@ pub mod truncate_to_nothing;
 pub use self::{
     behavior::{Behavior, behaviors},
     capability::Capability,
-    fixture::{Capabilities, Fixture, SharedStore, ThroughArc},
+    fixture::{Capabilities, Fixture, SharedStore},
     list::all,
 };

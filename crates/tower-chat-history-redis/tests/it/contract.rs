@@ -57,7 +57,7 @@ impl Fixture for Servers {
 }
 
 pub(crate) fn tests() -> Vec<Trial> {
-    let mut tests = conformance("single", &[], async || Servers::Single);
-    tests.extend(conformance("cluster", &[], async || Servers::Cluster));
+    let mut tests = conformance("redis", &[], async || Servers::Single);
+    tests.extend(conformance("redis cluster", &[], async || Servers::Cluster));
     tests
 }

@@ -86,15 +86,15 @@ async fn an_expired_conversation_is_gone_as_if_deleted() {
     assert_ne!(anew.revision.incarnation(), last.incarnation());
 }
 
-/// Sets the time of expiry of all keys at once, and returns it. In the millisecond of the expiry, the server has only
-/// some of keys that get it one by one.
+/// Sets the time of expiry of all keys in one step, and returns it in milliseconds. If the keys got it one by one, the
+/// server could remove some of them before the last one has it.
 const EXPIRE: &str = "
     local now = redis.call('TIME')
-    local moment = now[1] * 1000 + math.floor(now[2] / 1000) + 3
+    local expires_at = now[1] * 1000 + math.floor(now[2] / 1000) + 3
     for _, key in ipairs(KEYS) do
-        redis.call('PEXPIREAT', key, string.format('%.0f', moment))
+        redis.call('PEXPIREAT', key, string.format('%.0f', expires_at))
     end
-    return moment
+    return expires_at
 ";
 
 /// With each repetition, the attachments come a little later, from 1.5 ms before the expiry to 1.5 ms after it.
@@ -106,12 +106,13 @@ async fn attachments_that_come_when_the_time_is_over_damage_nothing() {
         let id = conversation(&n.to_string());
         let incarnation = say(&store, &id, "x").await.revision.incarnation();
         let keys = PARTS.map(|part| key(&id, part));
-        let mut words = vec!["EVAL", EXPIRE, "4"];
+        let count = keys.len().to_string();
+        let mut words = vec!["EVAL", EXPIRE, &count];
         words.extend(keys.iter().map(String::as_str));
-        let moment = 1_000 * test.run::<u64>(&words);
+        let expires_at_micros = 1_000 * test.run::<u64>(&words);
         loop {
             let [seconds, micros] = test.run::<[u64; 2]>(&["TIME"]);
-            if seconds * 1_000_000 + micros + 1_500 >= moment + n * 10 {
+            if seconds * 1_000_000 + micros + 1_500 >= expires_at_micros + n * 10 {
                 break;
             }
         }

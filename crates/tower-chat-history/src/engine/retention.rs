@@ -30,12 +30,13 @@ const MAX_WAITED_TURNS: usize = 8;
 /// calls, is paused, was interrupted or says nothing. If the engine has not counted the turn's earlier exchanges, they
 /// may have such reasoning, so the prune waits, too.
 ///
+/// If turns for which a prune waits are abandoned, a prune removes all but the last 2n + 8 turns after 8 of them, and
+/// again after each 8 further ones. Four engines that share a conversation store no more than that if no turn is
+/// abandoned. An engine that has not counted the turns, for example in a new process, prunes in this way after each of
+/// them. With `LastMessages(n)`, this limit on turns is weaker than that on messages.
+///
 /// If two calls continue the same turn at the same time, and one of them ends it, the prune does not wait for the
 /// other.
-///
-/// If such turns are abandoned, a prune removes all but the last n + n/4 + 8 turns after 8 of them, and again after
-/// each 8 further ones. An engine that has not counted them, for example in a new process, does so after each of its
-/// turns. With `LastMessages(n)`, this limit on turns is weaker than that on messages.
 ///
 /// Pruned exchanges are permanently removed from the store and from later prompts. Existing
 /// [summaries](crate::Summaries) of them stay (see [`Prune`]). Turns that are pruned before they were summarized
@@ -64,10 +65,11 @@ impl Retention {
         number
     }
 
-    /// Returns what is kept of a log while a prune waits. It is more than a log has if no turn was abandoned. With
-    /// `LastMessages`, too, because each turn has at least one message.
+    /// Returns what is kept of a log while a prune waits. Each engine adds up to n/4 turns before it prunes, so this is
+    /// more than a log of four engines has if no turn was abandoned. With `LastMessages`, too, because each turn has at
+    /// least one message.
     const fn prune_while_waiting(self) -> PruneTo {
-        PruneTo::LastTurns(self.number().saturating_add(self.slack() + MAX_WAITED_TURNS))
+        PruneTo::LastTurns(self.number().saturating_mul(2).saturating_add(MAX_WAITED_TURNS))
     }
 
     /// Returns the number of turns or messages that may be added since the last prune without another prune.

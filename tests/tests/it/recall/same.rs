@@ -1,6 +1,6 @@
 //! Every store returns the same as the memory store, through every wrapper, also after the log was edited.
 //!
-//! All questions are asked where all blocks are indexed, and after a prune. Elsewhere, a few are enough.
+//! All questions are asked of a whole log, and of one that was pruned. Elsewhere, a few are enough.
 
 use tests::{Storage, over_every_store};
 use tower_chat_history::store::{Derived, Seq};

@@ -101,7 +101,7 @@ async fn a_prune_does_not_wait_for_a_turn_without_bound_reasoning() {
 
 #[tokio::test(start_paused = true)]
 async fn a_log_is_limited_although_each_turn_is_abandoned() {
-    for (is_counted, number, expected) in [(true, 1, 17), (true, 4, 21), (false, 1, 9), (false, 4, 13)] {
+    for (is_counted, number, expected) in [(true, 1, 18), (true, 4, 24), (false, 1, 10), (false, 4, 16)] {
         let mut talk = Talk::with(engine(Retention::LastTurns(number)));
         let mut most = 0;
         for _ in 0..50 {
@@ -144,6 +144,22 @@ async fn an_engine_without_a_count_leaves_a_turn_whole_that_goes_on() {
             assert_eq!(talk.call(result(), &[Say::Text("so".into())]).await.reasoning_left_out, of_others);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_without_a_count_leaves_a_turn_whole_if_three_engines_share_the_log() {
+    let number = 20;
+    let mut talk = Talk::with(engine(Retention::LastTurns(number)));
+    let engines = [(); 3].map(|()| engine(Retention::LastTurns(number))(Arc::clone(&talk.store)));
+    for turn in 0..35 {
+        talk.engine = engines[turn % 3].clone();
+        talk.call(question(), &answers()).await;
+    }
+    let stored = first_and_len(&talk).await.1;
+    assert!(stored > number + number / 4 + 8, "{stored}");
+    talk.engine = engine(Retention::LastTurns(number))(Arc::clone(&talk.store));
+    let of_others = talk.call(question(), &asks()).await.reasoning_left_out;
+    assert_eq!(talk.call(result(), &answers()).await.reasoning_left_out, of_others);
 }
 
 #[tokio::test(start_paused = true)]

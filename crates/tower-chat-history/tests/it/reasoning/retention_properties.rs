@@ -1,4 +1,4 @@
-//! Whatever engines the calls of a conversation reach, a prune cuts no turn that goes on, and the log is bounded.
+//! A prune cuts no turn that goes on, and the log stays bounded, whichever engines the calls reach.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn any_call() -> impl Strategy<Value = Call> {
     (0..ENGINES, prop::bool::weighted(0.1)).prop_map(|(engine, restarted)| Call { engine, restarted })
 }
 
-/// Returns the calls of a turn, of which all but the last are answered with calls.
+/// Returns the calls of a turn, of which all but the last are answered with tool calls.
 fn any_turn() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(any_call(), 1..5)
 }
@@ -33,7 +33,14 @@ fn engine(store: &Arc<MemoryStore>, kept: usize) -> Engine {
 }
 
 /// Makes a call of a turn through its engine. Returns the number of messages whose reasoning was left out.
-async fn made(talk: &mut Talk, engines: &mut [Engine], kept: usize, call: &Call, at: usize, last: bool) -> usize {
+async fn reasoning_left_out_of_call(
+    talk: &mut Talk,
+    engines: &mut [Engine],
+    kept: usize,
+    call: &Call,
+    at: usize,
+    last: bool,
+) -> usize {
     if call.restarted {
         engines[call.engine] = engine(&talk.store, kept);
     }
@@ -60,10 +67,15 @@ proptest! {
             let mut engines = [(); ENGINES].map(|()| engine(&talk.store, kept));
             for turn in &turns {
                 // A prune at the end of an earlier turn has changed the prompt of the turns before this one.
-                let mut of_others = None;
+                let (mut of_others, mut first) = (None, None);
                 for (at, call) in turn.iter().enumerate() {
-                    let left_out = made(&mut talk, &mut engines, kept, call, at, at + 1 == turn.len()).await;
+                    let left_out =
+                        reasoning_left_out_of_call(&mut talk, &mut engines, kept, call, at, at + 1 == turn.len()).await;
                     prop_assert_eq!(left_out, *of_others.get_or_insert(left_out));
+                    if at + 1 < turn.len() {
+                        let now = talk.window().await.exchanges[0].seq;
+                        prop_assert_eq!(now, *first.get_or_insert(now), "nothing is pruned within a turn");
+                    }
                 }
                 let exchanges = talk.window().await.exchanges;
                 let stored = exchanges.iter().filter(|recorded| recorded.exchange.opens_turn()).count();

@@ -211,8 +211,8 @@ pub(super) fn is_string(json: &RawValue) -> bool {
     json.get().starts_with('"')
 }
 
-/// Returns `true` if a call has fields that the format does not define, such as a provider's signature, repeats a field
-/// or lacks a required one.
+/// Returns `true` if a call has fields that the format does not define (such as a provider's signature), if it repeats
+/// a field, or if it lacks a required one.
 fn has_unknown_call_fields(calls: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
