@@ -12,6 +12,7 @@ pub mod cluster;
 mod harness;
 pub mod postgres;
 mod process;
+pub mod python;
 pub mod redis;
 pub mod tls;
 

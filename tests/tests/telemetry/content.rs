@@ -21,7 +21,6 @@ use crate::{
 over_every_store! {
     #[tokio::test(start_paused = true)]
     nothing_marked_is_exported,
-    every_name_is_used,
 }
 
 /// The marks: of texts by their place, of parts of ids, and of keys.
@@ -124,7 +123,9 @@ async fn ids_are_exported_by_option() {
 }
 
 /// Every declared name is used by some export.
-async fn every_name_is_used(storage: Storage) {
+#[tokio::test(start_paused = true)]
+async fn every_name_is_used() {
+    let storage = Storage::memory().await.unwrap();
     let telemetry = Telemetry::new().raw_conversation_ids().content(CaptureContent::SpanAndEvent);
     let trace = on_all_paths(&storage, telemetry).await;
     let (mut spans, mut events, mut attributes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

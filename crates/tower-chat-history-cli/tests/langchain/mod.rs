@@ -1,15 +1,11 @@
 //! `import --from langchain-redis` with a server.
 
 use std::{
-    io::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output, Stdio},
 };
 
-use test_servers::redis;
-
-/// The packages that write the data. Their versions are not fixed: the test follows the newest formats.
-const PACKAGES: [&str; 2] = ["langchain-community", "redis"];
+use test_servers::{python, redis};
 
 /// Imports from a server into a file of the folder.
 fn import(folder: &Path, source: &str, args: &[&str]) -> Output {
@@ -63,16 +59,15 @@ pub(crate) fn lists_of_a_server_are_imported() {
     assert_eq!((gone.status.code(), error.lines().count()), (Some(1), 1), "{error}");
 }
 
-/// If Python or its package index cannot be reached, this does nothing and prints a line.
+/// If Python or its package index cannot be reached, this does nothing.
 pub(crate) fn langchain_wrote_into_a_server() {
-    let Some(python) = python() else {
-        // Tests that pass show only what bypasses their output.
-        let packages = PACKAGES.join(", ");
-        return drop(writeln!(std::io::stderr(), "left out: Python is missing, or {packages} cannot be installed"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-redis");
+    let Some(python) = python::python(&folder, &["langchain-community", "redis"], "langchain_community, redis") else {
+        return;
     };
     let (server, folder) = (redis::Server::start(), tempfile::tempdir().unwrap());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/langchain/write.py");
-    assert!(is_done(Command::new(python).args(["-W", "ignore"]).arg(script).arg(server.url())));
+    assert!(python::is_done(Command::new(python).args(["-W", "ignore"]).arg(script).arg(server.url())));
     let source = server.url().replacen("unix:", "redis+unix:", 1);
     let found = report(&import(folder.path(), &source, &["--into", "acme", "--separator", ":", "--json"]));
     assert_eq!((&found["conversations"], &found["stored"], &found["left_out"]), (&2.into(), &3.into(), &0.into()));
@@ -83,25 +78,4 @@ pub(crate) fn langchain_wrote_into_a_server() {
     let other = report(&import(folder.path(), &source, &["--keys", "message*", "--into", "acme", "--json"]));
     assert_eq!((&other["conversations"], &other["stored"]), (&1.into(), &1.into()), "a wildcard is a character");
     assert!(show(folder.path(), "acme/user-44").contains("Hello"));
-}
-
-/// Returns a Python with the packages, if they can be installed.
-fn python() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-redis");
-    let python = folder.join("bin/python");
-    let is_ready = || is_done(Command::new(&python).args(["-W", "ignore", "-c", "import langchain_community, redis"]));
-    let is_made = || {
-        is_done(Command::new("python3").args(["-m", "venv"]).arg(&folder))
-            && is_done(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))
-    };
-    (is_ready() || is_made()).then_some(python)
-}
-
-fn is_done(command: &mut Command) -> bool {
-    // Nothing is sent to LangSmith.
-    let command = command.env("LANGSMITH_TRACING", "false").stdin(Stdio::null());
-    command.output().is_ok_and(|output| {
-        print!("{}", String::from_utf8_lossy(&output.stderr));
-        output.status.success()
-    })
 }

@@ -50,13 +50,13 @@ fn check(name: &str, many: u32, open: impl Fn() -> Arc<dyn FullStore>) {
 #[test]
 fn a_signing_provider_refuses_nothing_over_memory() {
     let store = MemoryStore::new();
-    check("memory", 1_000, || Arc::new(store.clone()));
+    check("memory", 500, || Arc::new(store.clone()));
 }
 
 #[test]
 fn a_signing_provider_refuses_nothing_over_a_cache() {
     let store = MemoryStore::new();
-    check("cached", 500, || Arc::new(CachedStore::new(store.clone())));
+    check("cached", 200, || Arc::new(CachedStore::new(store.clone())));
 }
 
 #[test]
@@ -65,5 +65,5 @@ fn a_signing_provider_refuses_nothing_over_sqlite() {
     let path = directory.path().join("chat.db");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(SqliteStore::open(path)).unwrap();
-    check("sqlite", 300, || Arc::new(Remote(store.clone())));
+    check("sqlite", 150, || Arc::new(Remote(store.clone())));
 }

@@ -2,58 +2,29 @@
 //! nothing and print a line.
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     sync::LazyLock,
 };
 
+use test_servers::python::{is_done, python};
 use tower_chat_history_transfer::foreign::{AgentsSqlite, LangChainRedis, LangChainSqlite, LangGraphSqlite};
 
 use super::{import_twice, stored};
 
-/// The packages that write the data. Their versions are not fixed: the tests follow the newest formats.
+/// The packages that write the data.
 const PACKAGES: [&str; 6] =
     ["greenlet", "langchain-community", "langgraph", "langgraph-checkpoint-sqlite", "openai-agents", "sqlalchemy"];
 
 /// The folder with the data, or `None` if it could not be written.
-static WRITTEN: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let written = written();
-    if written.is_none() {
-        // Tests that pass show only what bypasses their output.
-        let packages = PACKAGES.join(", ");
-        drop(writeln!(std::io::stderr(), "left out: Python is missing, or {packages} cannot be installed"));
-    }
-    written
-});
+static WRITTEN: LazyLock<Option<PathBuf>> = LazyLock::new(written);
 
 fn written() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     std::fs::create_dir_all(&folder).ok()?;
-    let python = folder.join("bin/python");
-    if !is_done(Command::new(&python).args([
-        "-W",
-        "ignore",
-        "-c",
-        "import agents, langgraph.checkpoint.sqlite, sqlalchemy.ext.asyncio",
-    ])) {
-        let made = is_done(Command::new("python3").args(["-m", "venv"]).arg(&folder))
-            && is_done(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES));
-        if !made {
-            return None;
-        }
-    }
+    let python = python(&folder, &PACKAGES, "agents, langgraph.checkpoint.sqlite, sqlalchemy.ext.asyncio")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/foreign/write.py");
     is_done(Command::new(&python).args(["-W", "ignore"]).arg(script).current_dir(&folder)).then_some(folder)
-}
-
-fn is_done(command: &mut Command) -> bool {
-    // Nothing is sent to LangSmith.
-    let command = command.env("LANGSMITH_TRACING", "false").stdin(Stdio::null());
-    command.output().is_ok_and(|output| {
-        print!("{}", String::from_utf8_lossy(&output.stderr));
-        output.status.success()
-    })
 }
 
 /// The conversation that the script writes, as chat completions.

@@ -57,7 +57,7 @@ async fn reasoning_left_out_of_call(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(16)))]
 
     #[test]
     fn no_turn_is_cut_while_it_goes_on(turns in prop::collection::vec(any_turn(), 1..120), kept in 1usize..24) {
