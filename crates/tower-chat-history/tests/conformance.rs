@@ -95,7 +95,7 @@ fn routed_to_one_type() -> Arc<dyn Truncate> {
 
 fn routed_to_any_type() -> Arc<dyn HistoryStore> {
     let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
-    Arc::new(RoutedStore::new(move |id: &ConversationId| stores[half(id)].clone()))
+    Arc::new(RoutedStore::new(move |id: &ConversationId| Arc::clone(&stores[half(id)])))
 }
 
 type RoutedOverList = RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>;
