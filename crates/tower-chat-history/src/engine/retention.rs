@@ -31,9 +31,9 @@ const MAX_WAITED_TURNS: usize = 8;
 /// may have such reasoning, so the prune waits, too.
 ///
 /// If turns for which a prune waits are abandoned, a prune removes all but the last 2n + 8 turns after 8 of them, and
-/// again after each 8 further ones. Four engines that share a conversation store no more than that if no turn is
-/// abandoned. An engine that has not counted the turns, for example in a new process, prunes in this way after each of
-/// them. With `LastMessages(n)`, this limit on turns is weaker than that on messages.
+/// again after each 8 further ones. Each engine counts those that it stores. Four engines that share a conversation
+/// store no more than that if no turn is abandoned. An engine that has not counted the turns, for example in a new
+/// process, prunes in this way after each of them. With `LastMessages(n)`, this limits turns, but not their messages.
 ///
 /// If two calls continue the same turn at the same time, and one of them ends it, the prune does not wait for the
 /// other.
