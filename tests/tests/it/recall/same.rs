@@ -34,7 +34,8 @@ async fn filled(storage: Storage) -> World {
 
 async fn a_search_returns_what_it_returns_in_memory(storage: Storage) {
     let world = filled(storage).await;
-    assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "nothing is indexed");
+    // Each search reads the whole log.
+    assert!(world.check(&few()[..2], BEFORE).await > 0, "nothing is indexed");
     let index = world.index();
     assert_eq!(world.prepare(&index, Seq::new(200)).await, (3, 0));
     assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "three blocks are indexed");
@@ -54,7 +55,7 @@ async fn a_search_in_a_truncated_log_returns_what_it_returns_in_memory(storage: 
     let index = world.index();
     world.prepare(&index, BEFORE).await;
     world.truncate(Seq::new(205)).await;
-    world.check(&few(), Seq::new(204)).await;
+    world.check(&few()[..2], Seq::new(204)).await;
     // The removed positions get other exchanges.
     world.append(205..LEN, |position| exchange(2, position)).await;
     assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "three blocks are left");
