@@ -1,6 +1,6 @@
-//! Temporary servers for tests, [Python programs](python) whose data tests read, and lists of tests that are made at run
-//! time. Servers are started from installed binaries when a test first needs them, and end with the test process, even
-//! if it is killed.
+//! Temporary servers for tests, [Python programs](python) whose data tests read, and lists of tests that are made at
+//! run time. Servers are started from installed binaries when a test first needs them, and end with the test process,
+//! even if it is killed.
 //!
 //! Test files that need a server have `harness = false` and call [`run`]. If the server is not installed, their tests
 //! are listed as ignored, and a line reports that. With `REQUIRE_SERVERS=1` in the environment, a missing server is a

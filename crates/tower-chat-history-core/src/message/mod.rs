@@ -222,8 +222,8 @@ impl Message {
     }
 
     /// Returns `true` if the message, or one of its tool calls, has fields that the chat-completions format does
-    /// not define for requests, whatever the role. Also returns `true` if a tool call repeats a field, or has no id, or
-    /// if its function has no name or no arguments.
+    /// not define for requests, whatever the role. Also returns `true` if a tool call repeats a field, if it has
+    /// no id, or if its function has no name or no arguments.
     ///
     /// Typed clients drop such fields (`reasoning_content`, `cache_control`, the `annotations` of a reply, a call's
     /// signature), but the log preserves them. Content parts are not examined.

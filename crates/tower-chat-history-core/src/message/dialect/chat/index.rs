@@ -212,7 +212,7 @@ pub(super) fn is_string(json: &RawValue) -> bool {
 }
 
 /// Returns `true` if a call has fields that the format does not define (such as a provider's signature), if it repeats
-/// a field, or if it has no id, or its function no name or no arguments.
+/// a field, if it has no id, or if its function has no name or no arguments.
 fn has_unknown_call_fields(calls: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
