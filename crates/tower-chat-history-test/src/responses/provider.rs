@@ -99,8 +99,7 @@ impl ResponsesProvider {
             let output = script.get(at)?;
             let before = at.checked_sub(1).filter(|before| is_reasoning(*before) && output.requires_reasoning());
             let id = id(output.prefix(), response, at, before);
-            // Known items are bound to their provider. Unknown ones are sent to other providers, too.
-            Some(if matches!(output, Say::Unknown) { format!("{id}_{secret}") } else { id })
+            Some(if output.keeps_its_id() { format!("{id}_{secret}") } else { id })
         };
         let item = |(at, output): (usize, &Say)| {
             let (id, next) = (id_of(at).unwrap_or_default(), id_of(at + 1).unwrap_or_default());

@@ -80,6 +80,13 @@ impl Say {
         }
     }
 
+    /// Returns `true` if a program sends the item with its id to other providers, too. No two providers give such items
+    /// the same id. An answer names a request for approval by its id, and a program does not know which field of an
+    /// unknown item is an id. Programs leave out the ids of all other items.
+    pub(super) const fn keeps_its_id(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Call { kind: CallType::McpApproval, .. })
+    }
+
     /// Returns the JSON of the item with this id. `encrypted` is its encrypted content, if it has some.
     pub(super) fn json(&self, id: &str, encrypted: &str) -> Value {
         let message = |content: Value| json!({"id": id, "type": "message", "role": "assistant", "status": "completed", "content": [content]});

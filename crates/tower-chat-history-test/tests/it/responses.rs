@@ -101,6 +101,17 @@ fn reasoning_keeps_its_summary_and_its_encrypted_content() {
 }
 
 #[test]
+fn items_that_keep_their_ids_for_other_providers_have_different_ids() {
+    for output in [call(CallType::McpApproval), Say::Unknown] {
+        let items = ["one", "two"].map(|name| {
+            let made = ResponsesProvider::new(name).reply(&body(&[USER]), &[Say::reasoning(), output.clone()]).unwrap();
+            made.output[1].clone()
+        });
+        assert_ne!(items[0], items[1]);
+    }
+}
+
+#[test]
 fn encrypted_content_of_another_origin_is_refused() {
     for output in [Say::reasoning(), Say::Compaction] {
         let made = ResponsesProvider::new("other").reply(&body(&[USER]), &[output, Say::text("a")]).unwrap();

@@ -107,6 +107,18 @@ async fn another_account_gets_neither_reasoning_nor_the_ids_that_require_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_account_gets_requests_for_approval_with_their_ids() {
+    let mut talk = Talk::new(&OpenAiResponses, one());
+    let approval = Say::Call { kind: CallType::McpApproval, id: "x".into(), name: "f".into(), arguments: "{}".into() };
+    let script = [Say::reasoning(), approval];
+    let first = talk.ask(&script).await.unwrap();
+    talk.call_as(Origin::unknown().provider("two"));
+    let second = talk.answer(&script, None).await.unwrap();
+    let sent = talk.next_prompt().await;
+    assert_eq!((&sent[1], &sent[4]), (&first.output[1], &second.output[1]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_prompt_begins_with_the_newest_compaction_item() {
     let mut talk = Talk::new(&OpenAiResponses, one());
     for _ in 0..3 {
