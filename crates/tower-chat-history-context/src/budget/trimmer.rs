@@ -21,7 +21,8 @@ pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn>;
 }
 
-/// One turn of a window.
+/// One turn of a window. It also has the messages of turns after it that cannot be sent without it: those that begin
+/// with a reply, or with late results of its calls.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TrimTurn<'a> {

@@ -29,6 +29,8 @@ mod sequence_tests;
 mod sizes;
 pub mod transcript;
 mod trimming;
+#[cfg(test)]
+mod trimming_tests;
 mod unreplied;
 mod window_index;
 

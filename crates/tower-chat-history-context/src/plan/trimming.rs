@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tower_chat_history_core::Message;
 
-use super::{cutoff_search::CutoffSearch, item::Item, sizes::Cutoffs};
+use super::{cutoff_search::CutoffSearch, item::Item, sizes::Cutoffs, window_index::WindowIndex};
 use crate::budget::{KeepTurn, TrimTurn, Trimmer};
 
 /// Returns the items that the trimmer keeps and their tokens, or `None` if they do not fit.
@@ -17,16 +17,15 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
     let current = current.into_iter().find(|at| search.sizes.kept(*at).tokens <= room)?;
     let current_tokens = search.sizes.kept(current).tokens;
 
-    let openings: Vec<usize> = log.openings.iter().copied().filter(|opening| *opening < current.window).collect();
-    // The index of the earlier turn that an item belongs to. A result belongs to the turn of its call, even if it was
-    // stored after that turn.
-    let turn_of = |item: &Item| {
-        let at = log.index(item.round.map_or(item.seq, |round| round.asked));
-        (at < current.window).then(|| openings.partition_point(|opening| *opening <= at).saturating_sub(1))
-    };
     let (from, rounds) = (log.seq(log.base.window), log.seq(log.base.rounds));
     let items: Vec<Item> = items.iter().filter_map(|item| item.clone().kept(from, rounds)).collect();
-    let mut messages: Vec<Vec<Message>> = vec![Vec::new(); openings.len()];
+    let turns = turns_before(&items, log, current.window);
+    // The index of the earlier turn that an item belongs to. A result belongs to the turn of its call.
+    let turn_of = |item: &Item| {
+        let at = asked_at(item, log);
+        (at < current.window).then(|| turns.partition_point(|start| *start <= at).saturating_sub(1))
+    };
+    let mut messages: Vec<Vec<Message>> = vec![Vec::new(); turns.len()];
     for item in &items {
         if let Some(turn) = turn_of(item).and_then(|turn| messages.get_mut(turn)) {
             turn.push(item.message.clone());
@@ -34,21 +33,21 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
     }
     // This cutoff also leaves out a last round that only the next exchange will follow.
     let all_rounds = log.len + 1;
-    let ends = openings.iter().skip(1).copied().chain([current.window]);
-    let turns = openings.iter().zip(ends).zip(&messages).map(|((opening, end), messages)| TrimTurn {
-        seq: log.seq(*opening),
+    let ends = turns.iter().skip(1).copied().chain([current.window]);
+    let trimmed = turns.iter().zip(ends).zip(&messages).map(|((start, end), messages)| TrimTurn {
+        seq: log.seq(*start),
         messages,
-        tokens: tokens(*opening, log.base.rounds).saturating_sub(tokens(end, log.base.rounds)),
-        tokens_without_rounds: tokens(*opening, all_rounds).saturating_sub(tokens(end, all_rounds)),
+        tokens: tokens(*start, log.base.rounds).saturating_sub(tokens(end, log.base.rounds)),
+        tokens_without_rounds: tokens(*start, all_rounds).saturating_sub(tokens(end, all_rounds)),
     });
-    let turns: Vec<TrimTurn<'_>> = turns.collect();
-    let trim = AssertUnwindSafe(|| trimmer.trim(&turns, room - current_tokens));
+    let trimmed: Vec<TrimTurn<'_>> = trimmed.collect();
+    let trim = AssertUnwindSafe(|| trimmer.trim(&trimmed, room - current_tokens));
     let Ok(kept) = catch_unwind(trim) else {
         tracing::error!("the trimmer panicked; the newest turns are kept");
         return None;
     };
 
-    let kept_tokens = turns.iter().zip(&kept).map(|(turn, keep)| match keep {
+    let kept_tokens = trimmed.iter().zip(&kept).map(|(turn, keep)| match keep {
         KeepTurn::Whole => turn.tokens,
         KeepTurn::WithoutRounds => turn.tokens_without_rounds,
         KeepTurn::Nothing => 0,
@@ -60,8 +59,34 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
         Some(turn) => match kept.get(turn) {
             Some(KeepTurn::Whole) => Some(item),
             Some(KeepTurn::WithoutRounds) => item.without_round(),
-            Some(KeepTurn::Nothing) | None => None,
+            // A message of the input's turn can have results of an earlier turn.
+            Some(KeepTurn::Nothing) | None => item.without_round().filter(|item| item.seq >= from),
         },
     };
     (tokens <= room).then(|| (items.iter().cloned().filter_map(stays).collect(), tokens))
+}
+
+/// Returns the index of the exchange with the calls of the item's round. Without a round, it is that of the item.
+fn asked_at(item: &Item, log: &WindowIndex) -> usize {
+    log.index(item.round.map_or(item.seq, |round| round.asked))
+}
+
+/// Returns the indexes at which turns before `end` start. Any of them can be left out: none begins with a reply, and
+/// none answers a call of an earlier one.
+fn turns_before(items: &[Item], log: &WindowIndex, end: usize) -> Vec<usize> {
+    // The end of the rounds that begin at each index.
+    let mut ends = vec![0; log.len + 1];
+    for item in items {
+        let asked = asked_at(item, log);
+        ends[asked] = ends[asked].max(log.index(item.seq) + 1);
+    }
+    let (mut at, mut furthest) = (log.base.window, 0);
+    let is_apart = |start: &usize| {
+        while at < *start {
+            furthest = furthest.max(ends[at]);
+            at += 1;
+        }
+        furthest <= *start
+    };
+    log.starts.iter().copied().take_while(|start| *start < end).filter(is_apart).collect()
 }
