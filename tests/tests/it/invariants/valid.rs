@@ -222,7 +222,7 @@ async fn invariant_2_prompts_are_valid_and_begin_with_the_prompt_before(storage:
     let storage = Arc::new(storage);
     let log = prop::collection::vec(any_logged(), 0..14);
     let steps = prop::collection::vec(any_step(), 1..12);
-    check(128, (log, steps), async |(mut log, steps): (Vec<Message>, Vec<_>)| {
+    check(64, (log, steps), async |(mut log, steps): (Vec<Message>, Vec<_>)| {
         // The import refuses instructions at the beginning.
         log.drain(..log.iter().take_while(|message| message.is_instruction()).count());
         converse(&storage, log, steps).await;
@@ -245,7 +245,7 @@ async fn invariant_2_a_late_answer_to_earlier_calls_with_the_same_ids_keeps_the_
 async fn invariant_2_prompts_are_valid_with_a_load_limit(storage: Storage) {
     let storage = Arc::new(storage);
     let steps = prop::collection::vec(any_step(), 8..24);
-    check(48, (steps, 1..12_usize), async |(steps, messages): (Vec<_>, usize)| {
+    check(24, (steps, 1..12_usize), async |(steps, messages): (Vec<_>, usize)| {
         let options =
             HistoryOptions::new().context(ContextOptions::new().load_limit(LoadLimit::new(messages, 1 << 20).unwrap()));
         let (chat, id) = (Chat::with_options(&storage, [], options), storage.conversation());

@@ -32,19 +32,31 @@ fn is_interrupted(report: &TurnReport) -> bool {
     matches!(report.outcome, Outcome::NotStored(NotStored::Interrupted))
 }
 
+/// The other integrations are tested over the memory store only, because such messages take long.
 async fn a_message_of_1_mb(storage: Storage) {
+    send_1_mb(Integration::Typed, &storage).await;
+}
+
+#[tokio::test]
+async fn a_message_of_1_mb_through_every_integration() {
+    let storage = Storage::memory().await.unwrap();
+    for integration in Integration::ALL {
+        send_1_mb(integration, &storage).await;
+    }
+}
+
+/// Asks and answers with a large message, and then sends it again.
+async fn send_1_mb(integration: Integration, storage: &Storage) {
     let large = "ä\u{1f41f}\"\\\u{0}".repeat(1_000_000 / 9);
     assert!(large.len() >= 999_000);
     let reply = || Reply::text(large.clone()).chunk_chars(100_000);
-    for integration in Integration::ALL {
-        let talk = Talk::start(integration, &storage, [reply(), reply().wire_bytes(65_537)]).await;
-        assert!(talk.ask(CallKind::Unary, &large).await.text == large);
-        let streamed = talk.ask(CallKind::Stream, "u").await;
-        assert!(streamed.text == large && matches!(streamed.report.outcome, Outcome::Stored { .. }));
-        let received = talk.received();
-        assert!(received == [format!("user: {large}"), format!("assistant: {large}"), "user: u".into()]);
-        assert_eq!(log(&storage.store, &talk.id).await.len(), 4);
-    }
+    let talk = Talk::start(integration, storage, [reply(), reply().wire_bytes(65_537)]).await;
+    assert!(talk.ask(CallKind::Unary, &large).await.text == large);
+    let streamed = talk.ask(CallKind::Stream, "u").await;
+    assert!(streamed.text == large && matches!(streamed.report.outcome, Outcome::Stored { .. }));
+    let received = talk.received();
+    assert!(received == [format!("user: {large}"), format!("assistant: {large}"), "user: u".into()]);
+    assert_eq!(log(&storage.store, &talk.id).await.len(), 4);
 }
 
 async fn a_repeated_attempt_is_stored_once(storage: Storage) {

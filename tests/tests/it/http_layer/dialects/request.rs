@@ -195,16 +195,27 @@ async fn a_tool_loop_over_the_budget(storage: Storage) {
     }
 }
 
+/// The other dialects are tested over the memory store only, because such messages take long.
 async fn a_message_of_1_mb(storage: Storage) {
+    send_1_mb(Api::Chat, &storage).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_of_1_mb_in_every_dialect() {
+    let storage = Storage::memory().await.unwrap();
     for api in Api::ALL {
-        let talk = Talk::new(api, &storage);
-        let large = "ä\u{1f41f}\"\\\u{0}".repeat(1_000_000 / 9);
-        talk.ask(false, &large, &large).await;
-        talk.ask(true, "u", "a").await;
-        let log = talk.turn(&large, &large);
-        talk.check_sent(true, &[&log[..], &[Api::user("u")]].concat());
-        talk.check_log(&storage, &[log, talk.turn("u", "a")].concat()).await;
+        send_1_mb(api, &storage).await;
     }
+}
+
+async fn send_1_mb(api: Api, storage: &Storage) {
+    let talk = Talk::new(api, storage);
+    let large = "ä\u{1f41f}\"\\\u{0}".repeat(1_000_000 / 9);
+    talk.ask(false, &large, &large).await;
+    talk.ask(true, "u", "a").await;
+    let log = talk.turn(&large, &large);
+    talk.check_sent(true, &[&log[..], &[Api::user("u")]].concat());
+    talk.check_log(storage, &[log, talk.turn("u", "a")].concat()).await;
 }
 
 async fn another_dialect_than_that_of_the_conversation(storage: Storage) {
