@@ -172,3 +172,13 @@ impl History {
 pub(crate) async fn text<B: Body<Error: std::fmt::Debug>>(response: Response<B>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
+
+/// Returns the pieces of a stream that is cut at every 64th byte, once for each byte at which the first cut can be. So
+/// each byte is a cut in one of the lists. A single cut per call would need a call for each byte.
+pub(crate) fn cuts(stream: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
+    const DISTANCE: usize = 64;
+    (0..DISTANCE.min(stream.len() + 1)).map(|first| {
+        let (front, rest) = stream.split_at(first);
+        std::iter::once(front).chain(rest.chunks(DISTANCE)).collect()
+    })
+}

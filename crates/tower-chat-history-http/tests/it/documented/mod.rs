@@ -18,7 +18,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
 
-use super::support::{EVENTS, History, JSON, answer_with, frames, id};
+use super::support::{EVENTS, History, JSON, answer_with, cuts, frames, id};
 
 /// A stream, and the body of the whole response that has the same reply.
 struct Documented {
@@ -87,14 +87,13 @@ impl Documented {
         stored
     }
 
-    /// Checks that the stream is stored like the whole response, at whichever byte it is cut.
+    /// Checks that the stream is stored like the whole response, at whichever bytes it is cut.
     async fn assert_cut_anywhere(&self) {
         let expected = self.expected().await;
-        for cut in 0..=self.stream.len() {
-            let (front, back) = self.stream.as_bytes().split_at(cut);
-            let (stored, outcome) = self.received(&History::new(), EVENTS, &[front, back]).await;
-            assert_eq!(stored, expected, "cut at {cut} of {}", self.stream);
-            assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}: cut at {cut} of {}", self.stream);
+        for pieces in cuts(self.stream.as_bytes()) {
+            let (stored, outcome) = self.received(&History::new(), EVENTS, &pieces).await;
+            assert_eq!(stored, expected, "first cut at {} of {}", pieces[0].len(), self.stream);
+            assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}: first cut at {}", pieces[0].len());
         }
         let bytes: Vec<&[u8]> = self.stream.as_bytes().chunks(1).collect();
         let (stored, _) = self.received(&History::new(), EVENTS, &bytes).await;
@@ -132,15 +131,12 @@ impl Documented {
         kept
     }
 
-    /// Checks that nothing is stored of the stream, at whichever byte it is cut.
+    /// Checks that nothing is stored of the stream, at whichever bytes it is cut.
     async fn assert_interrupted_anywhere(&self) {
-        for cut in 0..=self.stream.len() {
-            let (front, back) = self.stream.as_bytes().split_at(cut);
-            let (stored, outcome) = self.received(&History::new(), EVENTS, &[front, back]).await;
-            assert!(
-                stored.messages.is_empty() && matches!(outcome, Outcome::NotStored(_)),
-                "{outcome:?}: cut at {cut}"
-            );
+        for pieces in cuts(self.stream.as_bytes()) {
+            let (stored, outcome) = self.received(&History::new(), EVENTS, &pieces).await;
+            let is_interrupted = stored.messages.is_empty() && matches!(outcome, Outcome::NotStored(_));
+            assert!(is_interrupted, "{outcome:?}: first cut at {}", pieces[0].len());
         }
     }
 }

@@ -14,7 +14,7 @@ use tower_chat_history_test::{
 };
 
 use super::streamed::events;
-use crate::support::{EVENTS, History, JSON, answer, answer_with, frames, id, text};
+use crate::support::{EVENTS, History, JSON, answer, answer_with, cuts, frames, id, text};
 
 const ASK: &str = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"u"}]}"#;
 
@@ -44,13 +44,12 @@ async fn a_stream_cut_at_every_byte_is_stored_like_the_whole_response() {
     history.call(ask(), answer(JSON, whole.clone())).await.1.unwrap();
     let expected = history.log().await.remove(1);
     let text = events(&whole);
-    for cut in 0..=text.len() {
+    for pieces in cuts(text.as_bytes()) {
         let history = History::new();
-        let (front, back) = text.as_bytes().split_at(cut);
-        let body = frames([front, back].map(|piece| Frame::data(Bytes::copy_from_slice(piece))).into());
+        let body = frames(pieces.iter().map(|piece| Frame::data(Bytes::copy_from_slice(piece))).collect());
         let (_, response) = history.call(ask(), answer_with(EVENTS, body)).await;
         assert_eq!(self::text(response.unwrap()).await, text);
-        assert_eq!(history.log().await[1], expected, "cut at {cut}");
+        assert_eq!(history.log().await[1], expected, "first cut at {}", pieces[0].len());
     }
 }
 
