@@ -139,7 +139,9 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
             outcome.cleared_for_this_call = Some(position);
         }
     }
-    let trimmer = budget.trimmer.filter(|_| !search.has_too_many(log.base));
+    // The continuations of a turn cannot repeat a choice of the trimmer, and such a request needs their reasoning.
+    let may_trim = !window.conditions.request.thinks_with_budget;
+    let trimmer = budget.trimmer.filter(|_| may_trim && !search.has_too_many(log.base));
     if let Some(trimmer) = trimmer
         && let Some((items, tokens)) = trimming::trim(&items, &search, trimmer)
     {

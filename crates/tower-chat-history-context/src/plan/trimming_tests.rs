@@ -13,6 +13,7 @@ use tower_chat_history_test::messages::MessagesProvider;
 use super::{Conditions, FitBudget, History, OnOpenTurn, Plan, PlanInput, plan_once as plan};
 use crate::{
     budget::{KeepTurn, Limits, PromptTokens, TrimTurn, Trimmer, Watermarks},
+    request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter},
 };
 
@@ -63,6 +64,16 @@ fn recorded(exchanges: Vec<Vec<Message>>) -> Vec<Recorded> {
 
 /// Plans a call that has room for this percentage of the log's tokens. Returns `None` if the call cannot be made.
 fn planned(log: &[Recorded], input: &[Message], trimmer: &dyn Trimmer, percent: u64) -> Option<Plan> {
+    planned_under(Conditions::UNKNOWN, log, input, trimmer, percent)
+}
+
+fn planned_under(
+    conditions: Conditions<'_>,
+    log: &[Recorded],
+    input: &[Message],
+    trimmer: &dyn Trimmer,
+    percent: u64,
+) -> Option<Plan> {
     let cost = |message: &Message| u64::from(ByteEstimate::new().count_message(message));
     let total = |messages: &[Message]| messages.iter().map(cost).sum::<u64>();
     let context =
@@ -84,7 +95,7 @@ fn planned(log: &[Recorded], input: &[Message], trimmer: &dyn Trimmer, percent: 
         recalls_others: false,
         spare: 0,
         leaves_out_recalled: false,
-        conditions: Conditions::UNKNOWN,
+        conditions,
         budget: Some(budget),
     })
     .ok()
@@ -113,6 +124,21 @@ fn a_turn_that_the_input_continues_keeps_what_was_said_beside_results_of_an_earl
     let log = vec![vec![question(), asks("x")], vec![answers_and_says("x"), asks("y")]];
     let said = message("user", &json!([{"type": "text", "text": "by the way"}]));
     assert_eq!(sent(log, &[answers("y")], KeepTurn::Nothing, 95), [said, asks("y")]);
+}
+
+#[test]
+fn a_request_that_thinks_with_a_budget_is_compacted_without_the_trimmer() {
+    let log = recorded(vec![vec![question(), reply()]; 4]);
+    let oldest = Chosen(vec![KeepTurn::Whole]);
+    let plan = planned(&log, &[question()], &oldest, 90).unwrap();
+    assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.for_this_call, plan.fit.window.len()), (true, true, 2));
+
+    let mut request = RequestInfo::new();
+    request.thinks_with_budget = true;
+    let conditions = Conditions { request: &request, ..Conditions::UNKNOWN };
+    let plan = planned_under(conditions, &log, &[question()], &oldest, 90).unwrap();
+    assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.trimming.trimmer_failed), (false, false));
+    assert_eq!((plan.fit.for_this_call, plan.fit.cut.is_some(), plan.fit.window.len()), (false, true, 4));
 }
 
 /// A message of a log. A result answers the newest call, or the one before it.

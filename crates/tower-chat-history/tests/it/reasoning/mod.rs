@@ -4,6 +4,7 @@ mod limits;
 mod prompts;
 mod retention;
 mod retention_properties;
+mod trimmed;
 
 use std::sync::Arc;
 
