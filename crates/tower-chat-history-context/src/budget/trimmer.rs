@@ -26,8 +26,9 @@ pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     fn trim(&self, turns: &[TrimTurn<'_>], room: u64) -> Vec<KeepTurn>;
 }
 
-/// One turn of a window. It also has the messages of turns after it that cannot be sent without it: those that begin
-/// with a reply, or with late results of its calls.
+/// One turn of a window. A later turn that cannot be sent without it is a part of it. Such a turn begins with a reply,
+/// or with an instruction that must follow a message of the user, or has a message with a text and results of this
+/// turn's calls.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TrimTurn<'a> {
@@ -35,7 +36,8 @@ pub struct TrimTurn<'a> {
     pub seq: Seq,
     /// The messages, as they would be sent.
     pub messages: &'a [Message],
-    /// The number of tokens of the messages.
+    /// The number of tokens of the messages. If one of them belongs to the turn of the input, and has a text besides
+    /// results of this turn's calls, the text does not count, because it always stays.
     pub tokens: u64,
     /// The number of tokens without tool calls and their results.
     pub tokens_without_rounds: u64,
@@ -48,7 +50,7 @@ pub enum KeepTurn {
     Whole,
     /// All messages except tool calls and results: user messages and final answers.
     WithoutRounds,
-    /// No message.
+    /// No message. Only a text that [always stays](TrimTurn::tokens) is kept.
     Nothing,
 }
 

@@ -34,20 +34,20 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
     // This cutoff also leaves out a last round that only the next exchange will follow.
     let all_rounds = log.len + 1;
     let ends = turns.iter().skip(1).copied().chain([current.window]);
-    let trimmed = turns.iter().zip(ends).zip(&messages).map(|((start, end), messages)| TrimTurn {
+    let offered = turns.iter().zip(ends).zip(&messages).map(|((start, end), messages)| TrimTurn {
         seq: log.seq(*start),
         messages,
         tokens: tokens(*start, log.base.rounds).saturating_sub(tokens(end, log.base.rounds)),
         tokens_without_rounds: tokens(*start, all_rounds).saturating_sub(tokens(end, all_rounds)),
     });
-    let trimmed: Vec<TrimTurn<'_>> = trimmed.collect();
-    let trim = AssertUnwindSafe(|| trimmer.trim(&trimmed, room - current_tokens));
+    let offered: Vec<TrimTurn<'_>> = offered.collect();
+    let trim = AssertUnwindSafe(|| trimmer.trim(&offered, room - current_tokens));
     let Ok(kept) = catch_unwind(trim) else {
         tracing::error!("the trimmer panicked; the newest turns are kept");
         return None;
     };
 
-    let kept_tokens = trimmed.iter().zip(&kept).map(|(turn, keep)| match keep {
+    let kept_tokens = offered.iter().zip(&kept).map(|(turn, keep)| match keep {
         KeepTurn::Whole => turn.tokens,
         KeepTurn::WithoutRounds => turn.tokens_without_rounds,
         KeepTurn::Nothing => 0,
@@ -59,7 +59,7 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
         Some(turn) => match kept.get(turn) {
             Some(KeepTurn::Whole) => Some(item),
             Some(KeepTurn::WithoutRounds) => item.without_round(),
-            // A message of the input's turn can have results of an earlier turn.
+            // A message of the input's turn can have results of an earlier turn's calls and a text. The text stays.
             Some(KeepTurn::Nothing) | None => item.without_round().filter(|item| item.seq >= from),
         },
     };
@@ -71,22 +71,23 @@ fn asked_at(item: &Item, log: &WindowIndex) -> usize {
     log.index(item.round.map_or(item.seq, |round| round.asked))
 }
 
-/// Returns the indexes at which turns before `end` start. Any of them can be left out: none begins with a reply, and
-/// none answers a call of an earlier one.
+/// Returns the indexes at which turns before `end` start. Each of them can be left out, and the others are still valid
+/// and have their own tokens.
 fn turns_before(items: &[Item], log: &WindowIndex, end: usize) -> Vec<usize> {
-    // The end of the rounds that begin at each index.
-    let mut ends = vec![0; log.len + 1];
-    for item in items {
+    // For each index, the end of the messages that have results of calls at this index, and a text.
+    let mut answered_until = vec![0; log.len + 1];
+    for item in items.iter().filter(|item| item.rest.is_some()) {
         let asked = asked_at(item, log);
-        ends[asked] = ends[asked].max(log.index(item.seq) + 1);
+        answered_until[asked] = answered_until[asked].max(log.index(item.seq) + 1);
     }
-    let (mut at, mut furthest) = (log.base.window, 0);
-    let is_apart = |start: &usize| {
-        while at < *start {
-            furthest = furthest.max(ends[at]);
-            at += 1;
+    let (mut turns, mut before, mut until) = (Vec::new(), log.base.window, 0);
+    for start in log.starts.iter().copied().take_while(|start| *start < end) {
+        until = answered_until[before..start].iter().copied().fold(until, usize::max);
+        before = start;
+        // Such a message is one message, so its turn cannot be left out if the turn of the calls is kept.
+        if until <= start {
+            turns.push(start);
         }
-        furthest <= *start
-    };
-    log.starts.iter().copied().take_while(|start| *start < end).filter(is_apart).collect()
+    }
+    turns
 }

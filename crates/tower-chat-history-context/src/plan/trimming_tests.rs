@@ -1,29 +1,49 @@
 //! Trimmers that keep any of the turns.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_core::testing::shorthand::cases;
 use tower_chat_history_core::{
-    AnthropicMessages, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
+    AnthropicMessages, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, Message, Recorded,
+    Revision, Seq, Window,
 };
 use tower_chat_history_test::messages::MessagesProvider;
 
-use super::{Conditions, FitBudget, History, OnOpenTurn, Plan, PlanInput, plan_once as plan};
+use super::{Conditions, FitBudget, Plan, PlanInput, plan_once as plan, tests::plan_input};
 use crate::{
     budget::{KeepTurn, Limits, PromptTokens, TrimTurn, Trimmer, Watermarks},
     request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter},
 };
 
-/// Keeps these parts of the turns, in order.
-#[derive(Clone, Debug)]
-struct Chosen(Vec<KeepTurn>);
+/// Keeps these parts of the turns, in order, and records the messages of each turn.
+#[derive(Debug, Default)]
+struct Chosen {
+    keep: Vec<KeepTurn>,
+    offered: Mutex<Vec<Vec<Message>>>,
+}
+
+impl Chosen {
+    fn new(keep: impl Into<Vec<KeepTurn>>) -> Self {
+        Self { keep: keep.into(), offered: Mutex::default() }
+    }
+
+    /// Returns the messages of each turn of the last call, with the part that was kept.
+    fn turns(self) -> impl Iterator<Item = (Vec<Message>, KeepTurn)> {
+        let keep = self.keep.into_iter().chain(std::iter::repeat(KeepTurn::Nothing));
+        self.offered.into_inner().unwrap().into_iter().zip(keep)
+    }
+}
 
 impl Trimmer for Chosen {
-    fn trim(&self, _: &[TrimTurn<'_>], _: u64) -> Vec<KeepTurn> {
-        self.0.clone()
+    fn trim(&self, turns: &[TrimTurn<'_>], _: u64) -> Vec<KeepTurn> {
+        *self.offered.lock().unwrap() = turns.iter().map(|turn| turn.messages.to_vec()).collect();
+        self.keep.clone()
     }
 }
 
@@ -47,7 +67,7 @@ fn answers(id: &str) -> Message {
     message("user", &json!([result(id)]))
 }
 
-/// Returns the result of a call, with a text. The text is sent without the call, too.
+/// Returns the result of a call, with a text. The text is sent if the call is left out, too.
 fn answers_and_says(id: &str) -> Message {
     message("user", &json!([result(id), {"type": "text", "text": "by the way"}]))
 }
@@ -56,120 +76,148 @@ fn reply() -> Message {
     message("assistant", &json!("so"))
 }
 
-/// Records exchanges that all open turns, as an import does.
+/// Records exchanges that all open turns. An import does so for results besides a text.
 fn recorded(exchanges: Vec<Vec<Message>>) -> Vec<Recorded> {
     let exchanges = exchanges.into_iter().map(|messages| Exchange::new(ExchangeId::generate(), messages));
     (0..).map(Seq::new).zip(exchanges).map(|(seq, exchange)| Recorded::new(seq, exchange)).collect()
 }
 
-/// Plans a call that has room for this percentage of the log's tokens. Returns `None` if the call cannot be made.
-fn planned(log: &[Recorded], input: &[Message], trimmer: &dyn Trimmer, percent: u64) -> Option<Plan> {
-    planned_under(Conditions::UNKNOWN, log, input, trimmer, percent)
+fn tokens(messages: &[Message]) -> u64 {
+    messages.iter().map(|message| u64::from(ByteEstimate::new().count_message(message))).sum()
 }
 
-fn planned_under(
-    conditions: Conditions<'_>,
-    log: &[Recorded],
-    input: &[Message],
-    trimmer: &dyn Trimmer,
-    percent: u64,
-) -> Option<Plan> {
-    let cost = |message: &Message| u64::from(ByteEstimate::new().count_message(message));
-    let total = |messages: &[Message]| messages.iter().map(cost).sum::<u64>();
-    let context =
-        total(input) + log.iter().map(|recorded| total(&recorded.exchange.messages)).sum::<u64>() * percent / 100;
-    let parts = PromptTokens { input: total(input), ..PromptTokens::default() };
-    let limits = Limits { context, prompt: context, reserve: 0, least_reply: None, ratio: 1.0 };
-    let (watermarks, trimmer) = (Watermarks::default(), Some(trimmer));
-    let budget = FitBudget { limits, watermarks, clear: None, trimmer, stores: true, parts, cost: &cost };
-    let window = Window::new(Revision::new(Incarnation::random(), 1), None, log.to_vec(), false);
-    plan(&PlanInput {
-        history: History::Window(&window),
-        summary: None,
-        summary_tokens: 0,
-        input,
-        instead: None,
-        limit: LoadLimit::default(),
-        on_open_turn: OnOpenTurn::Supersede,
-        recall_reserve: None,
-        recalls_others: false,
-        spare: 0,
-        leaves_out_recalled: false,
-        conditions,
-        budget: Some(budget),
-    })
-    .ok()
+/// The calls of a test: the log, the first exchange whose rounds are kept, the input, and the conditions.
+struct Calls<'a> {
+    log: &'a [Recorded],
+    rounds_start: u64,
+    input: Message,
+    conditions: Conditions<'a>,
 }
 
-/// Plans a call with a trimmer that keeps this part of each turn, and returns what is sent of the log.
-fn sent(log: Vec<Vec<Message>>, input: &[Message], keep: KeepTurn, percent: u64) -> Vec<Message> {
-    let plan = planned(&recorded(log), input, &Chosen(vec![keep; 9]), percent).unwrap();
-    assert!(plan.fit.trimming.by_trimmer);
-    plan.fit.window
+impl<'a> Calls<'a> {
+    fn new(log: &'a [Recorded], input: Message) -> Self {
+        Self { log, rounds_start: 0, input, conditions: Conditions::UNKNOWN }
+    }
+
+    /// Plans a call that has room for this percentage of the log's tokens. Returns `None` if it cannot be made.
+    fn plan(&self, trimmer: &dyn Trimmer, percent: u64) -> Option<Plan> {
+        let cost = |message: &Message| tokens(std::slice::from_ref(message));
+        let input = std::slice::from_ref(&self.input);
+        let of_log: u64 = self.log.iter().map(|recorded| tokens(&recorded.exchange.messages)).sum();
+        let context = tokens(input) + of_log * percent / 100;
+        let parts = PromptTokens { input: tokens(input), ..PromptTokens::default() };
+        let limits = Limits { context, prompt: context, reserve: 0, least_reply: None, ratio: 1.0 };
+        let (watermarks, trimmer) = (Watermarks::default(), Some(trimmer));
+        let budget = FitBudget { limits, watermarks, clear: None, trimmer, stores: true, parts, cost: &cost };
+        let mut cut = Cut::window_from(Seq::FIRST);
+        cut.rounds_start = Seq::new(self.rounds_start);
+        let compaction = Some(Compaction::new(CompactionVersion::new(1), cut));
+        let window = Window::new(Revision::new(Incarnation::random(), 1), compaction, self.log.to_vec(), false);
+        let (conditions, budget) = (self.conditions, Some(budget));
+        plan(&PlanInput { conditions, budget, ..plan_input(&window, input) }).ok()
+    }
+
+    /// Returns what is sent of the log if the trimmer keeps this part of each turn.
+    fn sent(&self, keep: KeepTurn) -> Vec<Message> {
+        let plan = self.plan(&Chosen::new([keep; 9]), 95).unwrap();
+        assert!(plan.fit.trimming.by_trimmer);
+        assert_eq!(plan.fit.tokens, tokens(&plan.fit.window));
+        plan.fit.window
+    }
 }
 
 #[test]
 fn a_reply_stays_only_with_the_turn_of_its_question() {
-    let blank = message("user", &json!(" "));
-    for unasked in [vec![answers_and_says("x"), reply()], vec![answers("x"), reply()], vec![blank, reply()]] {
-        let log = vec![vec![question(), asks("x")], unasked, vec![question(), reply()]];
-        let turns = Chosen(vec![KeepTurn::Nothing, KeepTurn::Whole]);
-        let plan = planned(&recorded(log), &[question()], &turns, 90).unwrap();
+    let (blank, instruction) = (message("user", &json!(" ")), message("system", &json!("Be brief.")));
+    for unasked in [answers_and_says("x"), answers("x"), blank, instruction] {
+        let log = recorded(vec![vec![question(), asks("x")], vec![unasked, reply()], vec![question(), reply()]]);
+        let plan = Calls::new(&log, question()).plan(&Chosen::new([KeepTurn::Nothing, KeepTurn::Whole]), 90).unwrap();
         assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.window), (true, vec![question(), reply()]));
     }
 }
 
 #[test]
 fn a_turn_that_the_input_continues_keeps_what_was_said_beside_results_of_an_earlier_turn() {
-    let log = vec![vec![question(), asks("x")], vec![answers_and_says("x"), asks("y")]];
     let said = message("user", &json!([{"type": "text", "text": "by the way"}]));
-    assert_eq!(sent(log, &[answers("y")], KeepTurn::Nothing, 95), [said, asks("y")]);
+    let log = recorded(vec![
+        vec![question(), asks("w"), answers("w"), asks("x")],
+        vec![answers_and_says("x"), asks("y")],
+        vec![question()],
+    ]);
+    let calls = Calls::new(&log[..2], answers("y"));
+    assert_eq!(calls.sent(KeepTurn::Nothing), [said.clone(), asks("y")]);
+    assert_eq!(calls.sent(KeepTurn::WithoutRounds), [question(), said, asks("y")]);
+}
+
+#[test]
+fn a_turn_after_an_abandoned_call_is_a_turn_of_its_own() {
+    let log = recorded(vec![vec![question(), asks("x")], vec![question(), reply()], vec![question(), reply()]]);
+    let trimmer = Chosen::new([KeepTurn::Nothing, KeepTurn::Whole, KeepTurn::Whole]);
+    let plan = Calls::new(&log, question()).plan(&trimmer, 90).unwrap();
+    assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.window.len()), (true, 4));
+    assert_eq!(trimmer.turns().map(|(messages, _)| messages.len()).collect::<Vec<_>>(), [3, 2, 2]);
 }
 
 #[test]
 fn a_request_that_thinks_with_a_budget_is_compacted_without_the_trimmer() {
     let log = recorded(vec![vec![question(), reply()]; 4]);
-    let oldest = Chosen(vec![KeepTurn::Whole]);
-    let plan = planned(&log, &[question()], &oldest, 90).unwrap();
+    let oldest = Chosen::new([KeepTurn::Whole]);
+    let mut calls = Calls::new(&log, question());
+    let plan = calls.plan(&oldest, 90).unwrap();
     assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.for_this_call, plan.fit.window.len()), (true, true, 2));
 
     let mut request = RequestInfo::new();
     request.thinks_with_budget = true;
-    let conditions = Conditions { request: &request, ..Conditions::UNKNOWN };
-    let plan = planned_under(conditions, &log, &[question()], &oldest, 90).unwrap();
+    calls.conditions = Conditions { request: &request, ..Conditions::UNKNOWN };
+    let plan = calls.plan(&oldest, 90).unwrap();
     assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.trimming.trimmer_failed), (false, false));
     assert_eq!((plan.fit.for_this_call, plan.fit.cut.is_some(), plan.fit.window.len()), (false, true, 4));
 }
 
 /// A message of a log. A result answers the newest call, or the one before it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Says {
     Question,
     Blank,
+    /// An instruction. The provider takes it only between a question and a reply.
+    Instruction,
     Answers(usize),
-    /// The result, and a text.
-    AnswersAside(usize),
+    AnswersAndText(usize),
     Reply,
     BlankReply,
     Asks,
 }
 
-impl Says {
-    /// Returns the message after this number of calls, whose ids are different.
-    fn message(self, calls: &mut usize) -> Message {
-        let id = |back: usize| calls.saturating_sub(1 + back).to_string();
-        match self {
-            Self::Question => question(),
-            Self::Blank => message("user", &json!(" ")),
-            Self::Answers(back) => answers(&id(back)),
-            Self::AnswersAside(back) => answers_and_says(&id(back)),
-            Self::Reply => reply(),
-            Self::BlankReply => message("assistant", &json!("")),
-            Self::Asks => {
-                *calls += 1;
-                asks(&(*calls - 1).to_string())
+/// Writes messages that all differ.
+#[derive(Default)]
+struct Writer {
+    messages: usize,
+    calls: usize,
+}
+
+impl Writer {
+    fn message(&mut self, says: Says) -> Message {
+        self.messages += 1;
+        let (number, said) = (self.messages, json!(format!("this is {}", self.messages)));
+        let id = |back: usize| self.calls.saturating_sub(1 + back).to_string();
+        let result = |back| json!({"type": "tool_result", "tool_use_id": id(back), "content": number.to_string()});
+        match says {
+            Says::Question => message("user", &said),
+            Says::Blank => message("user", &json!(" ")),
+            Says::Instruction => message("system", &said),
+            Says::Answers(back) => message("user", &json!([result(back)])),
+            Says::AnswersAndText(back) => message("user", &json!([result(back), {"type": "text", "text": said}])),
+            Says::Reply => message("assistant", &said),
+            Says::BlankReply => message("assistant", &json!("")),
+            Says::Asks => {
+                self.calls += 1;
+                asks(&(self.calls - 1).to_string())
             }
         }
+    }
+
+    fn exchange(&mut self, says: Vec<Says>) -> Vec<Message> {
+        says.into_iter().map(|says| self.message(says)).collect()
     }
 }
 
@@ -178,41 +226,66 @@ fn any_exchange() -> impl Strategy<Value = Vec<Says>> {
         4 => Just(Says::Question),
         1 => Just(Says::Blank),
         3 => (0..2usize).prop_map(Says::Answers),
-        3 => (0..2usize).prop_map(Says::AnswersAside),
+        3 => (0..2usize).prop_map(Says::AnswersAndText),
     ];
     let reply = prop_oneof![3 => Just(Says::Reply), 1 => Just(Says::BlankReply), 4 => Just(Says::Asks)];
-    (prop::collection::vec(opening, 1..3), reply).prop_map(|(mut says, reply)| {
-        says.push(reply);
+    (prop::collection::vec(opening, 1..3), prop::bool::weighted(0.2), reply).prop_map(|(mut says, instructs, reply)| {
+        if instructs {
+            says.extend([Says::Question, Says::Instruction]);
+        }
+        // The model replies to an instruction.
+        says.push(if instructs && reply == Says::BlankReply { Says::Reply } else { reply });
         says
     })
 }
 
 fn any_input() -> impl Strategy<Value = Says> {
-    prop::sample::select(vec![Says::Question, Says::Answers(0), Says::AnswersAside(0)])
+    prop::sample::select(vec![Says::Question, Says::Answers(0), Says::AnswersAndText(0)])
+}
+
+/// Checks that whole turns are sent, and that nothing is sent of turns that were left out.
+fn check_kept(trimmer: Chosen, window: &[Message]) -> Result<(), TestCaseError> {
+    for (messages, keep) in trimmer.turns() {
+        // A message that says nothing, and constant results, are not different in each turn.
+        let mut rest = window.iter();
+        match keep {
+            KeepTurn::Whole => prop_assert!(messages.iter().all(|message| rest.any(|sent| sent == message))),
+            KeepTurn::WithoutRounds => {}
+            KeepTurn::Nothing => prop_assert!(!messages.iter().any(|message| window.contains(message))),
+        }
+    }
+    Ok(())
 }
 
 #[test]
-fn the_provider_accepts_what_any_trimmer_keeps() {
+fn any_choice_of_a_trimmer_is_sent_and_valid() {
     let keep = prop::sample::select(vec![KeepTurn::Whole, KeepTurn::WithoutRounds, KeepTurn::Nothing]);
     let any = (
         prop::collection::vec(any_exchange(), 1..8),
         any_input(),
         prop::collection::vec(keep, 0..8),
-        50..100_u64,
+        20..100_u64,
+        prop::option::weighted(0.3, 0..8_u64),
         any::<bool>(),
     );
     let (provider, trimmed, cases) = (MessagesProvider::new("one"), AtomicUsize::new(0), cases(5_000));
-    proptest!(ProptestConfig::with_cases(cases), |((log, input, keep, percent, splits) in any)| {
-        let mut calls = 0;
-        let log: Vec<Vec<Message>> =
-            log.iter().map(|says| says.iter().map(|says| says.message(&mut calls)).collect()).collect();
-        let input = input.message(&mut calls);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |((log, input, keep, percent, rounds_start, splits) in any)| {
+        let mut writer = Writer::default();
+        let log: Vec<Vec<Message>> = log.into_iter().map(|says| writer.exchange(says)).collect();
         let log = if splits { Recorded::log(log.concat()) } else { recorded(log) };
-        if let Some(plan) = planned(&log, std::slice::from_ref(&input), &Chosen(keep), percent) {
-            let messages: Vec<&str> = plan.fit.window.iter().chain([&input]).map(Message::json).collect();
-            let body = format!(r#"{{"model":"claude-opus-5-5","max_tokens":64,"messages":[{}]}}"#, messages.join(","));
-            prop_assert_eq!(provider.check(&body), Ok(()), "{}", body);
-            trimmed.fetch_add(usize::from(plan.fit.trimming.by_trimmer), Relaxed);
+        let calls =
+            Calls { rounds_start: rounds_start.unwrap_or_default(), ..Calls::new(&log, writer.message(input)) };
+        let trimmer = Chosen::new(keep);
+        let Some(plan) = calls.plan(&trimmer, percent) else { return Ok(()) };
+        let window = &plan.fit.window;
+        let messages: Vec<&str> = window.iter().chain([&calls.input]).map(Message::json).collect();
+        let body = format!(r#"{{"model":"claude-opus-5-5","max_tokens":64,"messages":[{}]}}"#, messages.join(","));
+        prop_assert_eq!(provider.check(&body), Ok(()), "{}", body);
+        prop_assert_eq!(plan.fit.tokens, tokens(window));
+        if plan.fit.trimming.by_trimmer {
+            check_kept(trimmer, window)?;
+            trimmed.fetch_add(1, Relaxed);
         }
     });
     let trimmed = trimmed.into_inner();

@@ -6,6 +6,7 @@ use super::{
     item::Item,
     sizes::{Cutoffs, Size, Sizes, index},
 };
+use crate::server_tools::needs_reply;
 
 /// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
 /// that are open before it. An exchange that has only results and blank replies leaves them open.
@@ -22,7 +23,8 @@ pub(super) struct WindowIndex {
     pub(super) len: usize,
     /// The previous cut.
     pub(super) base: Cutoffs,
-    /// The indexes at which the window may start: openings whose first message that is sent is no reply, and the end.
+    /// The indexes at which the window may start: openings whose first message that is sent is no reply and needs no
+    /// message before it, and the end.
     pub(super) starts: Vec<usize>,
     /// The indexes of openings. The window's first exchange counts as one.
     pub(super) openings: Vec<usize>,
@@ -40,9 +42,11 @@ impl WindowIndex {
         let mut openings = Vec::with_capacity(len + 1);
         openings.extend((base.window..len).filter(opens));
         let is_start = |at: &usize| {
-            // A message that says nothing is not sent. Neither is a result, because no call is open at a start.
-            let is_sent = |message: &&Message| !message.is_blank_reply() && !message.is_tool_result();
-            let first = exchanges[*at].exchange.messages.iter().find(is_sent);
+            // A message that says nothing is not sent. Neither is a result, because no call is open at a start. An
+            // instruction that needs a reply also needs a message of the user before it.
+            let decides =
+                |message: &&Message| !message.is_blank_reply() && !message.is_tool_result() && !needs_reply(message);
+            let first = exchanges[*at].exchange.messages.iter().find(decides);
             *at == base.window || first.is_none_or(|message| !message.is_reply())
         };
         let mut starts = Vec::with_capacity(openings.len() + 1);
@@ -95,9 +99,23 @@ impl WindowIndex {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Exchange, ExchangeId};
+    use tower_chat_history_core::{AnthropicMessages, Exchange, ExchangeId};
 
     use super::*;
+
+    #[test]
+    fn a_window_does_not_start_with_an_instruction_that_the_provider_takes_only_after_the_user() {
+        let message = |role: &str| {
+            let json = format!(r#"{{"role":"{role}","content":"so"}}"#);
+            Message::in_dialect(&AnthropicMessages, json).unwrap()
+        };
+        let instructed = vec![message("system"), message("assistant")];
+        let exchanges = [vec![message("user")], instructed, vec![message("user"), message("system")]];
+        let exchanges = exchanges.map(|messages| Exchange::new(ExchangeId::generate(), messages));
+        let recorded = (0..).zip(exchanges).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange));
+        let index = WindowIndex::of(&recorded.collect::<Vec<_>>(), &Cut::default(), None);
+        assert_eq!((index.openings, index.starts), (vec![0, 1, 2], vec![0, 2, 3]));
+    }
 
     #[test]
     fn a_window_does_not_start_with_a_reply_after_messages_that_are_not_sent() {

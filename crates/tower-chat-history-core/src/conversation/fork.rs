@@ -21,9 +21,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at
     /// position 0 as well, so its positions are counted from the first copied exchange. Reasoning that is
-    /// [bound](crate::Bound) to its prompt is sent only if the prompt before it is the same in the copy. A prompt that
-    /// began with a summary never is, because the copy has no summary. In that case, do not fork within a turn whose
-    /// reasoning the provider needs.
+    /// [bound](crate::Bound) to its prompt is sent only if the prompt before it is the same in the copy. It is not the
+    /// same if the prompt began with a summary, because the copy has none. In that case, do not fork within a turn
+    /// whose reasoning the provider needs.
     ///
     /// Each exchange is one write. A write whose outcome is unknown is repeated once. Until the fork is done,
     /// nothing else may write to the copy.

@@ -80,9 +80,9 @@ impl Say {
         }
     }
 
-    /// Returns `true` if a program sends the item with its id to other providers, too. No two providers give such items
-    /// the same id. An answer names a request for approval by its id, and a program does not know which field of an
-    /// unknown item is an id. Programs leave out the ids of all other items.
+    /// Returns `true` if a program sends the item with its id to other providers, too: an answer names a request for
+    /// approval by its id, and a program does not know which field of an unknown item is an id. Programs leave out the
+    /// ids of all other items. Mock providers therefore give such items ids that no other provider gives.
     pub(super) const fn keeps_its_id(&self) -> bool {
         matches!(self, Self::Unknown | Self::Call { kind: CallType::McpApproval, .. })
     }

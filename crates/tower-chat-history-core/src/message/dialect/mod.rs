@@ -120,8 +120,9 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if the provider refuses a prompt that begins with a reply. A window that begins with one then
-    /// gets a constant message of the user before it.
+    /// Returns `true` if the provider refuses a prompt that begins with a reply, or with an instruction that is
+    /// [bound](Bound::to_next) to the next message. A window that begins with one then gets a constant message of the
+    /// user before it.
     ///
     /// The default returns `false`.
     fn begins_with_user(&self) -> bool {
