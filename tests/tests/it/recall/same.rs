@@ -26,6 +26,11 @@ const ANSWERED: usize = 25;
 /// The same, of a few questions.
 const FEW_ANSWERED: usize = 3;
 
+/// Returns two of the few questions, for searches that read much.
+fn two() -> Vec<&'static str> {
+    few().into_iter().take(2).collect()
+}
+
 async fn filled(storage: Storage) -> World {
     let world = World::new(storage, |index| index);
     world.append(0..LEN, |position| exchange(1, position)).await;
@@ -35,13 +40,13 @@ async fn filled(storage: Storage) -> World {
 async fn a_search_returns_what_it_returns_in_memory(storage: Storage) {
     let world = filled(storage).await;
     // Each search reads the whole log.
-    assert!(world.check(&few()[..2], BEFORE).await > 0, "nothing is indexed");
+    assert!(world.check(&two(), BEFORE).await > 0, "nothing is indexed");
     let index = world.index();
     assert_eq!(world.prepare(&index, Seq::new(200)).await, (3, 0));
-    assert!(world.check(&few()[..2], BEFORE).await > 0, "three blocks are indexed");
+    assert!(world.check(&two(), BEFORE).await > 0, "three blocks are indexed");
     assert_eq!(world.prepare(&index, BEFORE).await, (2, 0));
     assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "all blocks are indexed");
-    world.check(&few()[..2], Seq::new(170)).await;
+    world.check(&two(), Seq::new(170)).await;
 }
 
 pub(crate) async fn a_search_of_a_few_questions_returns_what_it_returns_in_memory(storage: Storage) {
@@ -55,10 +60,10 @@ async fn a_search_in_a_truncated_log_returns_what_it_returns_in_memory(storage: 
     let index = world.index();
     world.prepare(&index, BEFORE).await;
     world.truncate(Seq::new(205)).await;
-    world.check(&few()[..2], Seq::new(204)).await;
+    assert!(world.check(&two(), Seq::new(204)).await > 0);
     // The removed positions get other exchanges.
     world.append(205..LEN, |position| exchange(2, position)).await;
-    assert!(world.check(&few()[..2], BEFORE).await > 0, "three blocks are left");
+    assert!(world.check(&two(), BEFORE).await > 0, "three blocks are left");
     assert_eq!(world.prepare(&index, BEFORE).await, (2, 0));
     assert!(world.check(&few(), BEFORE).await >= FEW_ANSWERED, "all blocks are indexed again");
 }
