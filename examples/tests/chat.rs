@@ -164,13 +164,13 @@ fn typed_and_client_continue_each_other_s_conversation() {
 }
 
 #[test]
-fn a_name_told_300_turns_ago_is_recalled() {
+fn a_name_told_120_turns_ago_is_recalled() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("chat.db");
     let talk: String =
-        (0..300).map(|turn| format!("chapter {turn}: the sea is full of fish, and they swim far\n")).collect();
+        (0..120).map(|turn| format!("chapter {turn}: the sea is full of fish, and they swim far\n")).collect();
     let lines = format!("Hello. My name is Nemo, and I live in a reef.\n{talk}");
-    let context = ["--context", "4000"];
+    let context = ["--context", "2000"];
     for via in ALL {
         let context = [&context[..], &["--via", via]].concat();
         let recall = [&context[..], &["--recall"]].concat();

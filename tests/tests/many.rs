@@ -85,7 +85,7 @@ async fn check_conversations(store: &dyn HistoryStore, conversations: usize, tur
 /// Runs a thousand conversations at the same time, each with some turns.
 async fn a_thousand_conversations_do_not_mix(store: Arc<dyn HistoryStore>) {
     const CONVERSATIONS: usize = 1_000;
-    const TURNS: usize = 3;
+    const TURNS: usize = 2;
 
     let (layer, llm) = (layer(&store), model());
     let conversations = (0..CONVERSATIONS).map(|number| {

@@ -4,21 +4,18 @@
 use std::{
     process::ExitCode,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
-use test_servers::{cluster::Cluster, conformance, postgres, redis};
-use tokio::sync::OnceCell;
+use test_servers::{cluster::Cluster, conformance, redis};
 use tower_chat_history::{CachedStore, MemoryStore};
 use tower_chat_history_core::{
     Attach, Erase, HistoryStore, Prune, Truncate,
     testing::{Capabilities, Capability, Fixture, SharedStore},
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
-use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -27,7 +24,6 @@ use tower_chat_history_sqlite::SqliteStore;
 #[derive(Clone)]
 enum Data {
     File(Arc<TempDir>),
-    Postgres(String),
     Cluster,
 }
 
@@ -58,21 +54,12 @@ impl Data {
         Self::File(Arc::new(tempfile::tempdir().unwrap()))
     }
 
-    async fn postgres() -> Self {
-        static URL: OnceCell<String> = OnceCell::const_new();
-        Self::Postgres(URL.get_or_init(|| async { postgres::shared().database().await }).await.clone())
-    }
-
     async fn connect(&self) -> Arc<dyn AnyStore> {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         match self {
             Self::File(directory) => {
                 let store = SqliteStore::open(directory.path().join("chat.db")).await.unwrap();
                 Arc::new(EncryptedStore::new(store, keys()))
-            }
-            Self::Postgres(url) => {
-                let options = PostgresOptions::new().connections(4).pool_timeout(Duration::from_secs(60));
-                Arc::new(EncryptedStore::new(options.connect(url).await.unwrap(), keys()))
             }
             Self::Cluster => {
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
@@ -125,18 +112,16 @@ fn in_memory() -> EncryptedStore<MemoryStore> {
     EncryptedStore::new(MemoryStore::new(), keys_of(MemoryVault::new()))
 }
 
-/// Runs the suite over each store: in this process without a cache, and on servers with one. A cache makes use of more
-/// of the store, because its loads also return only what is new. Redis is a cluster here. The wrapper does the same
-/// over all stores, with a cache or without.
+/// Runs the suite over memory and a file, and with a cache over a Redis Cluster. A cache makes use of more of the
+/// store, because its loads also return only what is new. The wrapper does the same over all stores, and the suites of
+/// the stores test that they keep sealed items.
 fn main() -> ExitCode {
     let lacking = [Capability::Durable, Capability::Sealed];
     let memory = conformance("memory", &lacking, async || SharedStore(in_memory()));
     let file = suite("file", false, Data::file);
-    let postgres = suite("postgres, cached", true, Data::postgres);
     let cluster = suite("cluster, cached", true, async || Data::Cluster);
     test_servers::run_groups([
         (None, memory.into_iter().chain(file).collect()),
         (Some((redis::NAME, redis::is_available())), cluster),
-        (Some((postgres::NAME, postgres::is_available())), postgres),
     ])
 }

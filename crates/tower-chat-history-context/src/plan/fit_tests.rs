@@ -199,7 +199,7 @@ fn prompt(plan: &Plan, input: &[Message]) -> Vec<Message> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(10_000)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(5_000)))]
 
     /// Invariants 2 and 3: the prompt obeys the chat rules and fits, for any log, input and policy.
     #[test]

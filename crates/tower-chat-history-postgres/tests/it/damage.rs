@@ -26,11 +26,18 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Creates a conversation of three turns with two exchanges each, and another conversation.
+/// Creates a conversation of three turns with two exchanges each, and another conversation, in a new database.
 async fn setup() -> (PostgresStore, Client, ConversationId) {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
+    setup_in(&database().await).await
+}
+
+/// Creates the conversations again, in a database that may have damaged ones.
+async fn setup_in(url: &str) -> (PostgresStore, Client, ConversationId) {
+    let (store, client) = (single(url).await, connect(url).await);
     let id = conversation("damaged");
+    for left in [&id, &conversation("whole")] {
+        store.delete(left).await.unwrap();
+    }
     for turn in 0..3 {
         say(&store, &id, "question").await;
         let revision = window(&store, &id).await.revision;
@@ -47,6 +54,7 @@ fn assert_corrupt<T: std::fmt::Debug>(answer: Result<T, StoreError>, id: &Conver
 }
 
 async fn a_record_of_another_exchange_is_corrupt() {
+    let url = database().await;
     for damage in [
         // Two swapped records, and a record of another conversation.
         "update chat_history.exchange e set body = o.body from chat_history.exchange o \
@@ -57,7 +65,7 @@ async fn a_record_of_another_exchange_is_corrupt() {
         "update chat_history.exchange e set id = o.id || 'x', body = replace(o.body, o.id, o.id || 'x'), bytes = o.bytes + 1 \
             from chat_history.exchange o where o.conversation = e.conversation and (e.seq, o.seq) in ((2, 4))",
     ] {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         client.batch_execute(damage).await.unwrap();
         assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
         assert_corrupt(store.read(&id, Seq::FIRST, 9).await, &id, damage);
@@ -75,6 +83,7 @@ async fn a_record_of_another_exchange_is_not_returned_as_recorded() {
 }
 
 async fn counters_that_contradict_each_other_are_corrupt() {
+    let url = database().await;
     for damage in [
         "version = 5",
         "version = 7",
@@ -99,7 +108,7 @@ async fn counters_that_contradict_each_other_are_corrupt() {
         "bytes = bytes - 1",
         "bytes = 0",
     ] {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
         client.batch_execute(&change).await.unwrap();
         assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
@@ -108,7 +117,7 @@ async fn counters_that_contradict_each_other_are_corrupt() {
         assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
     }
     for damage in ["messages_before = messages_before + 1", "bytes_before = 0", "messages = 0", "bytes = bytes + 1"] {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let change = format!("update chat_history.exchange set {damage} where seq = 3");
         client.batch_execute(&change).await.unwrap();
         assert_corrupt(store.load(&id, Load::new()).await, &id, damage);
@@ -117,8 +126,9 @@ async fn counters_that_contradict_each_other_are_corrupt() {
 }
 
 async fn damaged_counters_of_a_pruned_log_are_corrupt() {
+    let url = database().await;
     for damage in ["first = 1", "first = 3", "first = 4"] {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let incarnation = window(&store, &id).await.revision.incarnation();
         store.prune(&id, incarnation, PruneTo::LastTurns(2), Derived::Keep).await.unwrap();
         assert_eq!(window(&store, &id).await.exchanges.len(), 4);
@@ -146,6 +156,7 @@ async fn a_window_that_starts_beyond_the_log_is_corrupt() {
 
 /// The exchange was paid for, so it is stored whatever the state of the stored compaction.
 async fn a_damaged_compaction_prevents_no_append() {
+    let url = database().await;
     let record = |window: u64, rounds: u64| {
         format!(r#"body = '{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0}}'"#)
     };
@@ -170,7 +181,7 @@ async fn a_damaged_compaction_prevents_no_append() {
         damages.extend([5, 99, i64::MAX - 1, i64::MAX].map(|position| format!("{column} = {position}")));
     }
     for damage in damages {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let incarnation = window(&store, &id).await.revision.incarnation();
         store.compact(&id, incarnation, compact(NONE, 2)).await.unwrap();
         client.batch_execute(&format!("update chat_history.compaction set {damage}")).await.unwrap();
@@ -195,13 +206,14 @@ const NONE: CompactionVersion = CompactionVersion::NONE;
 
 /// Neither a wrong history, nor an error of the server that does not name the conversation.
 async fn counters_at_the_ends_of_their_range_are_corrupt() {
+    let url = database().await;
     let columns = ["version", "first", "len", "opening", "messages", "bytes"];
     let mut damages: Vec<_> = columns.iter().flat_map(|of| ENDS.map(|end| format!("{of} = {end}"))).collect();
     damages.extend(ENDS.map(|end| format!("(version, len) = ({end}, {end})")));
     damages.extend(ENDS.map(|end| format!("(version, len, messages) = ({end}, {end}, {end})")));
     damages.extend(ENDS.map(|end| format!("(first, opening, version, len) = ({end}, {end}, {end}, {end})")));
     for damage in damages {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let before = window(&store, &id).await;
         let (revision, known) = (before.revision, before.known());
         let change = format!("update chat_history.conversation set {damage} where key = 'test/damaged'");
@@ -242,10 +254,11 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
 }
 
 async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
+    let url = database().await;
     for column in ["messages_before", "bytes_before", "messages", "bytes"] {
         for end in ENDS {
             for seq in [0, 3, 5] {
-                let (store, client, id) = setup().await;
+                let (store, client, id) = setup_in(&url).await;
                 let revision = window(&store, &id).await.revision;
                 let change = format!("update chat_history.exchange set {column} = {end} where seq = {seq}");
                 let change =
@@ -270,8 +283,9 @@ async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
 /// A row with another position is missing at its own position. If it is found by its id, the wrong position
 /// is not returned.
 async fn positions_at_the_ends_of_their_range_are_corrupt() {
+    let url = database().await;
     for end in ENDS {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let newest = window(&store, &id).await.exchanges.pop().unwrap();
         let newest = Exchange::clone(&newest.exchange);
         let change = format!("update chat_history.exchange set seq = {end} where seq = 5");
@@ -287,8 +301,9 @@ async fn positions_at_the_ends_of_their_range_are_corrupt() {
 }
 
 async fn compaction_versions_at_the_ends_of_their_range_are_corrupt() {
+    let url = database().await;
     for version in [i64::MIN, -1, 0, i64::MAX] {
-        let (store, client, id) = setup().await;
+        let (store, client, id) = setup_in(&url).await;
         let incarnation = window(&store, &id).await.revision.incarnation();
         store.compact(&id, incarnation, compact(NONE, 2)).await.unwrap();
         client.batch_execute(&format!("update chat_history.compaction set version = {version}")).await.unwrap();

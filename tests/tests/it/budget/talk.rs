@@ -196,7 +196,7 @@ async fn invariants_2_3_10_and_13_hold_in_any_conversation_within_any_budget() {
     let seen = Mutex::new(Seen::default());
     let integrations = prop::sample::subsequence(ALL_INTEGRATIONS.to_vec(), 1..=3);
     let cases = ([any_policy(), any_policy()], log, integrations, steps);
-    check(512, cases, async |(policies, log, integrations, steps): ([Policy; 2], Vec<_>, Vec<_>, Vec<_>)| {
+    check(256, cases, async |(policies, log, integrations, steps): ([Policy; 2], Vec<_>, Vec<_>, Vec<_>)| {
         let mut talk = Talk::begin(policies, log, integrations).await;
         for step in steps {
             talk.step(step).await;

@@ -27,7 +27,7 @@ const VALUES: [&str; 17] = [
 const MARK: &str = "\u{E000}\u{E001}";
 
 /// The number of nested lists in [`deep`].
-const LEVELS: usize = 100_000;
+const LEVELS: usize = 40_000;
 
 /// Returns copies of a sample with a value of another type, without a field, with a repeated or renamed field, with a
 /// repeated entry, and with an unknown field. Each copy also comes with a field whose name is a lone surrogate.
