@@ -7,6 +7,10 @@ use tower_chat_history::{
 
 use crate::{WINDOW, conversation};
 
+/// The number of turns before a conversation is recreated, however short it is. That work is not measured, but it takes
+/// the other conversations out of the CPU's caches.
+const MIN_GROWTH: usize = 64;
+
 /// A conversation in memory with a constant window.
 #[derive(Debug)]
 pub struct FixedWindow {
@@ -15,6 +19,8 @@ pub struct FixedWindow {
     /// The conversation.
     pub id: ConversationId,
     turn: [Message; 2],
+    /// The messages of the log, two for each turn. No two of them share memory, as in a log that was loaded.
+    own: Vec<Message>,
     provenance: Option<Box<Provenance>>,
     turns: usize,
     more: usize,
@@ -30,17 +36,23 @@ impl FixedWindow {
 
     /// Creates the same. Each exchange has this provenance.
     pub async fn of_turn_made(turns: usize, turn: [Message; 2], provenance: Option<Box<Provenance>>) -> Self {
-        Self::of_window(turns, turn, provenance, WINDOW).await
+        Self::in_store(MemoryStore::new(), 0, turns, turn, provenance, WINDOW).await
     }
 
-    /// Creates the same, with this number of messages in the window.
-    pub async fn of_window(
+    /// Creates the same in this store, as the [conversation](conversation()) with this number, and with this number of
+    /// messages in the window.
+    pub async fn in_store(
+        store: MemoryStore,
+        number: usize,
         turns: usize,
         turn: [Message; 2],
         provenance: Option<Box<Provenance>>,
         window: usize,
     ) -> Self {
-        let kept = Self { store: MemoryStore::new(), id: conversation(0), turn, provenance, turns, more: 0, window };
+        let copy =
+            |message: &Message| Message::in_dialect(message.dialect().unwrap(), message.json().to_owned()).unwrap();
+        let own = (0..turns).flat_map(|_| turn.each_ref().map(copy)).collect();
+        let kept = Self { store, id: conversation(number), own, turn, provenance, turns, more: 0, window };
         kept.begin().await;
         kept
     }
@@ -53,8 +65,8 @@ impl FixedWindow {
 
     async fn begin(&self) {
         self.store.delete(&self.id).await.unwrap();
-        for _ in 0..self.turns {
-            let mut exchange = Exchange::new(ExchangeId::generate(), self.turn.iter().cloned());
+        for own in self.own.chunks(2) {
+            let mut exchange = Exchange::new(ExchangeId::generate(), own.iter().cloned());
             exchange.provenance.clone_from(&self.provenance);
             self.store.append(&self.id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
         }
@@ -70,10 +82,11 @@ impl FixedWindow {
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 
-    /// Restores the size of the window after a turn. Recreates the conversation after it has grown by a tenth.
+    /// Restores the size of the window after a turn. Recreates the conversation after it has grown by a tenth, and by
+    /// [`MIN_GROWTH`].
     pub async fn restore(&mut self) {
         self.more += 1;
-        if self.more > self.turns / 10 {
+        if self.more > MIN_GROWTH.max(self.turns / 10) {
             self.more = 0;
             self.begin().await;
         } else {

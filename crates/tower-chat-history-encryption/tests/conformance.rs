@@ -112,9 +112,9 @@ fn in_memory() -> EncryptedStore<MemoryStore> {
     EncryptedStore::new(MemoryStore::new(), keys_of(MemoryVault::new()))
 }
 
-/// Runs the suite over memory and a file, and with a cache over a Redis Cluster. A cache makes use of more of the
-/// store, because its loads also return only what is new. The wrapper does the same over all stores, and the suites of
-/// the stores test that they keep sealed items.
+/// Runs the suite over memory and over a file. Over a Redis Cluster it runs with a cache, which makes use of more of
+/// the store, because its loads also return only what is new. The other stores are left out, because the wrapper does
+/// the same over all of them. Their own suites test that they keep sealed items.
 fn main() -> ExitCode {
     let lacking = [Capability::Durable, Capability::Sealed];
     let memory = conformance("memory", &lacking, async || SharedStore(in_memory()));

@@ -2,7 +2,7 @@
 //! out.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
-use std::alloc::System;
+use std::{alloc::System, sync::Arc};
 
 use cap::Cap;
 use tower_chat_history::{
@@ -49,10 +49,11 @@ const KINDS: &[(&str, Kind)] = &[
     }),
     ("large fields that are no messages", |n| {
         let mut append = exchange(short());
-        append.exchange.model = Some("m".repeat(1_000));
-        append.exchange.finish_reason = Some("stop".into());
-        append.exchange.tokens = Some(TokenCounts { counter: "c".repeat(100), counts: vec![1, 2] });
-        append.exchange.share_counts();
+        let exchange = Arc::make_mut(&mut append.exchange);
+        exchange.model = Some("m".repeat(1_000));
+        exchange.finish_reason = Some("stop".into());
+        exchange.tokens = Some(TokenCounts { counter: "c".repeat(100), counts: vec![1, 2] });
+        exchange.share_counts();
         (id(n), append)
     }),
     ("names and ids that are copied out of messages", |n| {

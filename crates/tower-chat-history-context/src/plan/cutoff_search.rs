@@ -14,7 +14,7 @@ const DEFAULT_LOW_PERCENT: u8 = 75;
 /// A window, and the budget that it has to fit.
 pub(super) struct CutoffSearch<'a> {
     pub(super) sizes: Sizes,
-    pub(super) log: &'a WindowIndex,
+    pub(super) log: &'a WindowIndex<'a>,
     pub(super) budget: &'a FitBudget<'a>,
 }
 
@@ -132,7 +132,7 @@ impl CutoffSearch<'_> {
     /// Returns the best cutoffs for a window of at most `room` tokens and, if the watermark counts messages or
     /// turns, of at most that many messages or turns.
     fn best(&self, bounds: Bounds, room: u64, mark: Watermark) -> Option<Cutoffs> {
-        let starts = self.log.starts.iter().copied();
+        let starts = self.log.starts().iter().copied();
         let fits = |size: Size| size.tokens <= room;
         match mark {
             Watermark::Percent(_) => self.sizes.best(starts, bounds, fits),

@@ -65,7 +65,7 @@ pub(super) struct Window<'a> {
 
 impl Window<'_> {
     /// Leaves out the reasoning that is not valid in the prompt under the cut.
-    fn apply_rule(&mut self, log: &WindowIndex) -> Reasoning {
+    fn apply_rule(&mut self, log: &WindowIndex<'_>) -> Reasoning {
         let Self { items, exchanges, cut, summary, conditions, .. } = self;
         Rule { call: *conditions, summary: *summary, exchanges, cut, log }.apply(items)
     }
@@ -236,7 +236,7 @@ impl Begin {
 struct Outcome<'a> {
     /// The previous cut.
     cut: &'a Cut,
-    log: &'a WindowIndex,
+    log: &'a WindowIndex<'a>,
     /// The size of the window at the previous cut.
     before: Size,
     /// The index before which results are cleared in the stored cut.

@@ -1,6 +1,6 @@
 //! The fold of a window: the messages of the [view](crate::view), each with its exchange and its round.
 
-use tower_chat_history_core::{Closes, Message, OpenCalls, Placed, Recorded, Rounds, Seq};
+use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Recorded, Rounds, Seq};
 
 use super::{
     item::{Item, Round},
@@ -20,6 +20,9 @@ pub(super) struct Folded {
     members: Vec<Member>,
     /// The position after the last exchange.
     next: Seq,
+    /// True if every exchange was added as a plain one. No item then has calls or results of the provider, and no
+    /// instruction needs a reply.
+    has_only_plain_exchanges: bool,
 }
 
 /// A round, and the index of the item with its first calls.
@@ -57,7 +60,14 @@ impl Folded {
     pub(super) fn of(exchanges: &[Recorded], next: Seq, recalled_from: Seq) -> Self {
         let messages = exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum();
         let items = Vec::with_capacity(messages);
-        let mut folded = Self { state: Rounds::default(), items, rounds: Vec::new(), members: Vec::new(), next };
+        let mut folded = Self {
+            state: Rounds::default(),
+            items,
+            rounds: Vec::new(),
+            members: Vec::new(),
+            next,
+            has_only_plain_exchanges: true,
+        };
         for recorded in exchanges {
             folded.push_exchange(recorded, recalled_from);
         }
@@ -66,31 +76,43 @@ impl Folded {
 
     fn push_exchange(&mut self, recorded: &Recorded, recalled_from: Seq) {
         let Recorded { seq, exchange, .. } = recorded;
+        self.next = seq.next();
+        let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
+        if recalled.is_none() && self.state.push_plain_exchange(recorded) {
+            self.push_plain_items(*seq, exchange);
+            return;
+        }
+        self.has_only_plain_exchanges = false;
         let begun = self.state.begin(recorded);
         self.truncate_to(begun.back_to);
-        if let Some(recalled) = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from) {
+        if let Some(recalled) = recalled {
             let place = Place { seq: *seq, is_recalled: true, is_reply: false, is_of_round: false };
             self.push(&recalled.message, &[], place);
         }
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
-        let reply_start = exchange.messages.len() - exchange.reply().len();
+        let reply_start = exchange.input().len();
         for (at, message) in exchange.messages.iter().enumerate() {
             let is_reply = at >= reply_start;
             let place = Place { seq: *seq, is_recalled: false, is_reply, is_of_round: asks && is_reply };
             self.push(message, &exchange.messages[at + 1..], place);
         }
         self.state.end(begun);
-        self.next = seq.next();
+    }
+
+    /// Adds the messages of a plain exchange.
+    fn push_plain_items(&mut self, seq: Seq, exchange: &Exchange) {
+        if !exchange.messages.is_empty() {
+            self.end_newest_round(seq);
+        }
+        let reply_start = exchange.input().len();
+        for (at, message) in exchange.messages.iter().enumerate() {
+            self.items.push(Item { is_reply: at >= reply_start, ..Item::new(message.clone(), seq) });
+        }
     }
 
     /// Adds a message of the log, if it is sent, and before it the substitutes for the results of the calls that it
     /// closes.
     fn push(&mut self, message: &Message, rest: &[Message], place: Place) {
-        if !place.is_of_round && self.state.push_plain(message) {
-            self.end_newest_round(place.seq);
-            self.push_item(message.clone(), place);
-            return;
-        }
         let Placed::Sent { message, closed } = self.state.push(message, rest) else { return };
         let before = self.items.len();
         if !closed.is_empty() {
@@ -100,10 +122,7 @@ impl Folded {
         if let Some(round) = self.place(&message, place, has_substitutes) {
             self.members.push(Member { item: self.items.len(), round });
         }
-        self.push_item(message, place);
-    }
-
-    fn push_item(&mut self, message: Message, Place { seq, is_recalled, is_reply, .. }: Place) {
+        let Place { seq, is_recalled, is_reply, .. } = place;
         self.items.push(Item { is_recalled, is_reply, ..Item::new(message, seq) });
     }
 
@@ -203,7 +222,7 @@ impl Folded {
 
     /// Returns the items. If `continues`, the input has nothing but results, so that the model continues its turn.
     pub(super) fn into_items(self, continues: bool) -> Vec<Item> {
-        let Self { mut items, rounds, members, next, .. } = self;
+        let Self { mut items, rounds, members, next, has_only_plain_exchanges, .. } = self;
         for Member { item, round } in members {
             let (Item { message, round: of_item, rest, .. }, Round { asked, followed }) =
                 (&mut items[item], rounds[round].round);
@@ -213,7 +232,7 @@ impl Folded {
                 *rest = rest_of(message);
             }
         }
-        if !items.iter().all(|item| item.message.is_plain()) {
+        if !has_only_plain_exchanges {
             linked::settle(&mut items, continues, next);
             bind_instructions(&mut items);
         }

@@ -1,10 +1,11 @@
-//! Rounds after an attempt has given way.
+//! Rounds after an attempt has given way, and the short way for plain exchanges.
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use tower_chat_history_core::{
-    AnthropicMessages, Dialect, Exchange, ExchangeId, Incarnation, Message, OpenAiResponses, Recorded, Revision, Seq,
-    Window,
+    AnthropicMessages, ChatCompletions, Dialect, Exchange, ExchangeId, Incarnation, Message, OpenAiResponses, Recorded,
+    Revision, Seq, Window,
 };
 
 use super::{FitError, InputError, fold::Folded, item::Round, plan, tests::plan_input};
@@ -90,5 +91,80 @@ fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
         Arc::make_mut(&mut log.last_mut().unwrap().exchange).finish_reason = Some("pause_turn".into());
         let window = Window::new(Revision::new(Incarnation::random(), turns.len() as u64), None, log, false);
         assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
+    }
+}
+
+/// Messages of two dialects, and a blank reply in each.
+fn samples() -> [(&'static dyn Dialect, Vec<&'static str>, &'static str); 2] {
+    let chat = vec![
+        QUESTION,
+        r#"{"role":"assistant","content":"a"}"#,
+        r#"{"role":"assistant","content":""}"#,
+        r#"{"role":"assistant","content":"a","tool_calls":[{"id":"x","function":{"name":"f"}}]}"#,
+        r#"{"role":"tool","tool_call_id":"x","content":"r"}"#,
+    ];
+    let anthropic = vec![
+        QUESTION,
+        r#"{"role":"system","content":"s"}"#,
+        r#"{"role":"assistant","content":[{"type":"text","text":"a"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"r"},{"type":"text","text":"u"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}}]}"#,
+    ];
+    [
+        (&ChatCompletions, chat, r#"{"role":"assistant","content":""}"#),
+        (&AnthropicMessages, anthropic, r#"{"role":"assistant","content":[]}"#),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_log_of_plain_exchanges_has_the_items_of_any_log(
+        (dialect, samples, blank) in prop::sample::select(Vec::from(samples())),
+        log in prop::collection::vec(
+            (
+                prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+                prop::sample::select(vec!["stop", "pause_turn"]),
+                prop::bool::weighted(0.1),
+                prop::bool::weighted(0.3),
+            ),
+            0..8,
+        ),
+        input in prop::option::of(any::<prop::sample::Index>()),
+        continues in any::<bool>(),
+    ) {
+        let message = |index: &prop::sample::Index| Message::in_dialect(dialect, *index.get(&samples)).unwrap();
+        let recorded = |(seq, (messages, finish_reason, incomplete, continues)): (u64, &(Vec<_>, &str, bool, bool))| {
+            let mut exchange = Exchange::new(ExchangeId::generate(), messages.iter().map(message));
+            exchange.finish_reason = Some((*finish_reason).to_owned());
+            exchange.incomplete = *incomplete;
+            exchange.continues = (seq > 0 && *continues).then(|| Seq::new(seq - 1));
+            Recorded::new(Seq::new(seq), exchange)
+        };
+        let log: Vec<Recorded> = (0..).zip(&log).map(recorded).collect();
+        // A blank element at the end of a reply is not sent, but the exchange is not plain with it.
+        let with_blank_reply = |recorded: &Recorded| {
+            let mut recorded = recorded.clone();
+            if !recorded.exchange.reply().is_empty() {
+                let exchange = Arc::make_mut(&mut recorded.exchange);
+                exchange.messages.push(Message::in_dialect(dialect, blank).unwrap());
+                exchange.reply_len += 1;
+            }
+            recorded
+        };
+        let not_plain: Vec<Recorded> = log.iter().map(with_blank_reply).collect();
+        let input: Vec<Message> = input.iter().map(message).collect();
+        let items = |log: &[Recorded]| {
+            let mut folded = Folded::of(log, Seq::FIRST, Seq::FIRST);
+            folded.make_way_for(&input);
+            if !continues {
+                folded.close();
+            }
+            let items = folded.into_items(continues).into_iter();
+            items.map(|item| (item.seq, item.message, item.round, item.rest, item.is_reply, item.is_settled)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(items(&log), items(&not_plain));
     }
 }

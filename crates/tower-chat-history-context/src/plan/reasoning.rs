@@ -53,7 +53,7 @@ pub(super) struct Rule<'a> {
     pub(super) summary: Option<&'a Message>,
     pub(super) exchanges: &'a [Recorded],
     pub(super) cut: &'a Cut,
-    pub(super) log: &'a WindowIndex,
+    pub(super) log: &'a WindowIndex<'a>,
 }
 
 impl Rule<'_> {
@@ -325,7 +325,7 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
 }
 
 /// Returns `true` if the turn that the input continues has reasoning that is bound to its prompt.
-pub(super) fn binds_turn(items: &[Item], log: &WindowIndex) -> bool {
+pub(super) fn binds_turn(items: &[Item], log: &WindowIndex<'_>) -> bool {
     let from = log.seq(log.most.window);
     log.continues && items.iter().any(|item| item.seq >= from && item.is_bound_reply())
 }

@@ -67,13 +67,13 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
 }
 
 /// Returns the index of the exchange with the calls of the item's round. Without a round, it is that of the item.
-fn asked_at(item: &Item, log: &WindowIndex) -> usize {
+fn asked_at(item: &Item, log: &WindowIndex<'_>) -> usize {
     log.index(item.round.map_or(item.seq, |round| round.asked))
 }
 
 /// Returns the indexes at which turns before `end` start. Each of them can be left out, and the others are still valid
 /// and have their own tokens.
-fn turns_before(items: &[Item], log: &WindowIndex, end: usize) -> Vec<usize> {
+fn turns_before(items: &[Item], log: &WindowIndex<'_>, end: usize) -> Vec<usize> {
     // For each index, the end of the messages that have results of calls at this index, and a text.
     let mut answered_until = vec![0; log.len + 1];
     for item in items.iter().filter(|item| item.rest.is_some()) {
@@ -81,7 +81,7 @@ fn turns_before(items: &[Item], log: &WindowIndex, end: usize) -> Vec<usize> {
         answered_until[asked] = answered_until[asked].max(log.index(item.seq) + 1);
     }
     let (mut turns, mut before, mut until) = (Vec::new(), log.base.window, 0);
-    for start in log.starts.iter().copied().take_while(|start| *start < end) {
+    for start in log.starts().iter().copied().take_while(|start| *start < end) {
         until = answered_until[before..start].iter().copied().fold(until, usize::max);
         before = start;
         // Such a message is one message, so its turn cannot be left out if the turn of the calls is kept.

@@ -1,5 +1,7 @@
 //! The exchanges of a window, by index.
 
+use std::cell::OnceCell;
+
 use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
 use super::{
@@ -16,54 +18,66 @@ pub fn can_start_window(recorded: &Recorded) -> bool {
 }
 
 /// The exchanges of a window. An index is the distance of an exchange from the first one.
-pub(super) struct WindowIndex {
+///
+/// A call that opens a turn and leaves out nothing needs neither openings nor starts. So they are found when they are
+/// first needed.
+pub(super) struct WindowIndex<'a> {
+    exchanges: &'a [Recorded],
     /// The position of the first exchange.
     pub(super) first: Seq,
     /// The number of exchanges.
     pub(super) len: usize,
     /// The previous cut.
     pub(super) base: Cutoffs,
-    /// The indexes at which the window may start: openings whose first message that is sent is no reply and needs no
-    /// message before it, and the end.
-    pub(super) starts: Vec<usize>,
-    /// The indexes of openings. The window's first exchange counts as one.
-    pub(super) openings: Vec<usize>,
+    starts: OnceCell<Vec<usize>>,
+    openings: OnceCell<Vec<usize>>,
     /// The largest cutoffs: the turn that the input belongs to stays, and so does the round that it answers.
     pub(super) most: Cutoffs,
     pub(super) continues: bool,
 }
 
-impl WindowIndex {
-    pub(super) fn of(exchanges: &[Recorded], cut: &Cut, continues: Option<Seq>) -> Self {
+impl<'a> WindowIndex<'a> {
+    pub(super) fn of(exchanges: &'a [Recorded], cut: &Cut, continues: Option<Seq>) -> Self {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
         let base = Cutoffs::of(cut, first, len);
-        let opens = |at: &usize| *at == base.window || can_start_window(&exchanges[*at]);
-        let mut openings = Vec::with_capacity(len + 1);
-        openings.extend((base.window..len).filter(opens));
+        // If the input does not answer the last round, this call may leave it out. That is not stored with this call,
+        // because the call may fail, and a later one may still answer the round.
+        let most = Cutoffs { window: len, rounds: len + 1 };
+        let (starts, openings) = (OnceCell::new(), OnceCell::new());
+        let mut index = Self { exchanges, first, len, base, starts, openings, most, continues: continues.is_some() };
+        if let Some(seq) = continues {
+            let asked = index.index(seq);
+            let turn = index.starts().iter().rev().copied().find(|start| *start <= asked && *start < len);
+            // The round that the input continues has the position of the next exchange, so it stays.
+            index.most = Cutoffs { window: turn.unwrap_or(base.window), rounds: len };
+        }
+        index
+    }
+
+    /// Returns the indexes of openings. The window's first exchange counts as one.
+    pub(super) fn openings(&self) -> &[usize] {
+        self.openings.get_or_init(|| {
+            let opens = |at: &usize| *at == self.base.window || can_start_window(&self.exchanges[*at]);
+            (self.base.window..self.len).filter(opens).collect()
+        })
+    }
+
+    /// Returns the indexes at which the window may start: openings whose first message that is sent is no reply and
+    /// needs no message before it, and the end.
+    pub(super) fn starts(&self) -> &[usize] {
         let is_start = |at: &usize| {
             // A message that says nothing is not sent. Neither is a result, because no call is open at a start. An
             // instruction that needs a reply also needs a message of the user before it.
             let decides =
                 |message: &&Message| !message.is_blank_reply() && !message.is_tool_result() && !needs_reply(message);
-            let first = exchanges[*at].exchange.messages.iter().find(decides);
-            *at == base.window || first.is_none_or(|message| !message.is_reply())
+            let first = self.exchanges[*at].exchange.messages.iter().find(decides);
+            *at == self.base.window || first.is_none_or(|message| !message.is_reply())
         };
-        let mut starts = Vec::with_capacity(openings.len() + 1);
-        starts.extend(openings.iter().copied().filter(is_start));
-        let most = match continues {
-            Some(seq) => {
-                let asked = index(seq, first).min(len);
-                let turn = starts.iter().rev().copied().find(|start| *start <= asked);
-                // The round that the input continues has the position of the next exchange, so it stays.
-                Cutoffs { window: turn.unwrap_or(base.window), rounds: len }
-            }
-            // If the input does not answer the last round, this call may leave it out. That is not stored with this
-            // call, because the call may fail, and a later one may still answer the round.
-            None => Cutoffs { window: len, rounds: len + 1 },
-        };
-        starts.push(len);
-        Self { first, len, base, starts, openings, most, continues: continues.is_some() }
+        self.starts.get_or_init(|| {
+            let starts = self.openings().iter().copied().filter(is_start);
+            starts.chain([self.len]).collect()
+        })
     }
 
     /// Returns the size of what is sent of these items with the previous cut.
@@ -87,13 +101,13 @@ impl WindowIndex {
 
     /// Returns the number of turns of a window that starts at this index, without the turn of the input.
     pub(super) fn turns(&self, window: usize) -> usize {
-        let before = |index: usize| self.openings.partition_point(|opening| *opening < index);
+        let before = |index: usize| self.openings().partition_point(|opening| *opening < index);
         before(self.most.window).saturating_sub(before(window))
     }
 
     /// Returns the last start that is an exchange of the log, so that it can be stored.
     pub(super) fn last_start(&self) -> usize {
-        self.starts.iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)
+        self.starts().iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)
     }
 }
 
@@ -113,8 +127,27 @@ mod tests {
         let exchanges = [vec![message("user")], instructed, vec![message("user"), message("system")]];
         let exchanges = exchanges.map(|messages| Exchange::new(ExchangeId::generate(), messages));
         let recorded = (0..).zip(exchanges).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange));
-        let index = WindowIndex::of(&recorded.collect::<Vec<_>>(), &Cut::default(), None);
-        assert_eq!((index.openings, index.starts), (vec![0, 1, 2], vec![0, 2, 3]));
+        let recorded: Vec<_> = recorded.collect();
+        let index = WindowIndex::of(&recorded, &Cut::default(), None);
+        assert_eq!((index.openings(), index.starts()), (&[0, 1, 2][..], &[0, 2, 3][..]));
+    }
+
+    #[test]
+    fn the_turn_that_the_input_continues_stays_in_the_window() {
+        let turn = || [Message::user("u"), Message::assistant("a")];
+        let recorded = |seq: u64, continues: Option<u64>| {
+            let mut exchange = Exchange::new(ExchangeId::generate(), turn());
+            exchange.continues = continues.map(Seq::new);
+            Recorded::new(Seq::new(seq), exchange)
+        };
+        let log = [recorded(4, None), recorded(5, None), recorded(6, Some(5)), recorded(7, None)];
+        let last_start = |log: &[Recorded], continues: Option<u64>| {
+            let index = WindowIndex::of(log, &Cut::default(), continues.map(Seq::new));
+            (index.most.window, index.most.rounds)
+        };
+        assert_eq!(last_start(&log, None), (4, 5));
+        assert_eq!([4, 5, 6, 7, 9].map(|seq| last_start(&log, Some(seq))), [(0, 4), (1, 4), (1, 4), (3, 4), (3, 4)]);
+        assert_eq!(last_start(&[], Some(0)), (0, 0));
     }
 
     #[test]
@@ -125,7 +158,8 @@ mod tests {
         let exchanges = [&turn, &late, &turn, &blank, &turn];
         let exchanges = exchanges.map(|messages| Exchange::new(ExchangeId::generate(), messages.clone()));
         let recorded = (0..).zip(exchanges).map(|(seq, exchange)| Recorded::new(Seq::new(seq), exchange));
-        let index = WindowIndex::of(&recorded.collect::<Vec<_>>(), &Cut::default(), None);
-        assert_eq!((index.openings, index.starts), (vec![0, 1, 2, 3, 4], vec![0, 2, 4, 5]));
+        let recorded: Vec<_> = recorded.collect();
+        let index = WindowIndex::of(&recorded, &Cut::default(), None);
+        assert_eq!((index.openings(), index.starts()), (&[0, 1, 2, 3, 4][..], &[0, 2, 4, 5][..]));
     }
 }

@@ -32,7 +32,7 @@ impl CountCache {
     /// Returns the tokens of a message: the count that the message remembers, or else the count in the cache. If there
     /// is neither, the message is counted.
     pub fn tokens_of<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u32 {
-        if let Some(tokens) = counter.name().and_then(|name| message.tokens_by(name)) {
+        if let Some(tokens) = remembered(counter, message) {
             return tokens;
         }
         // The cache stores the count even if the message can remember it, because the next load creates a new message.
@@ -51,8 +51,7 @@ impl CountCache {
     #[doc(hidden)]
     /// Returns the count of a message if it is known. The message remembers a count that was in the cache.
     pub fn known<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
-        let remembered = counter.name().and_then(|name| message.tokens_by(name));
-        remembered.or_else(|| {
+        remembered(counter, message).or_else(|| {
             let tokens = self.counts.get(&self.message_key(counter, message))?;
             if let Some(name) = counter.name() {
                 message.remember_tokens(name, tokens);
@@ -82,6 +81,13 @@ impl CountCache {
             tokens
         })
     }
+}
+
+/// Returns the count that the message remembers, if it is of this counter.
+#[doc(hidden)]
+#[inline]
+pub fn remembered<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> Option<u32> {
+    counter.name().and_then(|name| message.tokens_by(name))
 }
 
 /// A counter with a [`CountCache`], for lists of messages that a program parses again for each call, for example before

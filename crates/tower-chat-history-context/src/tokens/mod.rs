@@ -75,8 +75,6 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::Message;
 
-#[doc(hidden)]
-pub use self::framing::has_fixed_cost;
 pub use self::{
     bytes::ByteEstimate,
     cache::{Cached, CountCache},
@@ -87,6 +85,8 @@ pub use self::{
     per_text::PerText,
     request::{REPLY_PRIMING, RequestTokens},
 };
+#[doc(hidden)]
+pub use self::{cache::remembered, framing::has_fixed_cost};
 
 /// Counts the tokens of texts and messages.
 ///

@@ -114,19 +114,33 @@ pub struct Begun {
 impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        if self.push_plain(message) {
+        if message.is_plain() && self.is_settled() {
+            self.len += 1;
             return Placed::Sent { message: message.clone(), closed: OpenCalls::default() };
         }
         self.push_any(message, rest)
     }
 
-    /// Adds the log's next message if it is [plain](Message::is_plain) and the log does not end with a round, as is
-    /// usual. Such a message is sent as it is, and closes no calls. Otherwise this returns `false` and changes nothing.
-    /// Then use [`push`](Self::push), which has the same outcome for plain messages, but takes several times as long.
+    /// Returns `true` if no earlier message can still be answered.
+    fn is_settled(&self) -> bool {
+        matches!(self.newest, Newest::Settled) && self.open.is_empty()
+    }
+
+    /// Adds the log's next exchange and returns `true` if the exchange only says something and no earlier message can
+    /// still be answered. Most exchanges are like that. All their messages are [plain](Message::is_plain): they are sent
+    /// as they are, and close no calls.
+    ///
+    /// Otherwise this returns `false` and changes nothing. Then use [`begin`](Self::begin), [`push`](Self::push) and
+    /// [`end`](Self::end). They have the same outcome for a plain exchange, but take longer.
+    ///
+    /// Recalled messages are not looked at. If the exchange has some that are sent, use [`begin`](Self::begin).
     #[inline]
-    pub fn push_plain(&mut self, message: &Message) -> bool {
-        let is_plain = message.is_plain() && matches!(self.newest, Newest::Settled) && self.open.is_empty();
-        self.len += usize::from(is_plain);
+    pub fn push_plain_exchange(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> bool {
+        let is_plain = self.is_settled() && exchange.messages.iter().all(Message::is_plain) && !exchange.is_paused();
+        if is_plain {
+            self.at = Some(*seq);
+            self.len += exchange.messages.len();
+        }
         is_plain
     }
 

@@ -1,9 +1,12 @@
-//! Tests of `push_plain`, which adds most messages, against `push_any`, which adds messages of any kind.
+//! Tests of the fast paths for messages and exchanges that only say something, against the code for all kinds.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{AnthropicMessages, OpenAiResponses};
+use crate::{
+    exchange_id::ExchangeId,
+    message::{AnthropicMessages, OpenAiResponses},
+};
 
 /// Returns the messages of each dialect, of every kind that the fold distinguishes.
 fn messages() -> [Vec<Message>; 3] {
@@ -60,4 +63,68 @@ proptest! {
             prop_assert_eq!(format!("{rounds:?}"), format!("{without_plain:?}"));
         }
     }
+
+    #[test]
+    fn a_plain_exchange_has_the_outcome_of_an_exchange_of_any_kind(
+        messages in prop::sample::select(Vec::from(messages())),
+        log in prop::collection::vec(
+            (
+                prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+                prop::sample::select(vec![None, Some("stop"), Some("pause_turn")]),
+                prop::bool::weighted(0.1),
+                prop::bool::weighted(0.2),
+                prop::option::weighted(0.1, 0..5_usize),
+            ),
+            1..6,
+        ),
+    ) {
+        let (mut rounds, mut without_plain) = (Rounds::default(), Rounds::default());
+        for (at, (indexes, finish_reason, incomplete, continues, reply_len)) in (0..).zip(log) {
+            let messages = indexes.iter().map(|index| index.get(&messages).clone());
+            let mut exchange = Exchange::new(ExchangeId::generate(), messages);
+            exchange.finish_reason = finish_reason.map(str::to_owned);
+            exchange.incomplete = incomplete;
+            exchange.reply_len = reply_len.unwrap_or(exchange.reply_len);
+            exchange.continues = (at > 0 && continues).then(|| Seq::new(at - 1));
+            let recorded = Recorded::new(Seq::new(at), exchange);
+            if !rounds.push_plain_exchange(&recorded) {
+                rounds.push_exchange(&recorded);
+            }
+            let begun = without_plain.begin(&recorded);
+            for (message, rest) in with_rest(&recorded.exchange.messages) {
+                without_plain.push_any(message, rest);
+            }
+            without_plain.end(begun);
+            prop_assert_eq!(format!("{rounds:?}"), format!("{without_plain:?}"));
+        }
+    }
+}
+
+#[test]
+fn only_exchanges_that_say_something_after_a_settled_log_are_plain() {
+    let chat = |json: &str| Message::from_json(json).unwrap();
+    let call = chat(r#"{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"f"}}]}"#);
+    let (question, reply) = (Message::user("q"), Message::assistant("a"));
+    let unread = Message::unread(serde_json::value::RawValue::from_string(r#"{"role":"user"}"#.to_owned()).unwrap());
+    let recorded = |messages: &[&Message]| {
+        let messages = messages.iter().copied().cloned();
+        Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), messages))
+    };
+    let is_plain = |before: &[&Message], messages: &[&Message]| {
+        let mut rounds = Rounds::default();
+        rounds.push_exchange(&recorded(before));
+        rounds.push_plain_exchange(&recorded(messages))
+    };
+    let answered = [&call, &Message::tool("x", "r"), &reply];
+    for before in [&[][..], &[&question, &reply], &answered] {
+        assert!(is_plain(before, &[&question, &reply]) && is_plain(before, &[]));
+    }
+    assert!(!is_plain(&[&call], &[&question, &reply]), "a call is open");
+    for messages in [&[&question, &call][..], &[&question, &Message::assistant("")], &[&unread]] {
+        assert!(!is_plain(&[], messages));
+    }
+    let mut paused =
+        recorded(&[&Message::in_dialect(&AnthropicMessages, r#"{"role":"assistant","content":"a"}"#).unwrap()]);
+    std::sync::Arc::make_mut(&mut paused.exchange).finish_reason = Some("pause_turn".into());
+    assert!(!Rounds::default().push_plain_exchange(&paused));
 }

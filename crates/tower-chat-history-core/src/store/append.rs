@@ -1,5 +1,7 @@
 //! The requests to write to a store, and its answers.
 
+use std::sync::Arc;
+
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
     epoch::Epoch,
@@ -29,8 +31,8 @@ pub struct Append {
     /// position, also one before this one, the append is refused with
     /// [`ContinuesUnknown`](crate::StoreError::ContinuesUnknown).
     pub first: Seq,
-    /// The exchange.
-    pub exchange: Exchange,
+    /// The exchange. A store that keeps its log in memory can share it. To change it, use [`Arc::make_mut`].
+    pub exchange: Arc<Exchange>,
     /// A compaction to store in the same write.
     pub compact: Option<Compact>,
 }
@@ -38,14 +40,14 @@ pub struct Append {
 impl Append {
     /// Creates a request to add `exchange` if the log is as expected.
     #[must_use]
-    pub const fn new(expect: Expect, exchange: Exchange) -> Self {
-        Self { expect, since: None, first: Seq::FIRST, exchange, compact: None }
+    pub fn new(expect: Expect, exchange: impl Into<Arc<Exchange>>) -> Self {
+        Self { expect, since: None, first: Seq::FIRST, exchange: exchange.into(), compact: None }
     }
 
     /// Returns the same append without its compaction.
     #[must_use]
     pub fn alone(&self) -> Self {
-        Self { compact: None, exchange: self.exchange.clone(), ..*self }
+        Self { compact: None, exchange: Arc::clone(&self.exchange), ..*self }
     }
 
     /// Sets the epoch after which the conversation must not have been erased. The default is `None`: it may have been.

@@ -1,5 +1,7 @@
 //! The effect of a prune on compactions.
 
+use std::sync::Arc;
+
 use super::{Fixture, clause, clause::Clause, support::*};
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut},
@@ -53,7 +55,7 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let compact = Compact::new(Profile::default(), by_itself.version, Cut::default());
     let cut = summary_to(2, "of the first two");
     let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
-    let exchange = append.exchange.clone();
+    let exchange = Arc::clone(&append.exchange);
     let appended = chat.store.append(&chat.id, append).await.must("what it says was legal", &CLAUSE);
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
     log.push(crate::exchange::Recorded::new(appended.seq, exchange));

@@ -26,12 +26,13 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Creates a conversation of three turns with two exchanges each, and another conversation, in a new database.
+/// Creates the conversations of [`setup_in`] in a new database.
 async fn setup() -> (PostgresStore, Client, ConversationId) {
     setup_in(&database().await).await
 }
 
-/// Creates the conversations again, in a database that may have damaged ones.
+/// Creates a conversation of three turns with two exchanges each, and another conversation. Both replace those of an
+/// earlier call, which may be damaged.
 async fn setup_in(url: &str) -> (PostgresStore, Client, ConversationId) {
     let (store, client) = (single(url).await, connect(url).await);
     let id = conversation("damaged");

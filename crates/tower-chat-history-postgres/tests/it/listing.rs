@@ -1,5 +1,7 @@
 //! Listings: the cost of a page, times, sizes and labels.
 
+use std::sync::Arc;
+
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
@@ -96,7 +98,7 @@ async fn a_duplicate_changes_no_time() {
     let id = conversation("a");
     let at = |append: &Append, millis| {
         let mut append = append.clone();
-        append.exchange.at = Timestamp::from_unix_millis(millis);
+        Arc::make_mut(&mut append.exchange).at = Timestamp::from_unix_millis(millis);
         append
     };
     let [one, two] = [append("one"), append("two")];

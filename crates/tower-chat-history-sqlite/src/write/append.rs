@@ -43,7 +43,7 @@ impl AppendExchange {
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
         let (messages, bytes) = (append.exchange.message_count(), append.exchange.bytes());
         let Append { expect, since, compact, .. } = append;
-        let (exchange, at, continues) = (append.exchange.id, append.exchange.at, append.exchange.continues);
+        let (exchange, at, continues) = (append.exchange.id.clone(), append.exchange.at, append.exchange.continues);
         Ok(Self {
             id,
             expect,

@@ -235,7 +235,7 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         if !self.windows.contains_key(id) {
             return self.inner.append(id, append).await;
         }
-        let (exchange, compact) = (Arc::new(append.exchange.clone()), append.compact.clone());
+        let (exchange, compact) = (Arc::clone(&append.exchange), append.compact.clone());
         let appended = self.inner.append(id, append).await?;
         if let Some(entry) = self.windows.get(id).filter(|_| !appended.duplicate) {
             match entry.appended(exchange, compact.as_ref(), &appended) {

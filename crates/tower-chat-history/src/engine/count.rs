@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tower_chat_history_context::{
     RequestInfo,
     budget::PromptTokens,
-    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter},
+    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, remembered},
 };
 use tower_chat_history_core::{Message, TokenCounts};
 use tracing::Span;
@@ -123,7 +123,8 @@ impl Counting {
     }
 
     pub(super) fn message(&self, message: &Message) -> u64 {
-        u64::from(self.count_message(message))
+        // If the message remembers its count, the counter is not called, so no panic has to be caught.
+        u64::from(remembered(&*self.counter, message).unwrap_or_else(|| self.count_message(message)))
     }
 
     /// Returns the sizes, in tokens, of all parts of the prompt except the window and the summary. Also counts the

@@ -165,7 +165,7 @@ impl Case {
         }
         let first = append.first;
         let answer = self.store().append(&self.id, append.clone()).await;
-        let exchange = append.exchange;
+        let exchange = Exchange::clone(&append.exchange);
         let compact = append.compact;
         if let Some((life, seq)) = self.life.as_ref().and_then(|life| Some((life, life.find(&exchange.id)?))) {
             let answer = answer.map_err(|error| unexpected("append", &error))?;

@@ -113,7 +113,9 @@ pub(crate) fn normalized_names(model: &str) -> impl Iterator<Item = String> {
 
 /// Returns the form in which names are compared.
 fn normalized(name: &str) -> String {
-    name.to_ascii_lowercase().replace('.', "-")
+    let mut form = String::with_capacity(name.len());
+    form.extend(name.chars().map(|letter| if letter == '.' { '-' } else { letter.to_ascii_lowercase() }));
+    form
 }
 
 /// Returns the model from which a fine-tuned model was made, or the name itself.

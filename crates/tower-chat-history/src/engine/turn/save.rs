@@ -62,10 +62,11 @@ impl TurnState {
 
     /// Returns the append to make, or the outcome if there is nothing to store.
     fn append(&mut self, reply: Reply) -> Result<Box<Append>, Outcome> {
-        let mut messages = match std::mem::take(&mut self.call.stored) {
+        let stored = std::mem::take(&mut self.call.stored);
+        let input = match &stored {
             Stored::Nothing => return Err(Outcome::NotStored(NotStored::Asked)),
             Stored::Instead(messages) => messages,
-            Stored::Exchange => self.context[self.window_len..].to_vec(),
+            Stored::Exchange => &self.context[self.window_len..],
         };
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         if reply.messages.is_empty() {
@@ -77,6 +78,8 @@ impl TurnState {
             return Err(Outcome::Failed(Arc::new(error)));
         }
         let reply_len = reply.messages.len();
+        let mut messages = Vec::with_capacity(input.len() + reply_len);
+        messages.extend_from_slice(input);
         messages.extend(reply.messages.into_iter().map(assistant));
         if reply.incomplete {
             // The caller's id stays unused, so a repeated call with this id can still store a complete reply.
@@ -108,7 +111,9 @@ impl TurnState {
     async fn store(&self, mut append: Box<Append>, pending: Option<Cut>, step: SaveStep<'_>) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let runtime = Handle::try_current().ok();
-        append.exchange.tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
+        let tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
+        // Nothing shares the exchange yet, so it is not copied.
+        Arc::make_mut(&mut append.exchange).tokens = tokens;
         let exchange = &append.exchange;
         let (continues, incomplete, facts) = (exchange.continues, exchange.incomplete, ExchangeFacts::of(exchange));
         let is_paused = exchange.is_paused();

@@ -114,7 +114,7 @@ impl Log {
         self.ids.insert(exchange.id.clone(), at);
         self.updated_at = self.updated_at.max(exchange.at);
         self.message_bytes += bytes;
-        self.entries.push(Entry { exchange: Arc::new(exchange), bytes, memory });
+        self.entries.push(Entry { exchange, bytes, memory });
         let compaction = compact.map(|checked| self.apply(checked));
         Ok(Appended::stored(self.revision(), at, compaction))
     }

@@ -178,7 +178,7 @@ mod tests {
         let mut with_provenance = append("c");
         let origin = Origin::unknown().provider("p".repeat(100));
         let provenance = Provenance::new(1, Positions::default(), origin);
-        with_provenance.exchange.provenance = Some(Box::new(provenance));
+        Arc::make_mut(&mut with_provenance.exchange).provenance = Some(Box::new(provenance));
         log.append(with_provenance, &UNLIMITED).unwrap();
         let held = log.entries[2].memory - log.entries[1].memory;
         assert!(held >= 100, "{held}");

@@ -166,7 +166,7 @@ impl User {
                 let mut append = Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::generate(), messages));
                 if let Some(current) = &current {
                     let last = current.exchanges.last().filter(|_| self.random.below(3) == 0);
-                    append.exchange.continues = last.map(|last| last.seq);
+                    Arc::make_mut(&mut append.exchange).continues = last.map(|last| last.seq);
                     append.compact = self.compact(&profile, current).filter(|_| self.random.below(4) == 0);
                 }
                 drop(self.store.append(&self.id, append).await);

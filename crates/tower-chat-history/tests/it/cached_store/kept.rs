@@ -151,7 +151,7 @@ async fn cached_messages_have_the_token_counts_of_their_exchange() {
     store.append(&id, turn()).await.unwrap();
     len(&store, &id, Load::new()).await;
     let mut append = turn();
-    append.exchange.tokens = Some(TokenCounts { counter: "words".into(), counts: vec![4, 1] });
+    Arc::make_mut(&mut append.exchange).tokens = Some(TokenCounts { counter: "words".into(), counts: vec![4, 1] });
     store.append(&id, append).await.unwrap();
     let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
     let counter = Arc::from("words");

@@ -215,7 +215,7 @@ impl HistoryStore for Faulty {
             append.since = None;
         }
         if self.is_forgotten(id, &append.exchange.id).await? {
-            append.exchange.id = ExchangeId::generate();
+            Arc::make_mut(&mut append.exchange).id = ExchangeId::generate();
         }
         self.appended.store(true, Relaxed);
         self.store.append(id, append).await
