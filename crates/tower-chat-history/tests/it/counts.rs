@@ -2,27 +2,28 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use tower_chat_history::{
-    ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply,
-    TurnInput,
+    CallOptions, ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _,
+    MemoryStore, Message, Reply, TurnInput,
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
 use crate::support::id;
 
-/// Records how often it is called. It panics if the text is `panic`.
+/// Records how often it is called. It panics if the text is `panic`, and while it is broken.
 #[derive(Clone, Debug)]
 struct RecordingCounter {
     name: Arc<str>,
     count_calls: Arc<AtomicU32>,
+    is_broken: Arc<AtomicBool>,
 }
 
 impl RecordingCounter {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), count_calls: Arc::default() }
+        Self { name: name.into(), count_calls: Arc::default(), is_broken: Arc::default() }
     }
 
     fn count_calls(&self) -> u32 {
@@ -36,7 +37,7 @@ impl TokenCounter for RecordingCounter {
     }
 
     fn count_text(&self, text: &str) -> u32 {
-        assert_ne!(text, "panic");
+        assert!(text != "panic" && !self.is_broken.load(Ordering::Relaxed));
         self.count_calls.fetch_add(1, Ordering::Relaxed);
         u32::try_from(text.len()).unwrap()
     }
@@ -140,4 +141,19 @@ async fn a_reply_is_stored_even_if_the_counter_panics() {
     turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
     let log = reloaded(&store).await;
     assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));
+}
+
+#[tokio::test]
+async fn the_estimate_in_place_of_a_count_is_not_stored() {
+    let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
+    let context = ContextOptions::new().token_counter(counter.clone()).budget(ContextBudget::tokens(1_000));
+    let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context));
+    counter.is_broken.store(true, Ordering::Relaxed);
+    // A report needs the counts of the prompt once more, after the plan.
+    let (options, _report) = CallOptions::new().with_report();
+    let turn = engine.begin(ask("four").options(options)).await.unwrap();
+    counter.is_broken.store(false, Ordering::Relaxed);
+    turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    let counts = [Message::user("four"), Message::assistant("a")].map(|message| counter.count_message(&message));
+    assert_eq!(reloaded(&store).await[0].tokens.as_ref().unwrap().counts, counts);
 }
