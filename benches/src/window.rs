@@ -83,7 +83,7 @@ impl FixedWindow {
     }
 
     /// Restores the size of the window after a turn. Recreates the conversation after it has grown by a tenth, and by
-    /// [`MIN_GROWTH`].
+    /// a minimum.
     pub async fn restore(&mut self) {
         self.more += 1;
         if self.more > MIN_GROWTH.max(self.turns / 10) {
