@@ -8,7 +8,13 @@ use tower_chat_history_core::{
     Revision, Seq, Window,
 };
 
-use super::{FitError, InputError, fold::Folded, item::Round, plan, tests::plan_input};
+use super::{
+    FitError, InputError,
+    fold::Folded,
+    item::{Item, Round},
+    plan,
+    tests::plan_input,
+};
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -162,8 +168,10 @@ proptest! {
             if !continues {
                 folded.close();
             }
-            let items = folded.into_items(continues).into_iter();
-            items.map(|item| (item.seq, item.message, item.round, item.rest, item.is_reply, item.is_settled)).collect::<Vec<_>>()
+            let parts = |Item { seq, message, round, rest, is_reply, is_settled, .. }: Item| {
+                (seq, message, round, rest, is_reply, is_settled)
+            };
+            folded.into_items(continues).into_iter().map(parts).collect::<Vec<_>>()
         };
         prop_assert_eq!(items(&log), items(&not_plain));
     }

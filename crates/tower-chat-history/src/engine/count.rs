@@ -122,9 +122,21 @@ impl Counting {
         self.count_text(text)
     }
 
+    /// Returns the name of the counter, if it has one.
+    pub(super) fn counter_name(&self) -> Option<&Arc<str>> {
+        self.counter.name()
+    }
+
+    /// Returns the tokens of a message: its count, or an estimate if the counter panics.
     pub(super) fn message(&self, message: &Message) -> u64 {
+        u64::from(self.count_message(message))
+    }
+
+    /// Returns the count of a message, or `None` if the counter panics. Only such a count may be stored.
+    pub(super) fn counted(&self, message: &Message) -> Option<u32> {
         // If the message remembers its count, the counter is not called, so no panic has to be caught.
-        u64::from(remembered(&*self.counter, message).unwrap_or_else(|| self.count_message(message)))
+        remembered(&*self.counter, message)
+            .or_else(|| without_panic(|| Some(self.cache.tokens_of(&self.counter, message)), || None))
     }
 
     /// Returns the sizes, in tokens, of all parts of the prompt except the window and the summary. Also counts the
@@ -187,20 +199,17 @@ impl Counting {
 
     /// Returns the cached or new counts of messages, or `None` if the counter panics.
     fn counts(&self, messages: &[Message]) -> Option<Vec<u32>> {
-        let count = || messages.iter().map(|message| self.cache.tokens_of(&self.counter, message)).collect();
-        let counts = catch_unwind(AssertUnwindSafe(count)).ok();
-        if counts.is_none() {
-            tracing::error!("the token counter panicked; the exchange is stored without counts");
-        }
-        counts
+        messages.iter().map(|message| self.counted(message)).collect()
     }
 }
 
 /// Returns the cached count of a text or message, or counts it. If the counter panics, returns an estimate.
 #[deny(clippy::missing_trait_methods)]
 impl TokenCounter for Counting {
+    /// Returns `None`, so that no caller remembers or stores an estimate under the counter's name. Messages remember
+    /// their counts all the same, because [`counted`](Counting::counted) lets them.
     fn name(&self) -> Option<&Arc<str>> {
-        self.counter.name()
+        None
     }
 
     fn count_text(&self, text: &str) -> u32 {
@@ -208,7 +217,7 @@ impl TokenCounter for Counting {
     }
 
     fn count_message(&self, message: &Message) -> u32 {
-        without_panic(|| self.cache.tokens_of(&self.counter, message), || ByteEstimate::new().count_message(message))
+        self.counted(message).unwrap_or_else(|| ByteEstimate::new().count_message(message))
     }
 
     fn reply_priming(&self) -> u32 {
@@ -237,7 +246,7 @@ impl fmt::Debug for Counting {
 /// Returns the result of a call of the counter, or the fallback if the counter panics.
 fn without_panic<T>(call: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        tracing::error!("the token counter panicked; an estimate or a default is used instead");
+        tracing::error!("the token counter panicked; an estimate, a default or no count is used instead");
         fallback()
     })
 }
@@ -248,6 +257,8 @@ mod tests {
         sync::atomic::{AtomicU32, Ordering},
         thread::{self, ThreadId},
     };
+
+    use tower_chat_history_context::tokens::tokens_of;
 
     use super::*;
 
@@ -307,6 +318,13 @@ mod tests {
             let counts = counting(many).exchange(&others.collect::<Vec<_>>(), Some(&runtime)).await.unwrap();
             assert_eq!(counts.counts, vec![5; texts]);
         }
+    }
+
+    #[test]
+    fn the_estimate_in_place_of_a_count_is_not_remembered() {
+        let (counting, message) = (counting(false), Message::user("panic"));
+        assert!(tokens_of(&counting, &message) > 0);
+        assert_eq!((counting.counted(&message), message.tokens_by("asserts_thread")), (None, None));
     }
 
     #[tokio::test]

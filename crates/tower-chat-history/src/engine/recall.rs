@@ -9,10 +9,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
-use tower_chat_history_context::{
-    plan::{Plan, Recallable},
-    tokens::TokenCounter as _,
-};
+use tower_chat_history_context::plan::{Plan, Recallable};
 use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Recalled, Revision, Role, Seq, Window};
 use tracing::{Instrument as _, Span};
 
@@ -259,7 +256,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     (report.is_incomplete, report.best_score) = (is_incomplete, best_score);
     if let Some(recalled) = &mut recalled {
         let tokens = call.counting.message(&recalled.message);
-        recalled.tokens = call.counting.name().and(u32::try_from(tokens).ok());
+        recalled.tokens = call.counting.counter_name().and_then(|_| call.counting.counted(&recalled.message));
         (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);
         report.exchanges = recalled.citations.chunk_by(Citation::same_exchange).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();

@@ -3,7 +3,7 @@
 use std::{mem, panic::AssertUnwindSafe};
 
 use futures_util::FutureExt as _;
-use tower_chat_history_context::tokens::TokenCounter;
+use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
 
 use super::{Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest, shorten::shorten_message};
@@ -106,7 +106,7 @@ impl<'a> Rolling<'a> {
     ///
     /// Returns the errors of [`push`](Self::push).
     pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<Rolled>, SummaryError> {
-        let tokens = next.iter().map(|message| self.counter.count_message(message)).fold(0, u32::saturating_add);
+        let tokens = next.iter().map(|message| tokens_of(self.counter, message)).fold(0, u32::saturating_add);
         if self.chunk.is_empty() || self.chunk_size.saturating_add(tokens) <= self.room() {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl<'a> Rolling<'a> {
     /// Returns an error if the summary of a chunk fails or is refused.
     pub(crate) async fn push(&mut self, messages: &[Message]) -> Result<(), SummaryError> {
         for message in messages {
-            let tokens = self.counter.count_message(message);
+            let tokens = tokens_of(self.counter, message);
             self.replaces = self.replaces.saturating_add(tokens.into());
             self.messages = self.messages.saturating_add(1);
             if !self.chunk.is_empty() && self.chunk_size.saturating_add(tokens) > self.room() {
@@ -132,7 +132,7 @@ impl<'a> Rolling<'a> {
             let room = self.room();
             if tokens > room {
                 let shorter = shorten_message(message, room, self.counter).map_err(SummaryError::Shortened)?;
-                self.collect(self.counter.count_message(&shorter), shorter);
+                self.collect(tokens_of(self.counter, &shorter), shorter);
             } else {
                 self.collect(tokens, message.clone());
             }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use tower_chat_history_context::tokens::TokenCounter;
+use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::{ChatCompletions, Message, MessageError, Role, ToolCall};
 
 use super::said::{self, Said};
@@ -77,7 +77,7 @@ pub(super) fn shorten_message(
         let scaled = max_chars as f64 * f64::from(room) / f64::from(tokens) * 0.9;
         max_chars = scaled as usize;
     }
-    let note = format!("[a message of {} tokens, left out]", counter.count_message(message));
+    let note = format!("[a message of {} tokens, left out]", tokens_of(counter, message));
     match other {
         Some(dialect) => Message::compose(dialect, speaker(message), note),
         None => Message::from_serialize(&json!({"role": message.role().as_str(), "content": note})),

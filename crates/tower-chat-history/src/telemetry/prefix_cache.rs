@@ -8,7 +8,11 @@ use std::{
 
 use foldhash::fast::FixedState;
 use quick_cache::{Weighter, sync::Cache};
-use tower_chat_history_context::{RequestInfo, budget::PromptTokens, tokens::TokenCounter};
+use tower_chat_history_context::{
+    RequestInfo,
+    budget::PromptTokens,
+    tokens::{TokenCounter, tokens_of},
+};
 use tower_chat_history_core::{ConversationId, Message, Prefix};
 
 use super::recorder::Recorder;
@@ -99,7 +103,7 @@ impl Recorder {
         let text = |text: &'a Option<String>| text.as_deref().unwrap_or_default();
         let schemas = [(text(&request.tools), sizes.tools), (text(&request.response_format), sizes.response_format)];
         let messages = request.head.iter().chain(messages);
-        let messages = messages.map(|message| (message.json(), u64::from(counter.count_message(message))));
+        let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
         self.prefix_cache.common_prefix(conversation, schemas.into_iter().chain(messages))
     }
 }

@@ -72,7 +72,7 @@ impl Call {
         let counting = Counting::new(&engine.shared.counts, counter);
         let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
         let calibration =
-            counting.name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
+            counting.counter_name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
         let (mut origin, of_request) = (options.origin.clone(), &request.origin);
         origin.provider = origin.provider.or_else(|| of_request.provider.clone());
         origin.route = origin.route.or_else(|| of_request.route.clone());

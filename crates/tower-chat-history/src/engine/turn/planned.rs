@@ -4,7 +4,6 @@ use tokio::runtime::Handle;
 use tower_chat_history_context::{
     budget::{Correction, Limits, PromptStart, WindowSource},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
-    tokens::TokenCounter as _,
 };
 use tower_chat_history_core::{
     CompactionVersion, Cut, DialectName, Epoch, Expect, Message, Positions, Recalled, Seq, Window,
@@ -83,7 +82,7 @@ pub(in crate::engine) fn stored_cut(window: &Window) -> Option<Cut> {
 impl Call {
     /// Counts the prompt, and plans which messages are sent.
     pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
-        let step = TrimStep::of(&self.span, self.counting.name().map(|name| &**name));
+        let step = TrimStep::of(&self.span, self.counting.counter_name().map(|name| &**name));
         let planned = self.plan_within(loaded).instrument(step.span().clone()).await;
         step.ended(planned.as_ref().map(|planned| PlannedPrompt {
             tokens: planned.tokens.as_ref(),
