@@ -7,7 +7,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use tokio::runtime::Handle;
-use tower_chat_history_core::testing::shorthand;
+use tower_chat_history_conformance::shorthand;
 
 /// Runs a test on `cases` generated values, or on `PROPTEST_CASES` values if that variable is set. A value
 /// that fails is shrunk. This needs a runtime with several threads.

@@ -1,11 +1,12 @@
 //! The store of the guide "Writing a store" passes the conformance suite, and so does the same store with truncation
 //! and pruning.
 
-use tower_chat_history_core::{
-    Derived, Exchange, Expect, Prune, PruneTo, Pruned, Truncate, Truncated,
-    backend::PruneScan,
+use tower_chat_history_conformance::{
     conformance_tests,
-    testing::{Capabilities, Fixture},
+    store::{Capabilities, Fixture},
+};
+use tower_chat_history_core::{
+    Derived, Exchange, Expect, Prune, PruneTo, Pruned, Truncate, Truncated, backend::PruneScan,
 };
 
 include!("../../crates/tower-chat-history-core/docs/writing_a_store.rs");

@@ -41,16 +41,10 @@
 //! | write a store | [the guide](writing_a_store) |
 //! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
 //! | find tools for store authors | [`backend`] |
-//! | test a store | `testing` (feature `testing`) |
+//! | test a store | the crate `tower-chat-history-conformance` |
 //! | support another message format | [`Dialect`], and the guide "Writing a dialect" of the crate `tower-chat-history` |
-//! | test a dialect | `testing::dialect_contract` (feature `testing`) |
+//! | test a dialect | `dialect` of the crate `tower-chat-history-conformance` |
 //! | handle deeply nested JSON | [`nested`] |
-//!
-//! # Features
-//!
-//! | Feature | Default | Adds |
-//! | --- | --- | --- |
-//! | `testing` | no | the conformance suites: a test for each behavior of the store contract, and for each rule of dialects |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -86,8 +80,6 @@ mod rounds;
 mod seq;
 mod split;
 mod store;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod timestamp;
 mod translator;
 

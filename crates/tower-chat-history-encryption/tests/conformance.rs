@@ -11,10 +11,8 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, conformance, redis};
 use tower_chat_history::{CachedStore, MemoryStore};
-use tower_chat_history_core::{
-    Attach, Erase, HistoryStore, Prune, Truncate,
-    testing::{Capabilities, Capability, Fixture, SharedStore},
-};
+use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore};
+use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;

@@ -11,7 +11,7 @@ use tower_chat_history::{
     audit::{AuditEvent, AuditedStore},
     store::{Attach, Erase, Prune, StoreList, Truncate},
 };
-use tower_chat_history_core::testing::{Capabilities, Capability, Fixture, SharedStore, all};
+use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore, all};
 
 /// Each handle has its own cache, like another process.
 struct Replicas(MemoryStore);

@@ -3,7 +3,7 @@
 use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
-use tower_chat_history_core::testing::{Capability, Fixture, behaviors};
+use tower_chat_history_conformance::store::{Capability, Fixture, behaviors};
 
 /// Lists tests by their functions. The name of a test is its function's, after the path of its module.
 ///

@@ -1,7 +1,7 @@
 //! Properties of every window that was made to fit.
 
 use proptest::prelude::*;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
 };

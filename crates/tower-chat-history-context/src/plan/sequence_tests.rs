@@ -1,7 +1,7 @@
 //! Properties of the successive prompts of one conversation.
 
 use proptest::{prelude::*, sample::Index};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Citation, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recalled,
     Recorded, Revision, Seq, Window,

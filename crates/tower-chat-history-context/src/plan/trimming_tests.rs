@@ -7,7 +7,7 @@ use std::sync::{
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     AnthropicMessages, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, Message, Recorded,
     Revision, Seq, Window,

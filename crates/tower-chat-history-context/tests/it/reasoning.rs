@@ -3,6 +3,7 @@
 mod restarts;
 
 use proptest::prelude::*;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_context::{
     RequestInfo,
     budget::{Limits, PromptTokens, Watermark, Watermarks},
@@ -13,7 +14,6 @@ use tower_chat_history_context::{
 use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
     Origin, Positions, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
-    testing::shorthand::cases,
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 

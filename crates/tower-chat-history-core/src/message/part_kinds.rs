@@ -14,7 +14,7 @@ pub struct PartKinds {
 
 impl PartKinds {
     /// Adds the kind of a part.
-    pub(crate) const fn add(&mut self, part: &Part<'_>) {
+    pub const fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Reasoning(_) | Part::Sealed(_) => self.has_reasoning = true,
             Part::Media { .. } => self.has_media = true,

@@ -14,7 +14,7 @@ use tower_chat_history::{
     policy::OnInterruption,
     report::{NotStored, Outcome},
 };
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_http::HttpHistory;
 use tower_chat_history_test::{FaultStore, Op};
 

@@ -6,7 +6,7 @@ use proptest::{
     sample::select,
 };
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use super::pieces::{is_boundary, pieces};
 

@@ -6,10 +6,8 @@ use async_trait::async_trait;
 use libtest_mimic::Trial;
 use test_servers::postgres;
 use tokio::sync::OnceCell;
-use tower_chat_history_core::{
-    Attach, Erase, HistoryStore, Prune, Truncate,
-    testing::{Capabilities, Fixture},
-};
+use tower_chat_history_conformance::store::{Capabilities, Fixture};
+use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 /// Each handle has its own pool on the same database, as another process would.

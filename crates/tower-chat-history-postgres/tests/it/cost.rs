@@ -2,9 +2,10 @@
 
 use libtest_mimic::Trial;
 use test_servers::trials;
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Append, Attach, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq,
-    Truncate, testing::shorthand::page_sizes,
+    Truncate,
 };
 
 use crate::{

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use test_servers::postgres;
 use tokio_postgres::{Client, NoTls};
-pub(crate) use tower_chat_history_core::testing::shorthand::{
+pub(crate) use tower_chat_history_conformance::shorthand::{
     append, conversation, exchange, log_texts as texts, say, window,
 };
 use tower_chat_history_core::{

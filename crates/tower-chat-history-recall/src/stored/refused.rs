@@ -91,7 +91,7 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::testing::shorthand::conversation;
+    use tower_chat_history_conformance::shorthand::conversation;
 
     use super::*;
 

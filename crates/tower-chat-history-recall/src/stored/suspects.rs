@@ -81,7 +81,7 @@ impl Suspects {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::testing::shorthand::conversation;
+    use tower_chat_history_conformance::shorthand::conversation;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Search by meaning, with an embedder that is a table of synonyms.
 
 use proptest::prelude::*;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Message, Recorded, Seq};
 use tower_chat_history_recall::{
     Analyzer, Gate, LogIndex, Passage, Query, Ranking, Search, Selector, Vector, VectorBlock,

@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use serde_json::Value;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Append, Citation, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message, Prefix,
-    Recalled, Seq, testing::shorthand::cases,
+    Recalled, Seq,
 };
 use tower_chat_history_recall::{Analyzer, Ask, Found, Gate, SearchScope, Searched, StoredIndex};
 

@@ -1,7 +1,7 @@
 //! A search finds the same whatever is indexed already.
 
 use std::sync::Arc;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history_core::{Message, Recorded, Seq};

@@ -1,7 +1,7 @@
 //! Selections are within the allowance and outside of what is shown.
 
 use std::collections::BTreeSet;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use proptest::prelude::*;
 use serde_json::json;

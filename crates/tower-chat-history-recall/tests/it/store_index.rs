@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tower_chat_history_core::testing::shorthand::{cases, conversation};
+use tower_chat_history_conformance::shorthand::{cases, conversation};
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, ConversationId, Derived, Exchange, ExchangeId, Expect, HistoryStore,
     HistoryStoreExt, Message, Prune, PruneTo, Revision, Seq, Truncate,

@@ -1,7 +1,7 @@
 //! Records are read as they were written, or refused.
 
 use proptest::prelude::*;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Recorded, Seq};
 use tower_chat_history_recall::{Analyzer, Gate, IndexPart, Language, LogIndex, Query, RecordName, Search};
 

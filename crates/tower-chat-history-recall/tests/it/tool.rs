@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower_chat_history_core::{
-    Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp, testing::shorthand::cases,
-};
+use tower_chat_history_conformance::shorthand::cases;
+use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp};
 use tower_chat_history_recall::{ArgumentsError, SearchTool, ToolError, render_frame};
 
 use crate::store_index::Chat;

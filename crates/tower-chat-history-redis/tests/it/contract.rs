@@ -5,10 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use libtest_mimic::Trial;
 use test_servers::conformance;
-use tower_chat_history_core::{
-    Attach, Erase, HistoryStore, Prune, Truncate,
-    testing::{Capabilities, Fixture},
-};
+use tower_chat_history_conformance::store::{Capabilities, Fixture};
+use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{cluster, shared};

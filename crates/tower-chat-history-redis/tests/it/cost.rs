@@ -4,9 +4,10 @@ use std::{net::TcpListener, time::Duration};
 
 use libtest_mimic::Trial;
 use test_servers::{redis::Server, trials};
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, List, Load,
-    LoadLimit, Loaded, Prefix, Profile, Seq, Summary, testing::shorthand::page_sizes,
+    LoadLimit, Loaded, Prefix, Profile, Seq, Summary,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 

@@ -9,9 +9,9 @@ use redis::{
 };
 use test_servers::trials;
 use tokio::sync::{Semaphore, mpsc};
+use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
-    testing::shorthand::log_texts,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 

@@ -2,9 +2,10 @@
 
 use libtest_mimic::Trial;
 use test_servers::trials;
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, HistoryStoreExt, KnownState,
-    Load, Loaded, PruneTo, Seq, StoreError, testing::shorthand::page_sizes,
+    Load, Loaded, PruneTo, Seq, StoreError,
 };
 
 use crate::support::{

@@ -2,9 +2,10 @@
 
 use libtest_mimic::Trial;
 use test_servers::trials;
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Append, Attach, ConversationId, Derived, Expect, HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, PruneTo,
-    Recalled, Seq, testing::shorthand::page_sizes,
+    Recalled, Seq,
 };
 
 use crate::support::{

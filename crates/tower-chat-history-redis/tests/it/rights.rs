@@ -5,10 +5,11 @@ use std::{error::Error, time::Duration};
 use libtest_mimic::Trial;
 use redis::Connection;
 use test_servers::trials;
+use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
     HistoryStoreExt, ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Profile, Prune,
-    PruneTo, Recalled, Revision, Seq, StoreError, Truncate, testing::shorthand::log_texts,
+    PruneTo, Recalled, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 

@@ -4,10 +4,11 @@ use std::sync::OnceLock;
 
 use redis::{Client, Cmd, Connection, FromRedisValue};
 use test_servers::{cluster::Cluster, redis::Server};
-pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, window};
+use tower_chat_history_conformance::shorthand;
+pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, window};
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Cut, Digest, Exchange, Expect,
-    HistoryStore, Origin, PromptDigests, Provenance, Recalled, Seq, testing::shorthand,
+    HistoryStore, Origin, PromptDigests, Provenance, Recalled, Seq,
 };
 use tower_chat_history_redis::RedisStore;
 

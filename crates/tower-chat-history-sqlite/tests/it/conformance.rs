@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::support::TestDatabase;
 use async_trait::async_trait;
-use tower_chat_history_core::{
-    Attach, Erase, HistoryStore, Prune, Truncate, conformance_tests,
-    testing::{Capabilities, Fixture},
+use tower_chat_history_conformance::{
+    conformance_tests,
+    store::{Capabilities, Fixture},
 };
+use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 
 /// Each handle is a separate store on the same file, as in another process.
 #[async_trait]

@@ -1,8 +1,8 @@
 //! The cost of a call depends on the window, not on the log.
 
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
-    testing::shorthand::page_sizes,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 

@@ -5,10 +5,10 @@ use std::{
     io::{BufRead, BufReader},
 };
 
+use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, ByStore, Compact, CompactionVersion, ConversationId, Cut, Epoch, Erase, Expect, HistoryStore, Labels,
     LabelsOutcome, LabelsVersion, List, Load, Loaded, Prefix, Profile, Removed, Seq, StoreError, Summary, Truncate,
-    testing::shorthand::log_texts,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 

@@ -1,8 +1,9 @@
 //! Provenances: damaged columns, and their removal.
 
+use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Append, Cut, Derived, Digest, Exchange, Expect, HistoryStore, HistoryStoreExt, Load, Origin, PromptDigests,
-    Provenance, PruneTo, Seq, StoreError, testing::shorthand::page_sizes,
+    Provenance, PruneTo, Seq, StoreError,
 };
 
 use crate::support::{

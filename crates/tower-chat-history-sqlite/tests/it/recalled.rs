@@ -1,9 +1,7 @@
 //! Recalled messages: damaged columns, and their removal.
 
-use tower_chat_history_core::{
-    Append, Derived, Expect, HistoryStore, HistoryStoreExt, Load, PruneTo, Seq, StoreError,
-    testing::shorthand::page_sizes,
-};
+use tower_chat_history_conformance::shorthand::page_sizes;
+use tower_chat_history_core::{Append, Derived, Expect, HistoryStore, HistoryStoreExt, Load, PruneTo, Seq, StoreError};
 
 use crate::support::{
     TestDatabase, append, assert_corrupt_at, conversation, damaged, recalling, rows_contain, say, texts, window,

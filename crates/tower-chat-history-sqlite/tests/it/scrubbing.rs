@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Erase, Exchange, ExchangeId, Expect,
     HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, Profile, PromptDigests, Provenance, Recalled,
-    Seq, Summary, testing::shorthand::log_texts,
+    Seq, Summary,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 

@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::{Connection, types::ValueRef};
 use tempfile::TempDir;
-pub(crate) use tower_chat_history_core::testing::shorthand::{append, conversation, exchange, say, texts, window};
+pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
     Attach, Attachment, AttachmentName, Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load,
     Recalled, Seq, StoreError,

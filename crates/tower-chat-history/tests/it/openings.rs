@@ -7,7 +7,7 @@ use tower_chat_history::{
     store::{LoadLimit, Seq},
     view::View,
 };
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use crate::support::{calls, id, texts};
 

@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{ChatHistoryLayer, ConversationId, HistoryStoreExt as _, MemoryStore, Message};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_http::{CONVERSATION_ID, FEW_SHOT_MESSAGES, HttpHistory};
 
 use self::{

@@ -11,7 +11,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use proptest::test_runner::{Config, TestRunner};
 use tower_chat_history::MemoryStore;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_test::messages::ThinkingCounts;
 
 use self::{

@@ -10,7 +10,7 @@ use proptest::{
 use serde_json::Value;
 use tests::FullStore;
 use tower_chat_history::{ConversationId, HistoryError, HistoryStoreExt as _, MemoryStore, store::Seq};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::responses::{CallType, Say};
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use proptest::test_runner::{Config, TestRunner};
 use tests::{FullStore, Remote};
 use tower_chat_history::{CachedStore, MemoryStore};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_sqlite::SqliteStore;
 
 use self::{

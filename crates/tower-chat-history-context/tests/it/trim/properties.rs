@@ -1,7 +1,7 @@
 //! Properties of every list, all options and every additive counter.
 
 use std::collections::BTreeSet;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history_context::{Content, Message, trim::Speaker, view::OpenCalls};

@@ -48,8 +48,8 @@ use crate::{
 /// [`statements`](Self::statements), and the other one [writes](Self::express) them. The log stays as it is.
 ///
 /// A dialect reads all elements of its format, and all that its methods return. Providers and users can send anything,
-/// so no method may panic, or recurse over the values of a message. The module `testing::dialect_contract` (feature
-/// `testing`) tests a dialect. The crate `tower-chat-history` has a guide, "Writing a dialect".
+/// so no method may panic, or recurse over the values of a message. The crate `tower-chat-history-conformance` tests a
+/// dialect. The crate `tower-chat-history` has a guide, "Writing a dialect".
 ///
 /// This crate has the dialects of [chat completions](ChatCompletions), of [Anthropic's Messages
 /// API](AnthropicMessages) and of [OpenAI's Responses API](OpenAiResponses).

@@ -14,7 +14,8 @@ use tower_chat_history::{
     ContextBudget, HistoryError, HistoryOptions, Message, Policies, dialect::CallId, policy::OnInterruption,
     report::Outcome,
 };
-use tower_chat_history_core::{Rounds, testing::shorthand::cases};
+use tower_chat_history_conformance::shorthand::cases;
+use tower_chat_history_core::Rounds;
 use tower_chat_history_test::messages::Say;
 
 use super::{Chat, mutant::Mutant};

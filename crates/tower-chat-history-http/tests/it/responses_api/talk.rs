@@ -13,7 +13,7 @@ use tower_chat_history::{
     ContextBudget, ContextOptions, HistoryError, HistoryOptions, Policies, engine::InputMode, policy::OnInterruption,
     store::Origin,
 };
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_http::{HttpHistory, Routes};
 use tower_chat_history_test::responses::{CallType, MadeResponse, Say};
 

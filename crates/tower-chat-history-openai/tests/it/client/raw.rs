@@ -1,7 +1,7 @@
 //! The bytes of requests and responses, over a transport that the test implements.
 
 use std::sync::{Arc, Mutex};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use bytes::Bytes;

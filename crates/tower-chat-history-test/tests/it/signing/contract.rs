@@ -5,9 +5,12 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use tower_chat_history_conformance::{
+    dialect::{Samples, changed::*, parts::*, reading::*, written::*},
+    dialect_tests,
+};
 use tower_chat_history_core::{
-    CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, PartKinds, Role, dialect_tests,
-    testing::dialect_contract::{Samples, changed::*, parts::*, reading::*, written::*},
+    CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, PartKinds, Role,
 };
 use tower_chat_history_test::signing::SigningDialect;
 

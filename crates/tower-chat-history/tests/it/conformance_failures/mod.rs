@@ -22,10 +22,8 @@ use tower_chat_history::{
         Truncate, Truncated, Window,
     },
 };
-use tower_chat_history_core::{
-    Erase, Labels, LabelsVersion,
-    testing::{Behavior, Capabilities, Fixture, behaviors},
-};
+use tower_chat_history_conformance::store::{Behavior, Capabilities, Fixture, behaviors};
+use tower_chat_history_core::{Erase, Labels, LabelsVersion};
 
 /// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -431,5 +429,5 @@ async fn an_erasure_of_other_conversations_fails_with_the_clause_on_prefixes() {
 #[should_panic(expected = "without: [truncate]")]
 async fn a_store_that_cannot_truncate_does_not_pass_a_test_of_truncation() {
     let store: Arc<dyn HistoryStore> = Arc::new(MemoryStore::new());
-    tower_chat_history_core::testing::truncate::the_end_of_the_log_is_removed(&store).await;
+    tower_chat_history_conformance::store::truncate::the_end_of_the_log_is_removed(&store).await;
 }

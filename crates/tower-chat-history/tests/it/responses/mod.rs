@@ -15,7 +15,7 @@ use tower_chat_history::{
     dialect::{Dialect, OpenAiResponses},
     store::Origin,
 };
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_test::responses::{CallType, Say};
 
 use self::{

@@ -146,7 +146,7 @@ async fn stores_that_can_prune_are_pruned() {
     let stores: [Arc<dyn Prune>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
     let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
     let routed: Arc<dyn Prune> = Arc::new(routed);
-    let left_out = tower_chat_history_core::testing::all(&routed).await;
+    let left_out = tower_chat_history_conformance::store::all(&routed).await;
     assert!(!left_out.contains(&"prune::the_last_turns_are_kept"), "{left_out:?}");
 }
 
@@ -155,7 +155,7 @@ async fn stores_that_keep_attachments_keep_them() {
     let stores: [Arc<dyn Attach>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
     let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
     let routed: Arc<dyn Attach> = Arc::new(routed);
-    let left_out = tower_chat_history_core::testing::all(&routed).await;
+    let left_out = tower_chat_history_conformance::store::all(&routed).await;
     assert!(!left_out.contains(&"attach::attachments_come_back"), "{left_out:?}");
 }
 

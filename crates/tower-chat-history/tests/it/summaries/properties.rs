@@ -1,7 +1,7 @@
 //! Properties of all prompts also hold with summaries.
 
 use std::time::Duration;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use proptest::prelude::*;
 use tower_chat_history::{

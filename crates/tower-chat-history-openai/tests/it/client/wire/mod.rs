@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use reqwest::{Method, Request, header::HeaderName};
 use tower::{ServiceBuilder, ServiceExt as _};
 use tower_chat_history::{HistoryStoreExt as _, MemoryStore, Message};
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_openai::client::{
     CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory, STATELESS, openai_error,
 };

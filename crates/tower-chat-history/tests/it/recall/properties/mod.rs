@@ -4,7 +4,7 @@ mod conversation;
 mod setup;
 
 use proptest::prelude::*;
-use tower_chat_history_core::testing::shorthand::cases;
+use tower_chat_history_conformance::shorthand::cases;
 
 use self::{
     conversation::Conversation,

@@ -1,0 +1,39 @@
+//! The contract of [`Dialect`](tower_chat_history_core::Dialect) as functions to call from a dialect's tests.
+//!
+//! Each function tests one rule of the contract. It takes [`Samples`], which are elements of the dialect, and panics if
+//! the dialect breaks the rule for one of them. The panic shows the element, and the sentence of the contract. The
+//! rules also hold for damaged elements, so the suite derives many of them from the samples: values of other types,
+//! missing and repeated fields, lone surrogates, deep nesting.
+//!
+//! [`dialect_tests!`](crate::dialect_tests) creates a test for each function:
+//!
+//! ```
+//! use tower_chat_history_core::{ChatCompletions, dialect_tests, testing::dialect::Samples};
+//! # macro_rules! dialect_tests { ($($ignored:tt)*) => {} }
+//!
+//! dialect_tests! {
+//!     Samples::new(&ChatCompletions)
+//!         .element(r#"{"role":"user","content":"What is new?"}"#)
+//!         .element(r#"{"role":"assistant","content":"Nothing."}"#)
+//!         .element(r#"{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"f","arguments":"{}"}}]}"#)
+//!         .element(r#"{"role":"tool","tool_call_id":"x","content":"1"}"#)
+//!         .unknown(r#"{"role":"critic","content":"No."}"#)
+//! }
+//! ```
+//!
+//! [`check`] runs all functions, for harnesses without such tests.
+
+mod hostile;
+mod list;
+mod report;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub mod changed;
+pub mod parts;
+pub mod reading;
+pub mod translated;
+pub mod written;
+
+pub use self::{list::check, samples::Samples};
