@@ -138,7 +138,8 @@ impl Folded {
     /// Returns the index of the round that the next item belongs to. It may be a new one.
     fn place(&mut self, message: &Message, place: Place, has_substitutes: bool) -> Option<usize> {
         let (calls, results) = (message.tool_calls().len(), message.answers().len());
-        let asks = place.is_of_round || calls > 0;
+        // An element with results belongs to the round of their calls, also within a reply that has calls.
+        let asks = place.is_of_round && results == 0 || calls > 0;
         // The calls before the message stay open, also if it is the reply of an exchange that another one overtook.
         let leaves_open = !has_substitutes && self.open().len() + results > calls;
         let joins =
@@ -249,12 +250,13 @@ fn open(items: &mut Vec<Item>) {
     }
 }
 
-/// Makes each instruction that must be followed by a reply a part of the round of that reply.
+/// Makes each instruction that must be followed by a reply a part of the round of that reply. The reply may be in an
+/// exchange's input.
 fn bind_instructions(items: &mut [Item]) {
     for at in 1..items.len() {
         let [.., instruction, next] = &mut items[..=at] else { continue };
         if needs_reply(&instruction.message) {
-            instruction.round = next.round.filter(|_| next.is_reply);
+            instruction.round = next.round.filter(|_| next.is_reply || next.message.is_reply());
         }
     }
 }

@@ -88,6 +88,44 @@ fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_gi
 }
 
 #[test]
+fn an_instruction_belongs_to_the_round_after_it_also_if_the_round_is_a_part_of_the_input() {
+    let log = log(
+        &AnthropicMessages,
+        &[(
+            &[
+                QUESTION,
+                r#"{"role":"system","content":"be brief"}"#,
+                r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}"#,
+                QUESTION,
+                r#"{"role":"assistant","content":"t"}"#,
+            ],
+            None,
+        )],
+    );
+    let of_round = round(0, 0);
+    assert_eq!(rounds(&log, &[]), (None, vec![None, of_round, of_round, of_round, None, None]));
+}
+
+#[test]
+fn a_result_belongs_to_the_round_of_its_call_also_if_it_begins_a_reply_with_calls() {
+    let call = |ids: &[&str]| {
+        let call =
+            |id: &&str| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+        let calls: Vec<String> = ids.iter().map(call).collect();
+        format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","))
+    };
+    let result = r#"{"role":"tool","tool_call_id":"c0","content":"r"}"#;
+    let (calls, later) = (call(&["c0", "c1"]), call(&["j"]));
+    let mut log = log(&ChatCompletions, &[(&[QUESTION, &calls], None), (&[result, QUESTION, &later], None)]);
+    Arc::make_mut(&mut log[1].exchange).reply_len = 3;
+    let (first, second) = (round(0, 1), round(1, 2));
+    // The substitute for the result of `c1` is in the round of its call, like the result of `c0`.
+    let asked = Some(Seq::new(1));
+    assert_eq!(rounds(&log, &[]), (asked, vec![None, first, first, first, second, second]));
+}
+
+#[test]
 fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
     let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"late"}]}"#;
     let (said, blank) = (r#"{"role":"assistant","content":"a"}"#, r#"{"role":"assistant","content":[]}"#);
