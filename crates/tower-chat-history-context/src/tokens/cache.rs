@@ -7,7 +7,7 @@ use std::{
 };
 
 use quick_cache::sync::Cache;
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Dialect, Message};
 
 use super::TokenCounter;
 
@@ -16,7 +16,8 @@ use super::TokenCounter;
 /// model.
 ///
 /// The cache is bounded and contains no text: its keys are hashes of the messages' JSON, with a random key for each
-/// cache. It distinguishes counters by their names. Do not share a cache between counters without a name.
+/// cache. It distinguishes counters by their names, and messages also by their dialects. Do not share a cache between
+/// counters without a name.
 pub struct CountCache {
     counts: Cache<u64, u32>,
     key: RandomState,
@@ -67,11 +68,13 @@ impl CountCache {
     }
 
     fn message_key<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u64 {
-        self.key.hash_one((counter.name(), true, message.json()))
+        // Dialects read the same JSON differently, and a counter counts what its dialect reads.
+        let dialect = message.dialect().map(Dialect::name);
+        self.key.hash_one((counter.name(), Some(dialect), message.json()))
     }
 
     fn text_key<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u64 {
-        self.key.hash_one((counter.name(), false, text))
+        self.key.hash_one((counter.name(), None::<Option<&str>>, text))
     }
 
     fn get_or_count(&self, key: u64, count: impl FnOnce() -> u32) -> u32 {
@@ -154,6 +157,8 @@ impl fmt::Debug for CountCache {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use tower_chat_history_core::AnthropicMessages;
+
     use super::*;
     use crate::tokens::{ByteEstimate, tokens_of};
 
@@ -208,6 +213,21 @@ mod tests {
         tokens_of(&second, &message);
         cache.tokens_of(&third, &message);
         assert_eq!(third.counts(), 1, "counters with different names have different entries");
+    }
+
+    #[test]
+    fn messages_of_two_dialects_have_counts_of_their_own() {
+        let (cache, counter) = (CountCache::default(), ByteEstimate::new());
+        let named = format!(r#"{{"role":"user","content":"q","name":"{}"}}"#, "n".repeat(1_000));
+        let image =
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}"#;
+        for json in [&*named, image] {
+            let (chat, other) =
+                (Message::from_json(json).unwrap(), Message::in_dialect(&AnthropicMessages, json).unwrap());
+            let counts = [&chat, &other].map(|message| counter.count_message(message));
+            assert_ne!(counts[0], counts[1]);
+            assert_eq!([&chat, &other].map(|message| cache.tokens_of(&counter, message)), counts);
+        }
     }
 
     #[test]

@@ -118,8 +118,14 @@ impl Counting {
         Self { counter, cache }
     }
 
+    /// Returns the tokens of a text: its count, or an estimate if the counter panics.
     pub(super) fn text(&self, text: &str) -> u32 {
         self.count_text(text)
+    }
+
+    /// Returns the count of a text, or `None` if the counter panics. Only such a count may be stored.
+    pub(super) fn counted_text(&self, text: &str) -> Option<u32> {
+        without_panic(|| Some(self.cache.tokens_of_text(&self.counter, text)), || None)
     }
 
     /// Returns the name of the counter, if it has one.
@@ -213,7 +219,7 @@ impl TokenCounter for Counting {
     }
 
     fn count_text(&self, text: &str) -> u32 {
-        without_panic(|| self.cache.tokens_of_text(&self.counter, text), || ByteEstimate::new().count_text(text))
+        self.counted_text(text).unwrap_or_else(|| ByteEstimate::new().count_text(text))
     }
 
     fn count_message(&self, message: &Message) -> u32 {

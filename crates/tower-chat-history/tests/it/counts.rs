@@ -8,10 +8,15 @@ use std::sync::{
 use tower_chat_history::{
     CallOptions, ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _,
     MemoryStore, Message, Reply, TurnInput,
+    store::{Load, Loaded},
+    summary::{Summaries, SummarizeWhen},
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
-use crate::support::id;
+use crate::{
+    summaries::support::{Facts, Fault},
+    support::id,
+};
 
 /// Records how often it is called. It panics if the text is `panic`, and while it is broken.
 #[derive(Clone, Debug)]
@@ -156,4 +161,28 @@ async fn the_estimate_in_place_of_a_count_is_not_stored() {
     turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
     let counts = [Message::user("four"), Message::assistant("a")].map(|message| counter.count_message(&message));
     assert_eq!(reloaded(&store).await[0].tokens.as_ref().unwrap().counts, counts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
+    for is_broken in [false, true] {
+        let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
+        let breaks = Arc::clone(&counter.is_broken);
+        let facts = Facts::new().failing(move |_| {
+            breaks.store(is_broken, Ordering::Relaxed);
+            Fault::None
+        });
+        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
+        let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
+        let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
+        for _ in 0..100 {
+            if facts.calls() == 0 {
+                turn(&engine, ask(&"u".repeat(100)), "ok").await;
+            }
+        }
+        let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { panic!("it exists") };
+        let summary = window.compaction.unwrap().cut.summary.unwrap();
+        let counted = u32::try_from(summary.text.len()).unwrap();
+        assert_eq!(summary.tokens, (!is_broken).then_some(counted), "{}", summary.text);
+    }
 }

@@ -117,10 +117,8 @@ impl SummaryWorker {
 
     /// Makes the summary, without storing it. Returns its report, and the cut with the summary if one was made.
     pub(super) async fn make(&self, job: &Job) -> (SummaryReport, Option<Cut>) {
-        let before = job.cut.summary.as_ref().map(|summary| {
-            let tokens = summary.tokens.unwrap_or_else(|| job.counting.text(&summary.text));
-            (summary.text.clone(), tokens)
-        });
+        // The stored number of tokens is not used, because it may be of another counter.
+        let before = job.cut.summary.as_ref().map(|summary| (summary.text.clone(), job.counting.text(&summary.text)));
         let mut report = SummaryReport {
             conversation: job.conversation.clone(),
             from: job.from(),
@@ -158,7 +156,7 @@ impl SummaryWorker {
         };
         (report.to, report.tokens) = (covers_to, Some(rolled.tokens));
         let mut summary = Summary::new(rolled.text, covers_to);
-        (summary.tokens, summary.model) = (Some(rolled.tokens), rolled.model);
+        (summary.tokens, summary.model) = (job.counting.counted_text(&summary.text), rolled.model);
         cut.summary = Some(summary);
         (report, Some(cut))
     }
