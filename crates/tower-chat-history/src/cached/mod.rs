@@ -57,8 +57,10 @@ use crate::last_used::{IDLE_LIMIT, UseClock};
 ///
 /// The memory is bounded by an estimate of what the windows take: messages and copied parts of them (such as the
 /// arguments of tool calls), the other fields of exchanges, summaries, and a fixed cost per conversation for its id
-/// and its places in the cache's tables. A conversation is cached if it takes at most about 8 MiB, or at
-/// most the limit if that is smaller. To stay within the limit, the least recently used conversations are evicted.
+/// and its places in the cache's tables. Messages of an application's own [dialect](crate::dialect::Dialect) count six
+/// times, because their parsed parts are added after they were loaded. A conversation is cached if it takes at most
+/// about 8 MiB, or at most the limit if that is smaller. To stay within the limit, the least recently used
+/// conversations are evicted.
 ///
 /// Messages stay in memory until they are evicted, or until their conversation is deleted, truncated, pruned or erased
 /// through this store. (A load that runs at the same time may insert them again. The next load detects that they are

@@ -43,7 +43,9 @@ const ERASURES: usize = 16;
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
 /// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
 /// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
-/// The process may take more memory from the system, because its allocator may hold freed memory.
+/// Messages of an application's own [dialect](crate::dialect::Dialect) count six times if they were created without it,
+/// for example by an import, because their parsed parts are added later. The process may take more memory from the
+/// system, because its allocator may hold freed memory.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
