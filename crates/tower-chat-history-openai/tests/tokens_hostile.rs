@@ -1,7 +1,7 @@
 //! No text makes a counter panic or take long, so a hostile message cannot block a service.
 //!
 //! Time is the processor time of the thread that counts. A thread that waits for its turn on a busy machine uses none.
-//! `cargo test --test tokens_hostile -- --nocapture` prints the times. The texts have a MiB each, or the
+//! `cargo test --test tokens_hostile -- --nocapture` prints the times. The texts have 512 KiB each, or the
 //! number of KiB in the variable `TEST_TEXT_KIB`.
 
 #![allow(clippy::unwrap_used)] // A test may.
@@ -18,7 +18,7 @@ const MIB: usize = 1 << 20;
 
 /// The size of each text in bytes.
 static SIZE: LazyLock<usize> =
-    LazyLock::new(|| env::var("TEST_TEXT_KIB").map_or(MIB, |kib| kib.parse::<usize>().unwrap() << 10));
+    LazyLock::new(|| env::var("TEST_TEXT_KIB").map_or(MIB / 2, |kib| kib.parse::<usize>().unwrap() << 10));
 
 /// The largest time for a MiB. It is several times the measured time: the test is about denial of service, not speed.
 const LIMIT: Duration = Duration::from_secs(1);

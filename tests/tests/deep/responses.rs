@@ -7,11 +7,26 @@ use tower_chat_history::{
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
-use super::{Case, texts::texts};
+use super::{
+    Case,
+    texts::{LEVELS, both, lists},
+};
 
-pub(crate) const CASES: &[Case] = cases![items_of_the_responses_api_are_read_and_changed];
+pub(crate) const CASES: &[Case] =
+    cases![items_of_the_responses_api_are_read_and_changed, items_with_further_members_are_read_and_changed];
 
-/// Returns items with this value in all places, each also with further members.
+fn items_of_the_responses_api_are_read_and_changed() {
+    let deep = lists(LEVELS);
+    check(&deep, items(&deep));
+}
+
+fn items_with_further_members_are_read_and_changed() {
+    let deep = both();
+    let more = format!("{{\"more\":{deep},");
+    check(&deep, items(&deep).iter().map(|item| item.replacen('{', &more, 1)).collect());
+}
+
+/// Returns items with this value in all places.
 fn items(deep: &str) -> Vec<String> {
     let mut items = vec![
         format!(r#"{{"role":"user","content":{deep}}}"#),
@@ -54,36 +69,32 @@ fn items(deep: &str) -> Vec<String> {
         items.push(format!(r#"{{"type":"{kind}",{ids},"output":{deep},"tools":{deep},"approve":{deep}}}"#));
         items.push(format!(r#"{{"type":"{kind}",{ids},"output":[{{"type":"input_text","stdout":{deep}}},{deep}]}}"#));
     }
-    let more = items.iter().map(|item| item.replacen('{', &format!("{{\"more\":{deep},"), 1)).collect();
-    [items, more].concat()
+    items
 }
 
-fn items_of_the_responses_api_are_read_and_changed() {
-    for deep in texts() {
-        let mut read = Vec::new();
-        for json in items(&deep) {
-            let message = Message::in_dialect(&OpenAiResponses, json.as_str()).unwrap();
-            assert_eq!(message.json(), json);
-            let _ = (message.text(), format!("{message:?}"), message.sendable(), message.digest(), message.unbound());
-            let _ =
-                (message.cleared(&|_| true, "-"), message.answering(&[]), ByteEstimate::new().count_message(&message));
-            for call in message.tool_calls() {
-                let _ = OpenAiResponses.abandoned(call.call_id());
-            }
-            read.push(message);
+fn check(deep: &str, items: Vec<String>) {
+    let mut read = Vec::new();
+    for json in items {
+        let message = Message::in_dialect(&OpenAiResponses, json.as_str()).unwrap();
+        assert_eq!(message.json(), json);
+        let _ = (message.text(), format!("{message:?}"), message.sendable(), message.digest(), message.unbound());
+        let _ = (message.cleared(&|_| true, "-"), message.answering(&[]), ByteEstimate::new().count_message(&message));
+        for call in message.tool_calls() {
+            let _ = OpenAiResponses.abandoned(call.call_id());
         }
-        for json in [format!(r#"{{"type":{deep}}}"#), format!(r#"{{"role":{deep}}}"#), deep] {
-            assert!(Message::in_dialect(&OpenAiResponses, json).is_err());
-        }
-        let exchange = Exchange::new(ExchangeId::generate(), read);
-        let record = exchange.encode().unwrap();
-        let decoded = Exchange::decode(&record).unwrap();
-        assert_eq!(decoded, exchange);
-        assert!(decoded.messages.iter().all(|message| message.dialect().is_some()), "they are indexed");
-        let recorded = Recorded::new(Seq::FIRST, exchange);
-        for to in [&ChatCompletions as &'static dyn Dialect, &AnthropicMessages, &OpenAiResponses] {
-            let translated = recorded.translated(to, &Origin::UNKNOWN).unwrap();
-            assert!(!translated.exchange.messages.is_empty(), "{}", to.name());
-        }
+        read.push(message);
+    }
+    for json in [format!(r#"{{"type":{deep}}}"#), format!(r#"{{"role":{deep}}}"#), deep.to_owned()] {
+        assert!(Message::in_dialect(&OpenAiResponses, json).is_err());
+    }
+    let exchange = Exchange::new(ExchangeId::generate(), read);
+    let record = exchange.encode().unwrap();
+    let decoded = Exchange::decode(&record).unwrap();
+    assert_eq!(decoded, exchange);
+    assert!(decoded.messages.iter().all(|message| message.dialect().is_some()), "they are indexed");
+    let recorded = Recorded::new(Seq::FIRST, exchange);
+    for to in [&ChatCompletions as &'static dyn Dialect, &AnthropicMessages, &OpenAiResponses] {
+        let translated = recorded.translated(to, &Origin::UNKNOWN).unwrap();
+        assert!(!translated.exchange.messages.is_empty(), "{}", to.name());
     }
 }

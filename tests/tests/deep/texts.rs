@@ -10,7 +10,7 @@ pub(crate) fn texts() -> [String; 2] {
     [lists(LEVELS), both()]
 }
 
-fn both() -> String {
+pub(crate) fn both() -> String {
     "[{\"a\":".repeat(LEVELS / 2) + "1" + &"}]".repeat(LEVELS / 2)
 }
 

@@ -230,7 +230,7 @@ async fn run(
 fn the_provider_refuses_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let total = Mutex::new(Figures::default());
-    let many = cases(1_000);
+    let many = cases(500);
     let config = Config { cases: many, failure_persistence: None, ..Config::default() };
     let window = prop_oneof![1 => Just(None), 1 => (60..400u32).prop_map(Some)];
     let setup = (window, any::<bool>()).prop_map(|(window, enables_thinking)| Setup { window, enables_thinking });

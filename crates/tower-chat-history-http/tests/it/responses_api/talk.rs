@@ -236,7 +236,7 @@ fn check(
 
 /// Checks that nothing is refused, and that each thing happened.
 fn check_wire(resends: bool) {
-    let (figures, cases) = (Figures::default(), cases(1_000));
+    let (figures, cases) = (Figures::default(), cases(500));
     let outcome = check(resends, None, cases, &figures);
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
     println!("{figures:?}");

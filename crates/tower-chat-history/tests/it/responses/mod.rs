@@ -33,7 +33,7 @@ fn check(dialect: &'static dyn Dialect, cases: u32, figures: &Figures) -> Result
 
 #[test]
 fn the_provider_refuses_nothing() {
-    let (figures, cases) = (Figures::default(), cases(1_000));
+    let (figures, cases) = (Figures::default(), cases(500));
     let outcome = check(&OpenAiResponses, cases, &figures);
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
     println!("{figures}");

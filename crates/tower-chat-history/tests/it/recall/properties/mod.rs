@@ -12,7 +12,7 @@ use self::{
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(1_000)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(500)))]
 
     /// Each prompt is valid and within its budget. It begins with the previous prompt, unless a compaction was stored
     /// or messages were left out for one call. A search gets the citations that the prompt shows. The log has the
