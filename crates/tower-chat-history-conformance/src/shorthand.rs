@@ -2,7 +2,8 @@
 //! error.
 //!
 //! ```
-//! use tower_chat_history_core::{HistoryStore, testing::shorthand::{conversation, say, texts, window}};
+//! use tower_chat_history_conformance::shorthand::{conversation, say, texts, window};
+//! use tower_chat_history_core::HistoryStore;
 //!
 //! async fn the_second_exchange_is_last(store: &impl HistoryStore) {
 //!     let id = conversation("a");

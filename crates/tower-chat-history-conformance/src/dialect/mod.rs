@@ -8,7 +8,8 @@
 //! [`dialect_tests!`](crate::dialect_tests) creates a test for each function:
 //!
 //! ```
-//! use tower_chat_history_core::{ChatCompletions, dialect_tests, testing::dialect::Samples};
+//! use tower_chat_history_conformance::{dialect::Samples, dialect_tests};
+//! use tower_chat_history_core::ChatCompletions;
 //! # macro_rules! dialect_tests { ($($ignored:tt)*) => {} }
 //!
 //! dialect_tests! {
