@@ -1,12 +1,12 @@
 //! A named test for each behavior in the list.
 
-/// Creates a test for each behavior of the [conformance suite](crate), with the given attribute and fixture.
+/// Creates a test for each behavior of the [conformance suite](crate::store), with the given attribute and fixture.
 ///
 /// The fixture is an expression. Each test evaluates it again, within an async function, so it may `.await`, and it
 /// may `return` to skip the test. The tests are in the module `store`. To test several stores in one file, put each
-/// into its own module. The [suite's documentation](crate) has an example.
+/// into its own module. The [suite's documentation](crate::store) has an example.
 ///
-/// If the store lacks a [`Capability`](crate::Capability), list it after `without: [durable, truncate, prune,
+/// If the store lacks a [`Capability`](crate::store::Capability), list it after `without: [durable, truncate, prune,
 /// attach, erase, sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test
 /// passes without testing anything.
 #[macro_export]
