@@ -242,6 +242,7 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    // The files are those of the workspace, so this test does not compile in the published package.
     #[test]
     fn clauses_are_quoted_from_the_documentation() {
         let sources = [

@@ -1,7 +1,7 @@
 //! The conformance suites of `tower-chat-history`, the conversation memory for LLM services.
 //!
-//! Each contract is a list of functions to call from your own tests. A function tests one behavior and panics if it is
-//! different. The panic quotes the sentence of the contract that is broken.
+//! Each suite is a list of functions to call from your own tests. A function tests one rule of the contract, and panics
+//! if the store or the dialect breaks it. The panic quotes the sentence of the contract.
 //!
 //! | To test | Use |
 //! | --- | --- |

@@ -43,7 +43,7 @@
 //! | find tools for store authors | [`backend`] |
 //! | test a store | the crate `tower-chat-history-conformance` |
 //! | support another message format | [`Dialect`], and the guide "Writing a dialect" of the crate `tower-chat-history` |
-//! | test a dialect | `dialect` of the crate `tower-chat-history-conformance` |
+//! | test a dialect | the module `dialect` of the crate `tower-chat-history-conformance` |
 //! | handle deeply nested JSON | [`nested`] |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -39,7 +39,7 @@ macro_rules! __dialect_list {
             }
             translated {
                 statements_have_the_calls_and_results_of_the_index
-                every_element_can_be_said_in_the_dialects_of_this_crate
+                every_element_can_be_said_in_the_built_in_dialects
                 conversations_of_other_dialects_can_be_said
             }
         }
@@ -48,9 +48,9 @@ macro_rules! __dialect_list {
 
 /// Creates a test for each rule of the contract of dialects.
 ///
-/// The argument is an expression that returns [`Samples`](crate::dialect::Samples). Each test
-/// evaluates it again. To test several dialects in one file, put each into its own module. The
-/// [suite's documentation](crate::dialect) has an example.
+/// The argument is an expression that returns [`Samples`](crate::dialect::Samples). Each test evaluates it again. To
+/// test several dialects in one file, put each into its own module. The [suite's documentation](crate::dialect) has an
+/// example.
 #[macro_export]
 macro_rules! dialect_tests {
     ($samples:expr $(,)?) => {

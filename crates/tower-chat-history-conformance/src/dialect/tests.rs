@@ -1,4 +1,4 @@
-//! The dialects of this crate keep the contract.
+//! The built-in dialects keep the contract.
 
 mod chat {
     use tower_chat_history_core::ChatCompletions;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::clause;
 
-/// The dialects of this crate.
+/// The built-in dialects.
 const DIALECTS: [&dyn Dialect; 3] = [&ChatCompletions, &AnthropicMessages, &OpenAiResponses];
 
 /// The statements of an element are the same in each call. They have all its calls and results, in order. Results come
@@ -40,8 +40,8 @@ pub fn statements_have_the_calls_and_results_of_the_index(samples: &Samples) {
     }
 }
 
-/// Every element can be said in the dialects of this crate. The elements in which it is said can be sent as they are.
-pub fn every_element_can_be_said_in_the_dialects_of_this_crate(samples: &Samples) {
+/// Every element can be said in the built-in dialects. The elements in which it is said can be sent as they are.
+pub fn every_element_can_be_said_in_the_built_in_dialects(samples: &Samples) {
     for message in samples.messages() {
         for to in DIALECTS {
             let statements = samples.dialect.statements(&message, &mut LeftOut::default());
@@ -52,7 +52,7 @@ pub fn every_element_can_be_said_in_the_dialects_of_this_crate(samples: &Samples
     }
 }
 
-/// A conversation in each of the dialects of this crate can be said in the dialect: its texts stay, and either all
+/// A conversation in each of the built-in dialects can be said in the dialect: its texts stay, and either all
 /// calls or none. Each call gets its result. The elements can be sent as they are.
 pub fn conversations_of_other_dialects_can_be_said(samples: &Samples) {
     for (from, log) in DIALECTS.into_iter().zip(LOGS) {

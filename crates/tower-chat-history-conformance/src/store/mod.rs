@@ -109,11 +109,11 @@ mod fixture;
 mod list;
 mod tests_by_name;
 
+#[macro_use]
+mod with;
 // From here on, its macros replace those of the standard library.
 #[macro_use]
 mod say;
-#[macro_use]
-mod with;
 
 mod handles;
 mod owned;

@@ -69,7 +69,7 @@ pub(super) trait Must<T> {
     fn must(self, why: &str, clause: &Clause) -> T;
 }
 
-impl<T, E: Error + 'static> Must<T> for Result<T, E> {
+impl<T, E: Error> Must<T> for Result<T, E> {
     fn must(self, why: &str, clause: &Clause) -> T {
         self.unwrap_or_else(|error| {
             fail(clause, "", &format!("success, because {why}"), &format!("the error \"{error}\""), "")

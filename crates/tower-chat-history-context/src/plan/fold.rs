@@ -1,6 +1,6 @@
 //! The fold of a window: the messages of the [view](crate::view), each with its exchange and its round.
 
-use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Recorded, Rounds, Seq};
+use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Recorded, Role, Rounds, Seq};
 
 use super::{
     item::{Item, Round},
@@ -47,7 +47,7 @@ struct Place {
     seq: Seq,
     is_recalled: bool,
     is_reply: bool,
-    /// True for the elements of a reply with calls.
+    /// True for the elements of a reply with calls, except messages of the user.
     is_of_round: bool,
 }
 
@@ -93,7 +93,8 @@ impl Folded {
         let reply_start = exchange.input().len();
         for (at, message) in exchange.messages.iter().enumerate() {
             let is_reply = at >= reply_start;
-            let place = Place { seq: *seq, is_recalled: false, is_reply, is_of_round: asks && is_reply };
+            let is_of_round = asks && is_reply && *message.role() != Role::User;
+            let place = Place { seq: *seq, is_recalled: false, is_reply, is_of_round };
             self.push(message, &exchange.messages[at + 1..], place);
         }
         self.state.end(begun);
@@ -168,7 +169,9 @@ impl Folded {
         let round = self.members.last().filter(|member| member.item + 1 == self.items.len()).map(|member| member.round);
         let is_of_newest = round.is_some() && round == self.newest_round() && last.seq == place.seq;
         let joins_reply = || last.message.is_reply() && message.index().closes == Closes::AfterResult;
-        is_of_newest && if place.is_of_round { last.is_reply } else { joins_reply() }
+        let is_begun_here = |Found { round, .. }: &Found| round.asked == place.seq && round.followed == NOT_FOLLOWED;
+        let joins_calls = || last.is_reply && self.rounds.last().is_some_and(is_begun_here);
+        is_of_newest && if place.is_of_round { joins_calls() } else { joins_reply() }
     }
 
     /// Returns the index of the newest round.

@@ -116,13 +116,34 @@ fn a_result_belongs_to_the_round_of_its_call_also_if_it_begins_a_reply_with_call
         format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","))
     };
     let result = r#"{"role":"tool","tool_call_id":"c0","content":"r"}"#;
-    let (calls, later) = (call(&["c0", "c1"]), call(&["j"]));
-    let mut log = log(&ChatCompletions, &[(&[QUESTION, &calls], None), (&[result, QUESTION, &later], None)]);
-    Arc::make_mut(&mut log[1].exchange).reply_len = 3;
+    let (one, two, later) = (call(&["c0"]), call(&["c0", "c1"]), call(&["j"]));
+    let rounds_of = |calls: &str, reply: &[&str]| {
+        let mut log = log(&ChatCompletions, &[(&[QUESTION, calls], None), (reply, None)]);
+        Arc::make_mut(&mut log[1].exchange).reply_len = reply.len();
+        let (asked, rounds) = rounds(&log, &[]);
+        assert_eq!(asked, Some(Seq::new(1)), "the last calls are open");
+        rounds
+    };
     let (first, second) = (round(0, 1), round(1, 2));
-    // The substitute for the result of `c1` is in the round of its call, like the result of `c0`.
-    let asked = Some(Seq::new(1));
-    assert_eq!(rounds(&log, &[]), (asked, vec![None, first, first, first, second, second]));
+    // The substitute for the result of `c1` is in the round of its call, like the result of `c0`. The question stays if
+    // the second round is left out.
+    assert_eq!(rounds_of(&two, &[result, QUESTION, &later]), [None, first, first, first, None, second]);
+    assert_eq!(rounds_of(&one, &[result, QUESTION, &later]), [None, first, first, None, second]);
+    assert_eq!(rounds_of(&one, &[result, &later]), [None, first, first, second]);
+}
+
+#[test]
+fn calls_after_a_message_that_follows_a_round_are_a_round_of_their_own_also_in_one_reply() {
+    let call = |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{{}}}}"#);
+    let calls = format!(r#"{{"role":"assistant","content":[{},{}]}}"#, call("a"), call("b"));
+    let result = r#"{"type":"tool_result","tool_use_id":"a","content":"r"}"#;
+    let answer = format!(r#"{{"role":"user","content":[{result},{{"type":"text","text":"t"}}]}}"#);
+    let later = format!(r#"{{"role":"assistant","content":[{}]}}"#, call("c"));
+    let mut log = log(&AnthropicMessages, &[(&[QUESTION, &calls, &answer, &later], None)]);
+    Arc::make_mut(&mut log[0].exchange).reply_len = 3;
+    let (_, rounds) = rounds(&log, &[]);
+    assert_eq!(rounds.last(), Some(&round(0, 1)), "it is open: {rounds:?}");
+    assert!(rounds.contains(&round(0, 0)), "the round before it is followed: {rounds:?}");
 }
 
 #[test]

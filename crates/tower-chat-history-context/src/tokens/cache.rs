@@ -68,7 +68,7 @@ impl CountCache {
     }
 
     fn message_key<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u64 {
-        // Dialects read the same JSON differently, and a counter counts what its dialect reads.
+        // Dialects read the same JSON differently, and a counter counts what the message's dialect reads.
         let dialect = message.dialect().map(Dialect::name);
         self.key.hash_one((counter.name(), Some(dialect), message.json()))
     }

@@ -16,7 +16,8 @@ impl Message {
     /// reasoning is bound to its prompt, the one that is [unbound from it](Self::unbound_from_prompt).
     ///
     /// If the message was created before its dialect was known, the estimate is six times its JSON and the constant. It
-    /// stays the same after the dialect has read the message, so that a store can add and subtract it.
+    /// stays the same after the dialect has read the message, so that a store can add and subtract it. A message with
+    /// many very short calls takes more.
     #[must_use]
     pub fn memory(&self) -> usize {
         let json = shared(size_of::<Parsed>()) + block(self.bytes());
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_read_later_counts_with_all_that_it_may_take() {
+    fn the_estimate_of_a_message_that_is_read_later_stays_and_includes_its_copies() {
         let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
         let input = "x".repeat(10_000);
         let call = format!(r#"{{"type":"tool_use","id":"1","name":"f","input":{{"a":"{input}"}}}}"#);

@@ -13,7 +13,7 @@ pub struct PartKinds {
 }
 
 impl PartKinds {
-    /// Adds the kind of a part.
+    /// Notes the kind of this part, if it is one of those above.
     pub const fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Reasoning(_) | Part::Sealed(_) => self.has_reasoning = true,

@@ -58,7 +58,7 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   the [dialect](crate::Dialect) of an exchange, and an element need not be a JSON object.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 ///
-/// Every store should pass the whole conformance suite, the crate `tower-chat-history-conformance`.
+/// Every store should pass the whole conformance suite, which is in the crate `tower-chat-history-conformance`.
 ///
 /// The trait has no default methods, so that a wrapper cannot forget to forward one. Convenience methods are in
 /// [`HistoryStoreExt`](crate::HistoryStoreExt). The trait can be used as `Arc<dyn HistoryStore>`.

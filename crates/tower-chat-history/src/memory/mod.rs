@@ -44,8 +44,8 @@ const ERASURES: usize = 16;
 /// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
 /// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
 /// Messages of an application's own [dialect](crate::dialect::Dialect) count six times if they were created without it,
-/// for example by an import, because their parsed parts are added later. If calls of tools are very short in the
-/// dialect, the parts can take more. The process may take more memory from the system, because its allocator may hold
+/// for example by an import, because their parsed parts are added later. If tool calls are very short in that dialect,
+/// their parsed parts can take more. The process may take more memory from the system, because its allocator may hold
 /// freed memory.
 ///
 /// ```

@@ -175,10 +175,11 @@ async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
         let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
         let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
         let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
-        for _ in 0..100 {
-            if facts.calls() == 0 {
-                turn(&engine, ask(&"u".repeat(100)), "ok").await;
-            }
+        let mut turns = 0;
+        while facts.calls() == 0 {
+            assert!(turns < 100, "no summary is made");
+            turn(&engine, ask(&"u".repeat(100)), "ok").await;
+            turns += 1;
         }
         let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { panic!("it exists") };
         let summary = window.compaction.unwrap().cut.summary.unwrap();

@@ -175,7 +175,7 @@ async fn streams_cut_at_every_byte_are_stored_like_whole_responses() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_at_any_byte_keeps_only_its_text() {
+async fn a_stream_that_ends_anywhere_keeps_only_its_text() {
     let mut kept = 0;
     for documented in all() {
         kept += documented.assert_ends_anywhere(check_partial).await;
@@ -184,7 +184,7 @@ async fn a_stream_that_ends_at_any_byte_keeps_only_its_text() {
 }
 
 #[tokio::test]
-async fn a_stream_of_two_choices_that_ends_at_any_byte_keeps_a_text_of_the_first_one_so_far() {
+async fn a_stream_of_two_choices_that_ends_anywhere_keeps_a_text_of_the_first_one_so_far() {
     let check = |stored: &[Value], whole: &[Value]| {
         let is_second = begins(&stored[0]["content"], &"bb".into());
         assert!(is_second || begins(&stored[0]["content"], &whole[0]["content"]), "{}", stored[0]);

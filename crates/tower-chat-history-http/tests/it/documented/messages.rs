@@ -46,7 +46,7 @@ async fn streams_cut_at_every_byte_are_stored_like_whole_responses() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_at_any_byte_keeps_finished_blocks_and_texts() {
+async fn a_stream_that_ends_anywhere_keeps_finished_blocks_and_texts() {
     let mut kept = 0;
     for documented in all() {
         kept += documented.assert_ends_anywhere(check_partial).await;

@@ -100,11 +100,10 @@ impl Documented {
         assert_eq!(stored, expected, "each byte alone: {}", self.stream);
     }
 
-    /// Checks that the stream is stored as it is documented for interrupted ones, at whichever byte it ends: at the
-    /// bytes around each end of a line, and at every seventh of the others. (The unit tests of the crate cut at every
-    /// byte.) `check` compares the messages that `KeepText` stores with those of the whole response. Without
-    /// `KeepText`, nothing is stored before the reply is complete, which is checked after each event. Returns the
-    /// number of ends at which `KeepText` stored messages.
+    /// Checks that the stream is stored as it is documented for interrupted ones, wherever it ends: at the bytes around
+    /// each end of a line, and at every seventh byte. `check` compares the messages that `KeepText` stores with those
+    /// of the whole response. Without `KeepText`, nothing is stored before the reply is complete, which is checked
+    /// after each event. Returns the number of ends at which `KeepText` stored messages.
     async fn assert_ends_anywhere(&self, check: impl Fn(&[Value], &[Value])) -> usize {
         let mut kept = 0;
         let expected = self.expected().await;

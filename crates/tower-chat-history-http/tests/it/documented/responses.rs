@@ -90,7 +90,7 @@ async fn streams_cut_at_every_byte_are_stored_like_whole_responses() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_at_any_byte_keeps_finished_items() {
+async fn a_stream_that_ends_anywhere_keeps_finished_items() {
     let mut kept = 0;
     for documented in of_items() {
         kept += documented.assert_ends_anywhere(|stored, whole| assert_eq!(stored, whole)).await;
