@@ -8,13 +8,13 @@ use std::sync::{
 use tower_chat_history::{
     CallOptions, ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _,
     MemoryStore, Message, Reply, TurnInput,
-    store::{Load, Loaded},
+    store::{Compact, Compaction, Load, Loaded, Profile, Window},
     summary::{Summaries, SummarizeWhen},
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
 use crate::{
-    summaries::support::{Facts, Fault},
+    summaries::support::{CollectedReports, Facts, Fault},
     support::id,
 };
 
@@ -163,6 +163,41 @@ async fn the_estimate_in_place_of_a_count_is_not_stored() {
     assert_eq!(reloaded(&store).await[0].tokens.as_ref().unwrap().counts, counts);
 }
 
+async fn window(store: &impl HistoryStore) -> Window {
+    let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { panic!("it exists") };
+    window
+}
+
+/// Makes turns until this number of summaries has been made.
+async fn make_summaries(engine: &Engine, facts: &Facts, number: usize) {
+    for _ in 0..200 {
+        if facts.calls() == number {
+            return;
+        }
+        turn(engine, ask(&"u".repeat(100)), "ok").await;
+    }
+    panic!("{} summaries were made", facts.calls());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_size_of_a_summary_that_another_counter_stored_is_not_used() {
+    let (store, facts, collected) = (MemoryStore::new(), Facts::new(), CollectedReports::default());
+    let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).on_summary(collected.hook());
+    let counter = RecordingCounter::new("watched");
+    let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
+    let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
+    make_summaries(&engine, &facts, 1).await;
+    let stored = window(&store).await;
+    let Compaction { version, mut cut, .. } = stored.compaction.unwrap();
+    cut.summary.as_mut().unwrap().tokens = Some(1_000_000);
+    let compact = Compact::new(Profile::default(), version, cut);
+    store.compact(&id(), stored.revision.incarnation(), compact).await.unwrap();
+    make_summaries(&engine, &facts, 2).await;
+    let replaced: Vec<u64> = collected.all().iter().map(|report| report.replaced_tokens).collect();
+    assert_eq!(replaced.len(), 2);
+    assert!(replaced.iter().all(|tokens| *tokens < 10_000), "{replaced:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
     for is_broken in [false, true] {
@@ -175,14 +210,8 @@ async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
         let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
         let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
         let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
-        let mut turns = 0;
-        while facts.calls() == 0 {
-            assert!(turns < 100, "no summary is made");
-            turn(&engine, ask(&"u".repeat(100)), "ok").await;
-            turns += 1;
-        }
-        let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { panic!("it exists") };
-        let summary = window.compaction.unwrap().cut.summary.unwrap();
+        make_summaries(&engine, &facts, 1).await;
+        let summary = window(&store).await.compaction.unwrap().cut.summary.unwrap();
         let counted = u32::try_from(summary.text.len()).unwrap();
         assert_eq!(summary.tokens, (!is_broken).then_some(counted), "{}", summary.text);
     }
