@@ -113,6 +113,7 @@ impl Exchange {
     }
 
     /// Returns the messages before the reply.
+    #[inline]
     #[must_use]
     pub fn input(&self) -> &[Message] {
         &self.messages[..self.messages.len().saturating_sub(self.reply_len)]
@@ -178,6 +179,7 @@ impl Exchange {
     }
 
     /// Returns the number of messages, also if they are [encrypted](Self::sealed).
+    #[inline]
     #[must_use]
     pub fn message_count(&self) -> usize {
         self.sealed.as_ref().map_or(self.messages.len(), Sealed::messages)

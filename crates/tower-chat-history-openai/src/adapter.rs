@@ -142,8 +142,8 @@ where
     async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(request)) };
-        let request = Box::new(deep::checked(request)?);
-        let messages: Result<Vec<Message>, _> = request.messages.iter().map(Message::from_serialize).collect();
+        let request = deep::checked(request)?;
+        let messages: Result<Vec<Message>, _> = request.messages.iter().map(from_typed::request_message).collect();
         let split = RequestMessages::split(messages?, options.few_shot_messages, self.mode);
         let draft = TypedDraft { request, resent: split.transcript_range() };
         let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);

@@ -15,8 +15,11 @@ use tower_chat_history::adapt::nested;
 #[non_exhaustive]
 pub struct RequestTooDeep;
 
-/// Returns the request if none of its schemas has too many levels.
-pub(crate) fn checked(mut request: CreateChatCompletionRequest) -> Result<CreateChatCompletionRequest, RequestTooDeep> {
+/// Returns the request, in a box, if none of its schemas has too many levels.
+pub(crate) fn checked(
+    request: CreateChatCompletionRequest,
+) -> Result<Box<CreateChatCompletionRequest>, RequestTooDeep> {
+    let mut request = Box::new(request);
     if schemas(&mut request).all(|schema| !nested::is_too_deep(schema)) {
         return Ok(request);
     }

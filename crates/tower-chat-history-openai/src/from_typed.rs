@@ -1,13 +1,57 @@
-//! Conversion from async-openai's responses to replies.
+//! Conversion from async-openai's types to messages of the log, and to replies.
+//!
+//! Messages that have nothing but a text are composed, because serde would take several times as long. The log reads
+//! their JSON faster, too.
 
-use async_openai::types::chat::{CompletionUsage, CreateChatCompletionResponse, FinishReason};
-use tower_chat_history::{BoxError, Message, Reply, store::Usage};
+use async_openai::types::chat::{
+    ChatCompletionRequestDeveloperMessage, ChatCompletionRequestDeveloperMessageContent, ChatCompletionRequestMessage,
+    ChatCompletionRequestSystemMessage, ChatCompletionRequestSystemMessageContent, ChatCompletionRequestUserMessage,
+    ChatCompletionRequestUserMessageContent, ChatCompletionResponseMessage, CompletionUsage,
+    CreateChatCompletionResponse, FinishReason, Role,
+};
+use tower_chat_history::{BoxError, Message, Reply, dialect::MessageError, store::Usage};
+
+/// Returns a message of a request.
+pub(crate) fn request_message(message: &ChatCompletionRequestMessage) -> Result<Message, MessageError> {
+    match message {
+        ChatCompletionRequestMessage::User(ChatCompletionRequestUserMessage {
+            content: ChatCompletionRequestUserMessageContent::Text(text),
+            name: None,
+        }) => Ok(Message::user(text)),
+        ChatCompletionRequestMessage::System(ChatCompletionRequestSystemMessage {
+            content: ChatCompletionRequestSystemMessageContent::Text(text),
+            name: None,
+        }) => Ok(Message::system(text)),
+        ChatCompletionRequestMessage::Developer(ChatCompletionRequestDeveloperMessage {
+            content: ChatCompletionRequestDeveloperMessageContent::Text(text),
+            name: None,
+        }) => Ok(Message::developer(text)),
+        message => Message::from_serialize(message),
+    }
+}
+
+/// Returns the message of a choice.
+#[allow(deprecated)] // `function_call` is deprecated, but replies can contain it.
+fn response_message(message: &ChatCompletionResponseMessage) -> Result<Message, MessageError> {
+    match message {
+        ChatCompletionResponseMessage {
+            content: Some(text),
+            refusal: None,
+            tool_calls: None,
+            annotations: None,
+            role: Role::Assistant,
+            function_call: None,
+            audio: None,
+        } => Ok(Message::assistant(text)),
+        message => Message::from_serialize(message),
+    }
+}
 
 /// Returns the reply of a response: the choice with the smallest index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
     let mut reply = Reply::default();
     if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {
-        reply.messages = vec![Message::from_serialize(&choice.message)?];
+        reply.messages = vec![response_message(&choice.message)?];
         reply.finish_reason = choice.finish_reason.as_ref().and_then(finish_reason);
     }
     reply.model = Some(response.model.clone());
@@ -29,7 +73,8 @@ pub(crate) fn usage(usage: &CompletionUsage) -> Usage {
 
 #[cfg(test)]
 mod tests {
-    use async_openai::types::chat::{ChatChoice, ChatCompletionResponseMessage, Role};
+    use async_openai::types::chat::ChatChoice;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -59,5 +104,47 @@ mod tests {
     #[test]
     fn a_response_without_choices_has_no_reply() {
         assert_eq!(reply(&CreateChatCompletionResponse::default()).unwrap().messages, []);
+    }
+
+    #[test]
+    fn messages_of_requests_have_the_json_that_the_client_writes() {
+        let text = "a \"b\"\\ \n\u{1}\u{7f}ä😀";
+        for message in [
+            json!({"role": "user", "content": text}),
+            json!({"role": "user", "content": ""}),
+            json!({"role": "user", "content": text, "name": "n"}),
+            json!({"role": "user", "content": [{"type": "text", "text": text}]}),
+            json!({"role": "system", "content": text}),
+            json!({"role": "system", "content": text, "name": "n"}),
+            json!({"role": "developer", "content": text}),
+            json!({"role": "developer", "content": [{"type": "text", "text": text}]}),
+            json!({"role": "assistant", "content": text}),
+            json!({"role": "tool", "tool_call_id": "c", "content": text}),
+        ] {
+            let typed: ChatCompletionRequestMessage = serde_json::from_value(message).unwrap();
+            let (read, written) = (request_message(&typed).unwrap(), Message::from_serialize(&typed).unwrap());
+            assert_eq!(read.json(), written.json());
+            assert_eq!(read, written);
+        }
+    }
+
+    #[test]
+    fn replies_have_the_fields_of_the_response() {
+        for (message, expected) in [
+            (json!({"role": "assistant", "content": "a\n"}), json!({"role": "assistant", "content": "a\n"})),
+            (
+                json!({"role": "assistant", "content": null, "refusal": "no"}),
+                json!({"role": "assistant", "refusal": "no"}),
+            ),
+            (
+                json!({"role": "assistant", "content": "a", "refusal": "no", "annotations": []}),
+                json!({"role": "assistant", "content": "a", "refusal": "no", "annotations": []}),
+            ),
+            (json!({"role": "user", "content": "a"}), json!({"role": "user", "content": "a"})),
+        ] {
+            let typed: ChatCompletionResponseMessage = serde_json::from_value(message).unwrap();
+            let read = response_message(&typed).unwrap();
+            assert_eq!(serde_json::from_str::<Value>(read.json()).unwrap(), expected);
+        }
     }
 }

@@ -72,7 +72,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
         // The client checks this field only if its feature `byot` is disabled. Any crate of a build can enable it.
         request.stream = None;
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { chat(&client).create(request).await }))
+        ClientFuture(Box::pin(async move { chat(&client).create(*request).await }))
     }
 }
 
@@ -92,7 +92,7 @@ impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatS
         };
         request.stream = Some(true);
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { chat(&client).create_stream(request).await }))
+        ClientFuture(Box::pin(async move { chat(&client).create_stream(*request).await }))
     }
 }
 

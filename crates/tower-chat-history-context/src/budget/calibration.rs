@@ -15,17 +15,17 @@ use tower_chat_history_core::{ConversationId, Digest, Positions};
 #[doc(hidden)]
 /// The corrections, for each conversation, model and counter.
 ///
-/// A conversation's correction depends only on its own reports. Its key is a keyed hash of 128 bits, so that no caller
+/// A conversation's correction depends only on its own reports. Its key is a hash with a random key, so that no caller
 /// can construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
 pub struct Calibration {
     entries: Cache<CalibrationKey, Entry>,
-    keys: [RandomState; 2],
+    key: RandomState,
 }
 
 #[doc(hidden)]
 /// The conversation, model and counter that a correction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CalibrationKey(u64, u64);
+pub struct CalibrationKey(u64);
 
 #[doc(hidden)]
 /// The beginning of a prompt: while it stays the same, each prompt begins with the previous one.
@@ -119,14 +119,13 @@ const MAX_ENTRIES: usize = 1 << 16;
 
 impl Calibration {
     fn of(entries: usize) -> Self {
-        Self { entries: Cache::new(entries), keys: [RandomState::new(), RandomState::new()] }
+        Self { entries: Cache::new(entries), key: RandomState::new() }
     }
 
     /// Returns the key of a conversation's calls of this model, counted by this counter.
     #[must_use]
     pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> CalibrationKey {
-        let [one, other] = self.keys.each_ref().map(|key| key.hash_one((conversation, model, counter)));
-        CalibrationKey(one, other)
+        CalibrationKey(self.key.hash_one((conversation, model, counter)))
     }
 
     /// Returns the correction for a prompt with this beginning. There is none without an entry.

@@ -68,6 +68,7 @@ fn call<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, name: &str, argume
 }
 
 /// Returns `true` if the tokens of a part of the message are a guess with every counter: an image, audio, a file.
+#[inline]
 #[must_use]
 pub fn has_fixed_cost(message: &Message) -> bool {
     message.part_kinds().has_media

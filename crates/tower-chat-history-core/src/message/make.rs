@@ -124,7 +124,9 @@ impl Message {
     }
 
     fn with_content(role: Role, text: &str) -> Self {
-        Self::from_known(plain_json(&role, text), plain_index(role, text))
+        let json = plain_json(&role, text);
+        let index = plain_index(role, &json);
+        Self::from_known(json, index)
     }
 
     /// Creates a message from JSON that this crate wrote itself, so that its index is already known.

@@ -75,12 +75,14 @@ struct Parsed {
 
 impl Message {
     /// Returns the JSON, exactly as it was given.
+    #[inline]
     #[must_use]
     pub fn json(&self) -> &str {
         self.0.json.get()
     }
 
     /// Returns the size of the JSON in bytes.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.json().len()
@@ -146,6 +148,7 @@ impl Message {
 
     /// Returns the participant's name, if this is a message of chat completions and has one. In all dialects, the name
     /// is a [part](Self::parts).
+    #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.index().chat.name.as_deref()
@@ -169,6 +172,7 @@ impl Message {
     }
 
     /// Returns the id of the first call that the message answers. `None` if it answers none.
+    #[inline]
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&str> {
         self.answers().first().map(CallId::as_str)
@@ -227,12 +231,14 @@ impl Message {
     ///
     /// Typed clients drop such fields (`reasoning_content`, `cache_control`, the `annotations` of a reply, a call's
     /// signature), but the log preserves them. Content parts are not examined.
+    #[inline]
     #[must_use]
     pub fn has_unknown_fields(&self) -> bool {
         self.index().chat.has_unknown_fields
     }
 
     /// Returns `true` if `refusal`, `audio` or `function_call` has content, which is rare in replies.
+    #[inline]
     #[must_use]
     pub fn has_refusal_audio_or_function_call(&self) -> bool {
         self.index().chat.has_refusal_audio_or_function_call

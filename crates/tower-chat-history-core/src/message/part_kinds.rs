@@ -27,15 +27,19 @@ impl Message {
     /// Returns the kinds of parts that the message has: those in its [index](super::Index::part_kinds), or those of its
     /// parts, which are then read once for all clones. As long as the [dialect](Self::dialect) is not known, there are
     /// none.
+    #[inline]
     #[must_use]
     pub fn part_kinds(&self) -> PartKinds {
+        self.index().part_kinds.unwrap_or_else(|| self.kinds_of_parts())
+    }
+
+    fn kinds_of_parts(&self) -> PartKinds {
         let Some(dialect) = self.dialect() else { return PartKinds::default() };
-        let of_parts = || {
+        *self.0.part_kinds.get_or_init(|| {
             let mut kinds = PartKinds::default();
             dialect.parts(self, &mut |part| kinds.add(&part));
             kinds
-        };
-        self.index().part_kinds.unwrap_or_else(|| *self.0.part_kinds.get_or_init(of_parts))
+        })
     }
 }
 

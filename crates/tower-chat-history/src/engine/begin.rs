@@ -13,7 +13,7 @@ use super::{
     turn::{Call, LoadedHistory, PlannedTurn},
     wait::Ahead,
 };
-use crate::{call::TurnInput, error::HistoryError, report::SinceLast};
+use crate::{call::TurnInput, error::HistoryError};
 
 /// A turn that has not begun yet. Each [step](Self::step) ends before the next wait for another call, a save or a
 /// summary.
@@ -43,7 +43,8 @@ struct Planned {
     permit: Option<QueuePermit>,
     loaded: LoadedHistory,
     turn: Box<PlannedTurn>,
-    since_last: Option<SinceLast>,
+    /// The compaction's positions when the conversation was last seen, before this call.
+    last_seen: Option<CompactionPositions>,
     /// The compaction's positions at the first load.
     loaded_positions: Option<CompactionPositions>,
 }
@@ -117,15 +118,16 @@ impl Planned {
             call.admit()?;
         }
         let shared = &call.engine.shared;
-        if let (true, Some(key)) = (loaded.is_absent(), call.calibration) {
+        if loaded.is_absent()
+            && let Some(key) = call.calibration()
+        {
             shared.calibration.forget(key);
         }
-        let window = loaded.window.as_ref();
-        let since_last = window.and_then(|now| shared.last_seen.since(&call.conversation, now));
-        let loaded_positions = window.map(CompactionPositions::of_window);
+        let last_seen = shared.last_seen.get(&call.conversation);
+        let loaded_positions = loaded.window.as_ref().map(CompactionPositions::of_window);
         let turn = call.plan(&loaded).await?;
         call.check_planned(&loaded, &turn).await?;
-        Ok(Self { call, permit, loaded, turn, since_last, loaded_positions })
+        Ok(Self { call, permit, loaded, turn, last_seen, loaded_positions })
     }
 
     /// Makes the summary that the call waits for, and plans the call with it.
@@ -153,14 +155,17 @@ impl Planned {
     }
 
     fn begun(self) -> Turn {
-        let Self { call, permit, loaded, mut turn, since_last, loaded_positions } = self;
+        let Self { call, permit, loaded, mut turn, last_seen, loaded_positions } = self;
+        let since_last = loaded_positions.zip(last_seen).and_then(|(now, before)| now.since(before));
         // `loaded` already contains the pending summary, which is not stored yet.
         let now = match turn.pending {
             Some(_) => loaded_positions,
             None => loaded.window.as_ref().map(CompactionPositions::of_window),
         };
         if let Some(now) = now {
-            call.engine.shared.last_seen.update(&call.conversation, now);
+            if last_seen != Some(now) {
+                call.engine.shared.last_seen.update(&call.conversation, now);
+            }
             turn.history.window_start = now.start();
             // The window was moved by another process, by a summary in the background, or by this call's own summary.
             turn.history.window_moved = since_last.is_some_and(|since| since.evicted_exchanges > 0)

@@ -47,6 +47,22 @@ impl CompactionPositions {
         self.start
     }
 
+    /// Returns the changes since the conversation was seen with these positions. Returns `None` if there are none, or if
+    /// that was another incarnation.
+    pub(super) fn since(self, before: Self) -> Option<SinceLast> {
+        if before.incarnation != self.incarnation {
+            return None;
+        }
+        let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
+        let since = SinceLast {
+            evicted_exchanges: moved(before.start, self.start),
+            rounds_left_out: moved(before.rounds_start, self.rounds_start),
+            cleared_exchanges: moved(before.cleared_before, self.cleared_before),
+            summarized_exchanges: moved(before.covers_to, self.covers_to),
+        };
+        (since != SinceLast::default()).then_some(since)
+    }
+
     /// Returns the maximum of each position. Within an incarnation, positions never decrease, so it does not matter
     /// which of the two values is newer.
     fn max(self, other: Self) -> Self {
@@ -67,19 +83,9 @@ impl Default for LastSeen {
 }
 
 impl LastSeen {
-    /// Returns the changes since the conversation was last seen. Returns `None` if there are none, or if the
-    /// conversation is not remembered.
-    pub(super) fn since(&self, conversation: &ConversationId, window: &Window) -> Option<SinceLast> {
-        let now = CompactionPositions::of_window(window);
-        let before = self.0.get(conversation).filter(|before| before.incarnation == now.incarnation)?;
-        let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
-        let since = SinceLast {
-            evicted_exchanges: moved(before.start, now.start),
-            rounds_left_out: moved(before.rounds_start, now.rounds_start),
-            cleared_exchanges: moved(before.cleared_before, now.cleared_before),
-            summarized_exchanges: moved(before.covers_to, now.covers_to),
-        };
-        (since != SinceLast::default()).then_some(since)
+    /// Returns the positions at which the conversation was last seen. Returns `None` if it is not remembered.
+    pub(super) fn get(&self, conversation: &ConversationId) -> Option<CompactionPositions> {
+        self.0.get(conversation)
     }
 
     /// Forgets the conversations under the prefix.

@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// The limits of a model, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl ModelLimits {
 /// longer prompts without an error. Set the same number here with [`tokens`](super::ContextBudget::tokens),
 /// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
-pub struct ModelTable(BTreeMap<String, Entry>);
+pub struct ModelTable(HashMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {

@@ -39,8 +39,8 @@ pub(in crate::engine) struct Call {
     /// The provider that is called.
     origin: Origin,
     pub(in crate::engine) counting: Counting,
-    /// The key of the calibration. `None` if counts are not calibrated.
-    pub(in crate::engine) calibration: Option<CalibrationKey>,
+    /// The key of the calibration, or `None` if counts are not calibrated. See [`calibration`](Self::calibration).
+    calibration: OnceLock<Option<CalibrationKey>>,
     pub(in crate::engine) stored: Stored,
     pub(in crate::engine) report: Option<ReportSender>,
     /// The turn's span.
@@ -70,9 +70,6 @@ impl Call {
         let counter = options.context.token_counter.clone().or(counter);
         let counter = counter.unwrap_or_else(|| estimate(request.model.as_deref()));
         let counting = Counting::new(&engine.shared.counts, counter);
-        let key = |counter| engine.shared.calibration.key(&conversation, request.model.as_deref(), counter);
-        let calibration =
-            counting.counter_name().filter(|_| options.context.budget.is_calibrated()).map(|counter| key(counter));
         let (mut origin, of_request) = (options.origin.clone(), &request.origin);
         origin.provider = origin.provider.or_else(|| of_request.provider.clone());
         origin.route = origin.route.or_else(|| of_request.route.clone());
@@ -90,11 +87,20 @@ impl Call {
             request_digest: OnceLock::new(),
             origin,
             counting,
-            calibration,
+            calibration: OnceLock::new(),
             stored,
             report,
             span,
             engine,
+        })
+    }
+
+    /// Returns the key of the calibration, or `None` if counts are not calibrated.
+    pub(in crate::engine) fn calibration(&self) -> Option<CalibrationKey> {
+        *self.calibration.get_or_init(|| {
+            let is_calibrated = self.engine.options().context.budget.is_calibrated();
+            let counter = self.counting.counter_name().filter(|_| is_calibrated)?;
+            Some(self.engine.shared.calibration.key(&self.conversation, self.request.model.as_deref(), counter))
         })
     }
 

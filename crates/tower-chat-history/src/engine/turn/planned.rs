@@ -51,8 +51,8 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) is_abridged: bool,
     /// True if some exchanges have left the window and no summary covers them.
     pub(super) has_gap: bool,
-    /// The number of turns, including the current one.
-    pub(super) turns: usize,
+    /// The number of turns, including the current one. It is only counted if the engine makes summaries.
+    pub(super) turns: Option<usize>,
     pub(super) mismatch: Option<TranscriptError>,
     pub(super) translation: Option<TranslationReport>,
     /// The changes of the conversation's compaction since its previous turn in this engine.
@@ -150,7 +150,7 @@ impl Call {
             is_truncated: window.is_some_and(|window| window.truncated),
             is_abridged: history.is_abridged(),
             has_gap: history.has_gap(),
-            turns: history.turns(),
+            turns: options.summaries.as_ref().map(|_| history.turns()),
             mismatch: loaded.mismatch,
             translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
             since_last: None,
@@ -194,7 +194,7 @@ impl Call {
         let window = history.messages().chain(summary);
         let runtime = Handle::try_current().ok();
         let parts = self.counting.prompt(&self.request, window, &self.input, runtime.as_ref()).await;
-        let correction = self.calibration.map_or(Correction::NONE, |key| {
+        let correction = self.calibration().map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
             self.engine.shared.calibration.correction(key, self.prompt_start(positions))
         });

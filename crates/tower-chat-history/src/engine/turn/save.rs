@@ -50,7 +50,7 @@ impl TurnState {
         // The token count of an attachment is a fixed estimate. If the prompt has attachments, the provider's count
         // does not show the error of the counter.
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
-        if let Some(key) = call.calibration.filter(|_| is_counted()) {
+        if let Some(key) = call.calibration().filter(|_| is_counted()) {
             // The next prompt begins with this one only if the log has its messages.
             let is_estimate = call.counting.is_estimate();
             let is_next = is_estimate && matches!(call.stored, Stored::Exchange);
@@ -136,10 +136,6 @@ impl TurnState {
             }
         };
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
-        let saw_cut = |cut: Option<&Cut>| {
-            engine.shared.last_seen.update(conversation, CompactionPositions::of(stored.revision, cut));
-        };
-        saw_cut(cut.as_ref().filter(|_| has_cut));
         if let Some(before) = self.repaired.filter(|_| !has_cut) {
             engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
         }
@@ -149,22 +145,24 @@ impl TurnState {
             if let Some(pending) = pending
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, &stored, pending)).await
             {
-                saw_cut(Some(&cut));
+                let seen = CompactionPositions::of(stored.revision, Some(&cut));
+                engine.shared.last_seen.update(conversation, seen);
             }
             if let Some(finished) = self.finished(exchange.reply()).filter(|_| !is_paused) {
                 summaries.after_turn(conversation, finished);
             }
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, facts).await);
+        let stored_cut = cut.filter(|_| has_cut);
         if let Some(recall) = &engine.shared.recall {
             let loaded = self.planned.history.window_start;
-            let start = cut.filter(|_| has_cut).map_or(loaded, |cut| cut.window_start.max(loaded));
+            let start = stored_cut.as_ref().map_or(loaded, |cut| cut.window_start.max(loaded));
             let has_unprepared = self.planned.has_unprepared || recall.is_unfinished(conversation);
             if has_unprepared || self.planned.history.window_moved || start > loaded {
                 recall.prepare(conversation, self.call.dialect, revision, start, &self.call.span);
             }
         }
-        engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));
+        engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, stored_cut.as_ref()));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
@@ -220,7 +218,7 @@ impl TurnState {
                 new_tokens: prompt.input.saturating_add(reply_tokens),
                 messages: context.len().saturating_add(reply.len()),
                 new_messages: context.len().saturating_sub(*window_len).saturating_add(reply.len()),
-                turns: planned.history.turns,
+                turns: planned.history.turns?,
             },
             has_gap: planned.history.has_gap,
             span: call.span.clone(),

@@ -15,6 +15,7 @@ impl Message {
     ///
     /// Messages of other dialects have no such field. For them, it is [`Content::None`]: use [`text`](Self::text) or
     /// [`parts`](Self::parts), which work in all dialects.
+    #[inline]
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         match &self.index().chat.content {

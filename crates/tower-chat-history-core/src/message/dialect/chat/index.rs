@@ -143,10 +143,10 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     })
 }
 
-/// Returns the index of a message that [`plain_json`](super::plain_json) wrote.
-pub(crate) fn of_plain(role: Role, text: &str) -> Index {
-    let content = content_at(r#"{"role":"","content":"#.len() + role.as_str().len(), text);
-    plain::index(role, content)
+/// Returns the index of a message in this role that [`plain_json`](super::plain_json) wrote.
+pub(crate) fn of_plain(role: Role, json: &str) -> Index {
+    let (start, end) = (r#"{"role":"","content":"#.len() + role.as_str().len(), json.len() - "}".len());
+    plain::index(role, ContentPlace::of(&json[start..end], start))
 }
 
 /// Returns the index of a message that [`tool_json`](super::tool_json) wrote.

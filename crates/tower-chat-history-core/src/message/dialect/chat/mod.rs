@@ -130,7 +130,12 @@ impl Dialect for ChatCompletions {
 
 /// Returns the JSON of a message with this text.
 pub(crate) fn plain_json(role: &Role, text: &str) -> String {
-    format!(r#"{{"role":"{role}","content":{}}}"#, Value::from(text))
+    let role = role.as_str();
+    if plain::needs_no_escapes(text) {
+        [r#"{"role":""#, role, r#"","content":""#, text, r#""}"#].concat()
+    } else {
+        [r#"{"role":""#, role, r#"","content":"#, &Value::from(text).to_string(), "}"].concat()
+    }
 }
 
 /// Returns the JSON of a result with this text.

@@ -53,6 +53,11 @@ fn encoded_len(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// Returns `true` if a text is the content of its own JSON string.
+pub(super) fn needs_no_escapes(text: &str) -> bool {
+    plain_len(text.as_bytes()) == text.len()
+}
+
 /// Returns the number of bytes at the beginning that stand for themselves in a JSON string.
 fn plain_len(text: &[u8]) -> usize {
     let is_plain = |byte: &u8| *byte >= b' ' && *byte != b'"' && *byte != b'\\';
@@ -85,6 +90,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_json_of_any_text_is_what_serde_json_writes(text in r#"[ -~]{0,40}|([ -~äß😀]|\n|\x00|\x1f|\x7f|"|\\){0,60}"#) {
+            let json = plain_json(&Role::User, &text);
+            prop_assert_eq!(json, format!(r#"{{"role":"user","content":{}}}"#, serde_json::to_string(&text).unwrap()));
+        }
+
         #[test]
         fn a_plain_message_has_the_index_that_the_parser_reads(
             role in prop::sample::select(vec![Role::User, Role::Assistant, Role::System]),
