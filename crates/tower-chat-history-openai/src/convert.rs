@@ -3,7 +3,7 @@
 use async_openai::types::chat::{ChatCompletionRequestMessage, ChatCompletionResponseMessage};
 use tower_chat_history::Message;
 
-use crate::to_typed;
+use crate::{from_typed, to_typed};
 
 /// The result of [`to_request_messages`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,14 +55,14 @@ pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) 
 /// ```
 pub fn from_request_messages<'a>(messages: impl IntoIterator<Item = &'a ChatCompletionRequestMessage>) -> Vec<Message> {
     // The types always serialize to an object with a role.
-    messages.into_iter().filter_map(|message| Message::from_serialize(message).ok()).collect()
+    messages.into_iter().filter_map(|message| from_typed::request_message(message).ok()).collect()
 }
 
 /// Converts a reply in async-openai's type to a message of a log. It returns `None` if the reply cannot be serialized,
 /// which does not happen with this version of async-openai.
 #[must_use]
 pub fn from_response_message(reply: &ChatCompletionResponseMessage) -> Option<Message> {
-    Message::from_serialize(reply).ok()
+    from_typed::response_message(reply).ok()
 }
 
 #[cfg(test)]

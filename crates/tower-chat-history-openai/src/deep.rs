@@ -15,7 +15,8 @@ use tower_chat_history::adapt::nested;
 #[non_exhaustive]
 pub struct RequestTooDeep;
 
-/// Returns the request, in a box, if none of its schemas has too many levels.
+/// Returns the request if none of its schemas has too many levels. It is boxed, because it is large, and callers move
+/// it several times.
 pub(crate) fn checked(
     request: CreateChatCompletionRequest,
 ) -> Result<Box<CreateChatCompletionRequest>, RequestTooDeep> {

@@ -33,7 +33,6 @@ pub(crate) struct Converted {
     pub(crate) downgraded: bool,
 }
 
-#[inline]
 pub(crate) fn request_message(message: &Message) -> Converted {
     let mut is_lossless = !message.has_unknown_fields();
     let lossless = &mut is_lossless;

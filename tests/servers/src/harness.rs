@@ -1,6 +1,6 @@
 //! Tests that are listed at run time, because they depend on a server, or because there are many of them.
 
-use std::{env, panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
+use std::{env, num::NonZero, panic::AssertUnwindSafe, process::ExitCode, sync::Arc, thread::available_parallelism};
 
 use libtest_mimic::{Arguments, Trial};
 use tower_chat_history_conformance::store::{Capability, Fixture, behaviors};
@@ -62,15 +62,27 @@ pub fn left_out(server: &str) {
 }
 
 /// The main function of a test file whose tests need a server: runs them, or lists them as ignored if it was not found.
+///
+/// Two tests run at a time on each processor, because these tests wait for the server, its disk, or timeouts for about
+/// half of their time.
 #[must_use]
 pub fn run(server: &str, found: bool, tests: Vec<Trial>) -> ExitCode {
-    run_groups([(Some((server, found)), tests)])
+    let mut arguments = Arguments::from_args();
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    arguments.test_threads.get_or_insert(2 * processors);
+    run_listed(&arguments, [(Some((server, found)), tests)])
 }
 
-/// Like [`run`], for groups of tests that need different servers, or none.
+/// Like [`run`], for groups of tests that need different servers, or none. One test runs at a time on each processor.
 #[must_use]
 pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>, Vec<Trial>)>) -> ExitCode {
-    let arguments = Arguments::from_args();
+    run_listed(&Arguments::from_args(), groups)
+}
+
+fn run_listed<'a>(
+    arguments: &Arguments,
+    groups: impl IntoIterator<Item = (Option<(&'a str, bool)>, Vec<Trial>)>,
+) -> ExitCode {
     let mut tests = Vec::new();
     for (server, group) in groups {
         let found = server.is_none_or(|(_, found)| found);
@@ -85,7 +97,7 @@ pub fn run_groups<'a>(groups: impl IntoIterator<Item = (Option<(&'a str, bool)>,
             test.with_ignored_flag(is_ignored || !found)
         }));
     }
-    libtest_mimic::run(&arguments, tests).exit_code()
+    libtest_mimic::run(arguments, tests).exit_code()
 }
 
 /// Returns a test of an async function, in a tokio runtime with two threads.

@@ -16,7 +16,8 @@ use tower_chat_history_core::{ConversationId, Digest, Positions};
 /// The corrections, for each conversation, model and counter.
 ///
 /// A conversation's correction depends only on its own reports. Its key is a hash with a random key, so that no caller
-/// can construct an id that has the entry of another conversation. Entries that were not used recently are evicted.
+/// can construct an id that has the entry of another conversation. By chance, a new conversation has one of the entries
+/// with a probability of 2⁻⁴⁸ at most. Entries that were not used recently are evicted.
 pub struct Calibration {
     entries: Cache<CalibrationKey, Entry>,
     key: RandomState,

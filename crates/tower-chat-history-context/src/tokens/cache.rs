@@ -51,14 +51,18 @@ impl CountCache {
 
     #[doc(hidden)]
     /// Returns the count of a message if it is known. The message remembers a count that was in the cache.
+    #[inline]
     pub fn known<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
-        remembered(counter, message).or_else(|| {
-            let tokens = self.counts.get(&self.message_key(counter, message))?;
-            if let Some(name) = counter.name() {
-                message.remember_tokens(name, tokens);
-            }
-            Some(tokens)
-        })
+        remembered(counter, message).or_else(|| self.cached(counter, message))
+    }
+
+    /// Returns the count of a message if the cache has it. The message then remembers it.
+    fn cached<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
+        let tokens = self.counts.get(&self.message_key(counter, message))?;
+        if let Some(name) = counter.name() {
+            message.remember_tokens(name, tokens);
+        }
+        Some(tokens)
     }
 
     #[doc(hidden)]

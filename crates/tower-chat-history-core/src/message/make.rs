@@ -131,7 +131,7 @@ impl Message {
 
     /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
     fn from_known(json: String, index: Index) -> Self {
-        // serde_json wrote the text, so this cannot fail. If it did, the message's JSON would be `null`.
+        // This crate wrote the text as JSON, so this cannot fail. If it did, the message's JSON would be `null`.
         let json = RawValue::from_string(json).unwrap_or_default();
         Self::new(json, &ChatCompletions, index)
     }

@@ -119,7 +119,7 @@ impl Planned {
         }
         let shared = &call.engine.shared;
         if loaded.is_absent()
-            && let Some(key) = call.calibration()
+            && let Some(key) = call.calibration_key()
         {
             shared.calibration.forget(key);
         }
@@ -163,6 +163,7 @@ impl Planned {
             None => loaded.window.as_ref().map(CompactionPositions::of_window),
         };
         if let Some(now) = now {
+            // Nearly all calls find the positions unchanged, which needs no second lookup.
             if last_seen != Some(now) {
                 call.engine.shared.last_seen.update(&call.conversation, now);
             }

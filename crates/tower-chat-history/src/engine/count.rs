@@ -156,22 +156,21 @@ impl Counting {
         runtime: Option<&Handle>,
     ) -> PromptTokens {
         let began = Instant::now();
-        let is_uncounted = |message: &&Message| {
-            remembered(&*self.counter, message).is_none() && self.cache.known(&self.counter, message).is_none()
-        };
-        let mut uncounted = Vec::new();
-        window.filter(is_uncounted).for_each(|message| uncounted.push(message.clone()));
+        let is_uncounted = |message: &&Message| self.cache.known(&self.counter, message).is_none();
+        let mut uncounted_window = Vec::new();
+        // An inner loop over the exchanges of a window is faster than one `next` for each of its messages.
+        window.filter(is_uncounted).for_each(|message| uncounted_window.push(message.clone()));
         let others = request.head.iter().chain(input).filter(is_uncounted);
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
         let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
-        let work = Work::of(uncounted.iter().chain(others).map(Message::bytes).chain(schemas));
+        let work = Work::of(uncounted_window.iter().chain(others).map(Message::bytes).chain(schemas));
         let mut counted = None;
         if let Some(runtime) = runtime.filter(|_| work.takes_long() || !self.counter.is_ready()) {
             let (counting, request) = (self.clone(), request.clone());
-            let (uncounted, input) = (uncounted.clone(), input.to_vec());
+            let (uncounted, input) = (uncounted_window.clone(), input.to_vec());
             counted = runtime.spawn_blocking(move || counting.parts(&request, &uncounted, &input)).await.ok();
         }
-        let parts = counted.unwrap_or_else(|| self.parts(request, &uncounted, input));
+        let parts = counted.unwrap_or_else(|| self.parts(request, &uncounted_window, input));
         if work.texts > 0 {
             telemetry::counted(&Span::current(), work.texts, began.elapsed());
         }

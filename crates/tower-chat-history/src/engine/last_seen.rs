@@ -47,8 +47,8 @@ impl CompactionPositions {
         self.start
     }
 
-    /// Returns the changes since the conversation was seen with these positions. Returns `None` if there are none, or if
-    /// that was another incarnation.
+    /// Returns the changes since the conversation was seen with these positions. Returns `None` if there are none, or
+    /// if that was another incarnation.
     pub(super) fn since(self, before: Self) -> Option<SinceLast> {
         if before.incarnation != self.incarnation {
             return None;

@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The limits of a model, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl ModelLimits {
 /// longer prompts without an error. Set the same number here with [`tokens`](super::ContextBudget::tokens),
 /// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
 #[derive(Clone, Debug)]
-pub struct ModelTable(HashMap<String, Entry>);
+pub struct ModelTable(BTreeMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn very_long_names_are_looked_up_quickly() {
-        for name in ["gpt-".repeat(250_000), "a.".repeat(500_000), "/".repeat(1_000_000), "ft:".repeat(300_000)] {
+        let late = "a".repeat(1_000_000) + &"-b".repeat(MAX_PARTS);
+        for name in ["gpt-".repeat(250_000), "a.".repeat(500_000), "/".repeat(1_000_000), "ft:".repeat(300_000), late] {
             assert!(ModelTable::new().get(&name).is_err());
         }
     }

@@ -39,8 +39,8 @@ pub(in crate::engine) struct Call {
     /// The provider that is called.
     origin: Origin,
     pub(in crate::engine) counting: Counting,
-    /// The key of the calibration, or `None` if counts are not calibrated. See [`calibration`](Self::calibration).
-    calibration: OnceLock<Option<CalibrationKey>>,
+    /// Computed when it is first needed. `None` inside if counts are not calibrated.
+    calibration_key: OnceLock<Option<CalibrationKey>>,
     pub(in crate::engine) stored: Stored,
     pub(in crate::engine) report: Option<ReportSender>,
     /// The turn's span.
@@ -87,7 +87,7 @@ impl Call {
             request_digest: OnceLock::new(),
             origin,
             counting,
-            calibration: OnceLock::new(),
+            calibration_key: OnceLock::new(),
             stored,
             report,
             span,
@@ -96,8 +96,8 @@ impl Call {
     }
 
     /// Returns the key of the calibration, or `None` if counts are not calibrated.
-    pub(in crate::engine) fn calibration(&self) -> Option<CalibrationKey> {
-        *self.calibration.get_or_init(|| {
+    pub(in crate::engine) fn calibration_key(&self) -> Option<CalibrationKey> {
+        *self.calibration_key.get_or_init(|| {
             let is_calibrated = self.engine.options().context.budget.is_calibrated();
             let counter = self.counting.counter_name().filter(|_| is_calibrated)?;
             Some(self.engine.shared.calibration.key(&self.conversation, self.request.model.as_deref(), counter))

@@ -244,7 +244,7 @@ impl Turn {
             call.failed(error_type);
         }
         fail(self.span(), error_type);
-        if let Some(key) = self.0.call.calibration() {
+        if let Some(key) = self.0.call.calibration_key() {
             self.engine().shared.calibration.doubt(key);
         }
         // The caller's handle receives no report: the caller has the error, has left, or retries.

@@ -194,7 +194,7 @@ impl Call {
         let window = history.messages().chain(summary);
         let runtime = Handle::try_current().ok();
         let parts = self.counting.prompt(&self.request, window, &self.input, runtime.as_ref()).await;
-        let correction = self.calibration().map_or(Correction::NONE, |key| {
+        let correction = self.calibration_key().map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
             self.engine.shared.calibration.correction(key, self.prompt_start(positions))
         });

@@ -50,7 +50,7 @@ impl TurnState {
         // The token count of an attachment is a fixed estimate. If the prompt has attachments, the provider's count
         // does not show the error of the counter.
         let is_counted = || !call.request.head.iter().chain(&*context).any(has_fixed_cost);
-        if let Some(key) = call.calibration().filter(|_| is_counted()) {
+        if let Some(key) = call.calibration_key().filter(|_| is_counted()) {
             // The next prompt begins with this one only if the log has its messages.
             let is_estimate = call.counting.is_estimate();
             let is_next = is_estimate && matches!(call.stored, Stored::Exchange);
@@ -136,6 +136,9 @@ impl TurnState {
             }
         };
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
+        let stored_cut = cut.filter(|_| has_cut);
+        let seen = CompactionPositions::of(stored.revision, stored_cut.as_ref());
+        engine.shared.last_seen.update(conversation, seen);
         if let Some(before) = self.repaired.filter(|_| !has_cut) {
             engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
         }
@@ -153,7 +156,9 @@ impl TurnState {
             }
         }
         let (seq, revision) = (stored.seq, engine.retain(conversation, &stored, facts).await);
-        let stored_cut = cut.filter(|_| has_cut);
+        if revision != stored.revision {
+            engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, None));
+        }
         if let Some(recall) = &engine.shared.recall {
             let loaded = self.planned.history.window_start;
             let start = stored_cut.as_ref().map_or(loaded, |cut| cut.window_start.max(loaded));
@@ -162,7 +167,6 @@ impl TurnState {
                 recall.prepare(conversation, self.call.dialect, revision, start, &self.call.span);
             }
         }
-        engine.shared.last_seen.update(conversation, CompactionPositions::of(revision, stored_cut.as_ref()));
         if is_duplicate {
             return Outcome::Duplicate { revision, seq };
         }
@@ -191,11 +195,11 @@ impl TurnState {
     }
 
     /// Returns the data that decide if a summary is due. Returns `None` if the reply has tool calls, so that the turn
-    /// continues, if the provider compacted the conversation, or if there is no budget. A turn whose reply is paused
-    /// continues, too.
+    /// continues, if the provider compacted the conversation, or if there is no budget or no summaries. A turn whose
+    /// reply is paused continues, too.
     fn finished(&self, reply: &[Message]) -> Option<FinishedTurn> {
         let Self { call, planned, context, window_len, .. } = self;
-        let budget = planned.plan.budget?;
+        let (budget, turns) = (planned.plan.budget?, planned.history.turns?);
         if reply.iter().any(|message| message.index().restarts) {
             // The next prompt begins with the reply, so it is much smaller than this one.
             return None;
@@ -218,7 +222,7 @@ impl TurnState {
                 new_tokens: prompt.input.saturating_add(reply_tokens),
                 messages: context.len().saturating_add(reply.len()),
                 new_messages: context.len().saturating_sub(*window_len).saturating_add(reply.len()),
-                turns: planned.history.turns?,
+                turns,
             },
             has_gap: planned.history.has_gap,
             span: call.span.clone(),

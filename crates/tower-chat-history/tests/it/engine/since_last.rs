@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
+    ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Retention,
     store::{Compact, CompactionVersion, Cut, Profile, Seq},
     summary::{Summaries, SummarizeWhen},
 };
@@ -44,11 +44,15 @@ async fn changes_made_by_a_turn_are_not_reported_by_the_next_one() {
         |when| budget().summaries(Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1).when(when));
     for options in [budget(), summaries(SummarizeWhen::BeforeCall), summaries(SummarizeWhen::BeforeEveryCall)] {
         let store = MemoryStore::new();
-        let engine = Engine::with_options(store.clone(), options);
-        for number in 0..20 {
-            assert_eq!(turn(&engine, "c").await.since_last, None, "turn {number}");
+        let retaining = Engine::with_retention(store.clone(), options.clone(), Retention::LastTurns(2));
+        for engine in [Engine::with_options(store.clone(), options), retaining] {
+            store.delete(&conversation("c")).await.unwrap();
+            for number in 0..20 {
+                assert_eq!(turn(&engine, "c").await.since_last, None, "turn {number}");
+            }
+            assert!(window(&store, "c").await.compaction.is_some());
         }
-        assert!(window(&store, "c").await.compaction.is_some());
+        assert!(window(&store, "c").await.revision.first() > Seq::FIRST, "the log was pruned");
     }
 }
 

@@ -143,9 +143,10 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     })
 }
 
-/// Returns the index of a message in this role that [`plain_json`](super::plain_json) wrote.
+/// Returns the index of a message in this role, of the JSON that [`plain_json`](super::plain_json) wrote.
 pub(crate) fn of_plain(role: Role, json: &str) -> Index {
-    let (start, end) = (r#"{"role":"","content":"#.len() + role.as_str().len(), json.len() - "}".len());
+    let start = r#"{"role":"","content":"#.len() + role.as_str().len();
+    let end = json.len() - "}".len();
     plain::index(role, ContentPlace::of(&json[start..end], start))
 }
 

@@ -1,5 +1,6 @@
 //! The index of the most common messages: a role and a text, in the form in which this crate and most clients write
-//! them. It is read without a JSON parser, because each load of a window reads the index of each message.
+//! them. It is read without a JSON parser, because each load of a window reads the index of each message. Most texts
+//! need no escapes, so the messages are also written without one.
 
 use super::index::closes;
 use crate::{
@@ -53,7 +54,7 @@ fn encoded_len(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns `true` if a text is the content of its own JSON string.
+/// Returns `true` if a text needs no escapes in a JSON string.
 pub(super) fn needs_no_escapes(text: &str) -> bool {
     plain_len(text.as_bytes()) == text.len()
 }
