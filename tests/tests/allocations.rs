@@ -38,7 +38,7 @@ const TURNS: usize = 8;
 /// The allocations of a turn with each of the [`WINDOWS`].
 const EXPECTED: [(&str, [u64; 3]); 5] = [
     ("engine", [37, 37, 37]),
-    ("typed", [74, 130, 470]),
+    ("typed", [73, 129, 469]),
     ("http, chat completions", [78, 78, 78]),
     ("http, messages", [87, 87, 87]),
     ("http, responses", [78, 78, 78]),

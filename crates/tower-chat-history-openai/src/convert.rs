@@ -62,7 +62,7 @@ pub fn from_request_messages<'a>(messages: impl IntoIterator<Item = &'a ChatComp
 /// which does not happen with this version of async-openai.
 #[must_use]
 pub fn from_response_message(reply: &ChatCompletionResponseMessage) -> Option<Message> {
-    from_typed::response_message(reply).ok()
+    Message::from_serialize(reply).ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! Conversion from async-openai's types to messages of the log, and to replies.
 //!
-//! Messages that have nothing but a text are composed, because serde would take several times as long. A reply that is
-//! composed begins with its role, so loads read it without a JSON parser. Replies of OpenAI have a list of annotations,
-//! which may be empty, so they are serialized as they are.
+//! Messages of requests that have nothing but a text are composed, because serde would take several times as long. They
+//! have the JSON that the client writes. Replies are serialized.
 
 use async_openai::types::chat::{
     ChatCompletionRequestDeveloperMessage, ChatCompletionRequestDeveloperMessageContent, ChatCompletionRequestMessage,
     ChatCompletionRequestSystemMessage, ChatCompletionRequestSystemMessageContent, ChatCompletionRequestUserMessage,
-    ChatCompletionRequestUserMessageContent, ChatCompletionResponseMessage, CompletionUsage,
-    CreateChatCompletionResponse, FinishReason, Role,
+    ChatCompletionRequestUserMessageContent, CompletionUsage, CreateChatCompletionResponse, FinishReason,
 };
 use tower_chat_history::{BoxError, Message, Reply, dialect::MessageError, store::Usage};
 
@@ -31,29 +29,11 @@ pub(crate) fn request_message(message: &ChatCompletionRequestMessage) -> Result<
     }
 }
 
-/// Returns the message of a choice.
-#[allow(deprecated)] // `function_call` is deprecated, but replies can contain it.
-pub(crate) fn response_message(message: &ChatCompletionResponseMessage) -> Result<Message, MessageError> {
-    match message {
-        // All fields are listed, so that none of a later version is lost.
-        ChatCompletionResponseMessage {
-            content: Some(text),
-            refusal: None,
-            tool_calls: None,
-            annotations: None,
-            role: Role::Assistant,
-            function_call: None,
-            audio: None,
-        } => Ok(Message::assistant(text)),
-        message => Message::from_serialize(message),
-    }
-}
-
 /// Returns the reply of a response: the choice with the smallest index.
 pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, BoxError> {
     let mut reply = Reply::default();
     if let Some(choice) = response.choices.iter().min_by_key(|choice| choice.index) {
-        reply.messages = vec![response_message(&choice.message)?];
+        reply.messages = vec![Message::from_serialize(&choice.message)?];
         reply.finish_reason = choice.finish_reason.as_ref().and_then(finish_reason);
     }
     reply.model = Some(response.model.clone());
@@ -75,8 +55,8 @@ pub(crate) fn usage(usage: &CompletionUsage) -> Usage {
 
 #[cfg(test)]
 mod tests {
-    use async_openai::types::chat::ChatChoice;
-    use serde_json::{Value, json};
+    use async_openai::types::chat::{ChatChoice, ChatCompletionResponseMessage, Role};
+    use serde_json::json;
 
     use super::*;
 
@@ -127,37 +107,6 @@ mod tests {
             let (read, written) = (request_message(&typed).unwrap(), Message::from_serialize(&typed).unwrap());
             assert_eq!(read.json(), written.json());
             assert_eq!(read.index(), written.index());
-        }
-    }
-
-    #[test]
-    fn a_reply_with_nothing_but_a_text_begins_with_its_role() {
-        for text in ["", "a\n\"b\"", "ä😀"] {
-            let typed = serde_json::from_value(json!({"content": text, "role": "assistant"})).unwrap();
-            let (read, content) = (response_message(&typed).unwrap(), Value::from(text));
-            assert_eq!(read.json(), format!(r#"{{"role":"assistant","content":{content}}}"#));
-        }
-    }
-
-    #[test]
-    fn replies_with_other_fields_have_the_json_that_the_client_writes() {
-        let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
-        for (field, value) in [
-            ("refusal", json!("no")),
-            ("tool_calls", json!([call])),
-            ("annotations", json!([])),
-            ("role", json!("user")),
-            ("function_call", json!({"name": "f", "arguments": "{}"})),
-            ("audio", json!({"id": "a", "expires_at": 1, "data": "", "transcript": "t"})),
-            ("content", Value::Null),
-        ] {
-            let mut message = json!({"role": "assistant", "content": "a"});
-            message[field] = value.clone();
-            let typed: ChatCompletionResponseMessage = serde_json::from_value(message).unwrap();
-            let (read, written) = (response_message(&typed).unwrap(), Message::from_serialize(&typed).unwrap());
-            assert_eq!(read.json(), written.json());
-            let stored: Value = serde_json::from_str(read.json()).unwrap();
-            assert_eq!(stored.get(field), Some(&value).filter(|value| !value.is_null()), "{field}");
         }
     }
 }

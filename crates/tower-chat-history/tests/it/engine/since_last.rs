@@ -44,7 +44,7 @@ async fn changes_made_by_a_turn_are_not_reported_by_the_next_one() {
         |when| budget().summaries(Summaries::new(FixedSummarizer::default()).max_tokens(20).least_room(1).when(when));
     for options in [budget(), summaries(SummarizeWhen::BeforeCall), summaries(SummarizeWhen::BeforeEveryCall)] {
         let store = MemoryStore::new();
-        let retaining = Engine::with_retention(store.clone(), options.clone(), Retention::LastTurns(2));
+        let retaining = Engine::with_retention(store.clone(), options.clone(), Retention::LastTurns(8));
         for engine in [Engine::with_options(store.clone(), options), retaining] {
             store.delete(&conversation("c")).await.unwrap();
             for number in 0..20 {

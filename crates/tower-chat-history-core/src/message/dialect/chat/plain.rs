@@ -1,4 +1,4 @@
-//! The index of the most common messages: a role and a text, in the form in which this crate and most clients write
+//! The index of the most common messages: a role and a text, in the forms in which this crate and most clients write
 //! them. It is read without a JSON parser, because each load of a window reads the index of each message. Most texts
 //! need no escapes, so the messages are also written without one.
 
@@ -17,19 +17,20 @@ use crate::{
 /// The number of bytes that are tested together.
 const BLOCK: usize = 16;
 
-/// Reads the index of a message of the form `{"role":"user","content":"text"}`. Returns `None` if the message has
-/// another form, or is no JSON.
+/// Reads the index of a message of the form `{"role":"user","content":"text"}`, or of a reply of the form
+/// `{"content":"text","role":"assistant"}`. Returns `None` if the message has another form, or is no JSON.
 pub(super) fn read(json: &str) -> Option<Index> {
-    let (role, text) = [
-        (Role::User, json.strip_prefix(r#"{"role":"user","content":""#)),
-        (Role::Assistant, json.strip_prefix(r#"{"role":"assistant","content":""#)),
-        (Role::System, json.strip_prefix(r#"{"role":"system","content":""#)),
+    let (role, text, end) = [
+        (Role::User, r#"{"role":"user","content":""#, r#""}"#),
+        (Role::Assistant, r#"{"role":"assistant","content":""#, r#""}"#),
+        (Role::System, r#"{"role":"system","content":""#, r#""}"#),
+        (Role::Assistant, r#"{"content":""#, r#"","role":"assistant"}"#),
     ]
     .into_iter()
-    .find_map(|(role, text)| Some((role, text?)))?;
+    .find_map(|(role, start, end)| Some((role, json.strip_prefix(start)?, end)))?;
     let len = encoded_len(text.as_bytes())?;
     let start = json.len() - text.len();
-    (text.get(len..)? == r#""}"#).then(|| index(role, ContentPlace::of(&json[start - 1..=start + len], start - 1)))
+    (text.get(len..)? == end).then(|| index(role, ContentPlace::of(&json[start - 1..=start + len], start - 1)))
 }
 
 /// Returns the index of a message in this role that has nothing but a text at this place.
@@ -85,6 +86,10 @@ mod tests {
             r#"{"role":"user","content":"\u0061"}"#,
             r#"{"role":"tool","content":"a"}"#,
             r#"{"role":"user","content":""#,
+            r#"{"content":"a","role":"user"}"#,
+            r#"{"content":"a","role":"assistant","role":"user"}"#,
+            r#"{"content":"a","role":"assistant"} "#,
+            r#"{"content":"a"}"#,
         ] {
             assert_eq!(read(json), None, "{json}");
         }
@@ -102,10 +107,12 @@ mod tests {
             role in prop::sample::select(vec![Role::User, Role::Assistant, Role::System]),
             text in r#"([ -~äß€😀]|\n|\t|"|\\){0,60}"#,
         ) {
-            let json = plain_json(&role, &text);
-            let index = read(&json);
-            prop_assert!(index.is_some());
-            prop_assert_eq!(index, parse_any(&json).ok());
+            let quoted = serde_json::to_string(&text).unwrap();
+            for json in [plain_json(&role, &text), format!(r#"{{"content":{quoted},"role":"assistant"}}"#)] {
+                let index = read(&json);
+                prop_assert!(index.is_some());
+                prop_assert_eq!(index, parse_any(&json).ok());
+            }
         }
 
         /// Text that is nearly such a message: it may be no JSON, or have other fields.
@@ -113,9 +120,11 @@ mod tests {
         fn whatever_is_read_is_what_the_parser_reads(
             text in r#"([a-c "\\{}:,\n]|\\[nrtbfux"/\\]|"}|","name":"|\u{1}){0,12}"#,
         ) {
-            let json = format!(r#"{{"role":"user","content":"{text}"}}"#);
-            if let Some(index) = read(&json) {
-                prop_assert_eq!(Some(index), parse_any(&json).ok());
+            for (start, end) in [(r#"{"role":"user","content":""#, r#""}"#), (r#"{"content":""#, r#"","role":"assistant"}"#)] {
+                let json = [start, &text, end].concat();
+                if let Some(index) = read(&json) {
+                    prop_assert_eq!(Some(index), parse_any(&json).ok());
+                }
             }
         }
     }
