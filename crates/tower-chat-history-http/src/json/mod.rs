@@ -59,22 +59,31 @@ struct Name<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // serde_json passes bytes on without a check, but checks a raw value: control characters must be escaped.
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        match json.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+            Some(name) if !name.contains('\\') => Ok(Name(Cow::Borrowed(name))),
+            _ => Ok(Name(Cow::Owned(serde_json::from_str::<Decoded>(json).map_err(D::Error::custom)?.0))),
+        }
+    }
+}
+
+/// A decoded string. Its surrogates are replaced.
+struct Decoded(String);
+
+impl<'de> Deserialize<'de> for Decoded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bytes;
 
-        impl<'de> Visitor<'de> for Bytes {
-            type Value = Name<'de>;
+        impl Visitor<'_> for Bytes {
+            type Value = Decoded;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name")
             }
 
-            fn visit_borrowed_bytes<E: Error>(self, name: &'de [u8]) -> Result<Name<'de>, E> {
-                // Nearly all names are Unicode, and `from_utf8` is faster.
-                Ok(Name(std::str::from_utf8(name).map_or_else(|_| String::from_utf8_lossy(name), Cow::Borrowed)))
-            }
-
-            fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(String::from_utf8_lossy(name).into_owned())))
+            fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<Decoded, E> {
+                Ok(Decoded(String::from_utf8_lossy(name).into_owned()))
             }
         }
 
@@ -94,6 +103,16 @@ mod tests {
             assert_eq!((object.number("a"), object.number("b\n"), object.members().count()), (Some(2), Some(3), 3));
             let members = Members::read(&json, ["a", "b\n", name]).unwrap();
             assert_eq!(members.values, [Some("2"), Some("3"), None], "{name}");
+        }
+    }
+
+    #[test]
+    fn an_object_with_a_control_character_in_a_name_is_no_json() {
+        for name in ["a\nb", "\0", "\u{1f}", "\n\\u0061", "\\n\n", "\\x", "\\u00"] {
+            let json = format!(r#"{{"{name}":1,"c":2}}"#);
+            assert!(!is_json(&json), "{name:?}");
+            assert!(Object::read(&json).is_none(), "{name:?}");
+            assert!(Members::read(&json, ["c"]).is_err(), "{name:?}");
         }
     }
 

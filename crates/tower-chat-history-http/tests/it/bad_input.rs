@@ -54,6 +54,7 @@ async fn a_body_that_is_not_json_is_refused() {
             format!(r#"{{"{list}":[{}"#, Api::user("secret")).into(),
             format!(r#"{{"{list}":[{}]}}}}"#, Api::user("secret")).into(),
             [format!(r#"{{"{list}":[{{"role":"user","content":""#).as_bytes(), b"\xff\"}]}"].concat(),
+            format!("{{\"a\nb\":1,\"{list}\":[{}]}}", Api::user("secret")).into(),
             [b"\xef\xbb\xbf", api.body(&[&Api::user("u")], false).as_bytes()].concat(),
         ] {
             let error = history.refused(ask(api, full(body.clone()))).await;
