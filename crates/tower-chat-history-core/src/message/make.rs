@@ -120,7 +120,9 @@ impl Message {
     #[must_use]
     pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let (id, text) = (call_id.as_ref(), text.as_ref());
-        Self::from_known(tool_json(id, text), tool_index(id, text))
+        let json = tool_json(id, text);
+        let index = tool_index(id, &json);
+        Self::from_known(json, index)
     }
 
     fn with_content(role: Role, text: &str) -> Self {

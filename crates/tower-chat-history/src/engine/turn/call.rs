@@ -39,7 +39,7 @@ pub(in crate::engine) struct Call {
     /// The provider that is called.
     origin: Origin,
     pub(in crate::engine) counting: Counting,
-    /// Computed when it is first needed. `None` inside if counts are not calibrated.
+    /// Computed when it is first needed. Holds `None` if counts are not calibrated.
     calibration_key: OnceLock<Option<CalibrationKey>>,
     pub(in crate::engine) stored: Stored,
     pub(in crate::engine) report: Option<ReportSender>,

@@ -146,14 +146,14 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
 /// Returns the index of a message in this role, of the JSON that [`plain_json`](super::plain_json) wrote.
 pub(crate) fn of_plain(role: Role, json: &str) -> Index {
     let start = r#"{"role":"","content":"#.len() + role.as_str().len();
-    let end = json.len() - "}".len();
-    plain::index(role, ContentPlace::of(&json[start..end], start))
+    plain::index(role, last_content(json, start))
 }
 
-/// Returns the index of a message that [`tool_json`](super::tool_json) wrote.
-pub(crate) fn tool(call_id: &str, text: &str) -> Index {
-    let before = r#"{"role":"tool","tool_call_id":,"content":"#.len() + encoded(call_id).len();
-    let chat = ChatFields { content: Some(content_at(before, text)), ..ChatFields::default() };
+/// Returns the index of a result of this call, of the JSON that [`tool_json`](super::tool_json) wrote.
+pub(crate) fn tool(call_id: &str, json: &str) -> Index {
+    let call_id_len = serde_json::Value::from(call_id).to_string().len();
+    let start = r#"{"role":"tool","tool_call_id":,"content":"#.len() + call_id_len;
+    let chat = ChatFields { content: Some(last_content(json, start)), ..ChatFields::default() };
     let answers = Box::new([CallId::new(Space::DEFAULT, call_id)]);
     Index { answers, part_kinds: Some(PartKinds::default()), chat, ..Index::new(Role::Tool) }
 }
@@ -162,12 +162,9 @@ pub(super) fn closes(role: &Role, says_nothing: bool) -> Closes {
     if *role == Role::Tool || says_nothing { Closes::Never } else { Closes::Always }
 }
 
-fn content_at(start: usize, text: &str) -> ContentPlace {
-    ContentPlace::of(&encoded(text), start)
-}
-
-fn encoded(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Returns the place of a content that begins at `start`, and is the last value of the object.
+fn last_content(json: &str, start: usize) -> ContentPlace {
+    ContentPlace::of(&json[start..json.len() - "}".len()], start)
 }
 
 /// Returns the entries of a list of calls, with `None` for an invalid entry. Returns no entry if it is not a list.
