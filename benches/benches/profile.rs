@@ -21,5 +21,5 @@ fn main() {
     let [kind, window, turns] = &*arguments else { return };
     // By default every store call has a timeout, which needs the timer.
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-    Turns::of(kind, &runtime, window.parse().unwrap(), 1).make(&runtime, turns.parse().unwrap());
+    Turns::of(kind, &runtime, window.parse().unwrap(), 1).make(&runtime, turns.parse().unwrap(), || ());
 }

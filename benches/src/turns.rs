@@ -92,10 +92,14 @@ impl Turns {
         }
     }
 
-    /// Makes this many turns, and returns their time. Between two turns, the window gets its size again, which does not
-    /// count.
-    pub fn make(&mut self, runtime: &Runtime, turns: usize) -> Duration {
-        (0..turns).map(|_| self.make_one(runtime, true)).sum()
+    /// Makes this many turns, and returns their time. Between two turns, the window gets its size again, and
+    /// `before_each` is called. Both do not count.
+    pub fn make(&mut self, runtime: &Runtime, turns: usize, before_each: impl Fn()) -> Duration {
+        let make_one = |_| {
+            before_each();
+            self.make_one(runtime, true)
+        };
+        (0..turns).map(make_one).sum()
     }
 
     fn make_one(&mut self, runtime: &Runtime, is_measured: bool) -> Duration {

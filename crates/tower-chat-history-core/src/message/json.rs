@@ -1,21 +1,23 @@
 //! Messages as JSON.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
+use serde_json::{Value, value::RawValue};
 
 use super::{Message, MessageError};
 use crate::nested;
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.json.serialize(serializer)
+        let json: &RawValue = serde_json::from_str(self.json()).map_err(S::Error::custom)?;
+        json.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Message {
     /// Reads the message verbatim. This works only with `serde_json`, like `RawValue`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::from_raw(Box::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        let json: Box<RawValue> = Box::deserialize(deserializer)?;
+        Self::from_raw(json.into()).map_err(serde::de::Error::custom)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{
     ChatCompletions, Dialect, Index, Message, MessageError, Parsed,
     counted::Counted,
-    dialect::{plain_index, plain_json, tool_index, tool_json},
+    dialect::{plain_index, plain_index_at_start, plain_json, tool_index, tool_json},
     indexed::{Indexed, LazyIndex},
 };
 use crate::{nested, role::Role};
@@ -20,7 +20,7 @@ impl Message {
     ///
     /// Returns an error if the text is not a JSON object with a string `role`.
     pub fn from_json(json: impl Into<String>) -> Result<Self, MessageError> {
-        Self::from_raw(RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+        Self::in_dialect(&ChatCompletions, json)
     }
 
     /// Creates the message that a value, such as a provider's typed message, serializes to.
@@ -39,7 +39,8 @@ impl Message {
     ///
     /// Returns an error if the text is not JSON, or not an element of this dialect.
     pub fn in_dialect(dialect: &'static dyn Dialect, json: impl Into<String>) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, RawValue::from_string(json.into()).map_err(MessageError::from_json)?)
+        let json = RawValue::from_string(json.into()).map_err(MessageError::from_json)?;
+        Self::from_raw_in(dialect, json.into())
     }
 
     /// Creates the element of a dialect with this JSON, which is stored verbatim. Unlike
@@ -49,7 +50,7 @@ impl Message {
     ///
     /// Returns an error if the value is not an element of this dialect.
     pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, json)
+        Self::from_raw_in(dialect, json.into())
     }
 
     /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
@@ -62,16 +63,16 @@ impl Message {
         Self::in_dialect(dialect, dialect.compose(role, text.as_ref()))
     }
 
-    fn new(json: Box<RawValue>, dialect: &'static dyn Dialect, index: Index) -> Self {
+    fn new(json: Box<str>, dialect: &'static dyn Dialect, index: Index) -> Self {
         Self::with_index(json, LazyIndex::Read(Indexed::new(dialect, index)))
     }
 
-    /// Creates a message of an unknown dialect.
-    pub(crate) fn unread(json: Box<RawValue>) -> Self {
+    /// Creates a message of an unknown dialect. The caller knows that the text is JSON.
+    pub(crate) fn unread(json: Box<str>) -> Self {
         Self::with_index(json, LazyIndex::ReadLater(OnceLock::new()))
     }
 
-    fn with_index(json: Box<RawValue>, indexed: LazyIndex) -> Self {
+    fn with_index(json: Box<str>, indexed: LazyIndex) -> Self {
         Self(Arc::new(Parsed {
             json,
             indexed,
@@ -83,12 +84,13 @@ impl Message {
         }))
     }
 
-    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
-        let index = dialect.index(json.get())?;
+    /// Creates the element of a dialect. The caller knows that the text is JSON.
+    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<str>) -> Result<Self, MessageError> {
+        let index = dialect.index(&json)?;
         Ok(Self::new(json, dialect, index))
     }
 
-    pub(super) fn from_raw(json: Box<RawValue>) -> Result<Self, MessageError> {
+    pub(super) fn from_raw(json: Box<str>) -> Result<Self, MessageError> {
         Self::from_raw_in(&ChatCompletions, json)
     }
 
@@ -133,8 +135,15 @@ impl Message {
 
     /// Creates a message from JSON that this crate wrote itself, so that its index is already known.
     fn from_known(json: String, index: Index) -> Self {
-        // This crate wrote the text as JSON, so this cannot fail. If it did, the message's JSON would be `null`.
-        let json = RawValue::from_string(json).unwrap_or_default();
-        Self::new(json, &ChatCompletions, index)
+        Self::new(json.into(), &ChatCompletions, index)
+    }
+
+    /// Reads a plain message of chat completions at the beginning of a text: the one that [`user`](Self::user),
+    /// [`assistant`](Self::assistant) or [`system`](Self::system) creates, or the usual form of a reply. Returns the
+    /// message and the rest of the text. Returns `None` if the text begins with anything else.
+    pub(crate) fn plain_at_start(text: &str) -> Option<(Self, &str)> {
+        let (index, len) = plain_index_at_start(text)?;
+        let (json, rest) = text.split_at(len);
+        Some((Self::new(json.into(), &ChatCompletions, index), rest))
     }
 }

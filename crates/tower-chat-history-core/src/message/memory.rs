@@ -32,8 +32,6 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
     use crate::message::{AnthropicMessages, OpenAiResponses};
 
@@ -60,7 +58,7 @@ mod tests {
         let call = format!(r#"{{"type":"tool_use","id":"1","name":"f","input":{{"a":"{input}"}}}}"#);
         let json = format!(r#"{{"role":"assistant","content":[{thinking},{call}]}}"#);
         let read = Message::in_dialect(&AnthropicMessages, &json).unwrap();
-        let later = Message::unread(RawValue::from_string(json).unwrap());
+        let later = Message::unread(json.into());
         let before = later.memory();
         later.read_in(&AnthropicMessages).unwrap();
         assert_eq!(later.memory(), before, "stores add and subtract it");

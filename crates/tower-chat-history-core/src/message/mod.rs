@@ -21,8 +21,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use serde_json::value::RawValue;
-
 pub(crate) use self::dialect::Place;
 pub use self::dialect::{
     AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
@@ -62,7 +60,8 @@ use crate::{digest::Digest, role::Role};
 pub struct Message(Arc<Parsed>);
 
 struct Parsed {
-    json: Box<RawValue>,
+    /// Always JSON, without white space around it.
+    json: Box<str>,
     indexed: LazyIndex,
     counted: Counted,
     part_kinds: OnceLock<PartKinds>,
@@ -78,7 +77,7 @@ impl Message {
     #[inline]
     #[must_use]
     pub fn json(&self) -> &str {
-        self.0.json.get()
+        &self.0.json
     }
 
     /// Returns the size of the JSON in bytes.

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_kinds_are_read_again_when_the_dialect_becomes_known() {
         let json = r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#;
-        let message = Message::unread(serde_json::value::RawValue::from_string(json.to_owned()).unwrap());
+        let message = Message::unread(json.into());
         assert_eq!(message.part_kinds(), NONE);
         message.read_in(&OpenAiResponses).unwrap();
         assert_eq!(message.part_kinds(), REASONING);

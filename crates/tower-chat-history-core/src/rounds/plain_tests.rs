@@ -105,7 +105,7 @@ fn only_exchanges_that_say_something_after_a_settled_log_are_plain() {
     let chat = |json: &str| Message::from_json(json).unwrap();
     let call = chat(r#"{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"f"}}]}"#);
     let (question, reply) = (Message::user("q"), Message::assistant("a"));
-    let unread = Message::unread(serde_json::value::RawValue::from_string(r#"{"role":"user"}"#.to_owned()).unwrap());
+    let unread = Message::unread(r#"{"role":"user"}"#.into());
     let recorded = |messages: &[&Message]| {
         let messages = messages.iter().copied().cloned();
         Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), messages))

@@ -4,7 +4,11 @@ use super::*;
 use crate::{
     compaction::Summary,
     digest::Digest,
+    exchange::{TokenCounts, Usage},
+    exchange_id::ExchangeId,
     provenance::{Origin, PromptDigests},
+    seq::Seq,
+    timestamp::Timestamp,
 };
 
 fn full() -> Exchange {

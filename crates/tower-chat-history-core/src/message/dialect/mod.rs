@@ -14,7 +14,7 @@ mod statement;
 
 use std::fmt;
 
-pub(crate) use self::chat::{plain_index, plain_json, sound_calls, tool_index, tool_json};
+pub(crate) use self::chat::{plain_index, plain_index_at_start, plain_json, sound_calls, tool_index, tool_json};
 pub(crate) use self::statement::Place;
 pub use self::{
     anthropic::AnthropicMessages,

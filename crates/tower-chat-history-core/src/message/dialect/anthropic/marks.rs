@@ -70,8 +70,6 @@ impl Block<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
     use crate::message::ChatCompletions;
 
@@ -84,7 +82,7 @@ mod tests {
             for message in [
                 Message::in_dialect(&AnthropicMessages, json).unwrap(),
                 Message::in_dialect(&ChatCompletions, json).unwrap(),
-                Message::unread(RawValue::from_string(json.to_owned()).unwrap()),
+                Message::unread(json.into()),
             ] {
                 assert_eq!(AnthropicMessages::may_have_cache_marks(&message), has_marks, "{:?}", message.dialect());
                 assert_eq!(AnthropicMessages::cache_marks(&message), usize::from(has_marks), "{:?}", message.dialect());

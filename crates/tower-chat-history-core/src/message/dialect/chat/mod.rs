@@ -18,9 +18,12 @@ mod unbound;
 
 use serde_json::Value;
 
-pub(crate) use self::index::{of_plain as plain_index, sound_calls, tool as tool_index};
 pub(super) use self::origin::reads;
 pub use self::{content::Content, foreign::ForeignShape};
+pub(crate) use self::{
+    index::{of_plain as plain_index, sound_calls, tool as tool_index},
+    plain::read_at_start as plain_index_at_start,
+};
 use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, cache_control};
 use crate::{
     digest::Digest,

@@ -20,6 +20,12 @@ const BLOCK: usize = 16;
 /// Reads the index of a message of the form `{"role":"user","content":"text"}`, or of a reply of the form
 /// `{"content":"text","role":"assistant"}`. Returns `None` if the message has another form, or is no JSON.
 pub(super) fn read(json: &str) -> Option<Index> {
+    let (index, len) = read_at_start(json)?;
+    (len == json.len()).then_some(index)
+}
+
+/// Reads the index of such a message at the beginning of a text. Also returns the length of the message.
+pub(crate) fn read_at_start(json: &str) -> Option<(Index, usize)> {
     let (role, text, end) = [
         (Role::User, r#"{"role":"user","content":""#, r#""}"#),
         (Role::Assistant, r#"{"role":"assistant","content":""#, r#""}"#),
@@ -30,7 +36,9 @@ pub(super) fn read(json: &str) -> Option<Index> {
     .find_map(|(role, start, end)| Some((role, json.strip_prefix(start)?, end)))?;
     let len = encoded_len(text.as_bytes())?;
     let start = json.len() - text.len();
-    (text.get(len..)? == end).then(|| index(role, ContentPlace::of(&json[start - 1..=start + len], start - 1)))
+    let rest = text.get(len..)?.strip_prefix(end)?;
+    let index = index(role, ContentPlace::of(&json[start - 1..=start + len], start - 1));
+    Some((index, json.len() - rest.len()))
 }
 
 /// Returns the index of a message in this role that has nothing but a text at this place.

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Prints how much code a profile has executed, in bytes: the lines of 64 bytes that were used, of each crate or library.
+
+Reads the file that `valgrind --tool=callgrind --dump-instr=yes` wrote. A line that several functions share belongs to
+the first one in the file.
+"""
+
+import collections
+import re
+import sys
+
+LINE = 64
+CRATE = re.compile(r"tower_chat_history(?:_\w+)?|tokio|tracing|serde_json|futures_util|quick_cache|async_openai")
+
+
+def lines(path):
+    """Yields the function of each instruction, and the place of its line: the file and the number."""
+    names, current, address, is_call = {}, {}, 0, False
+    for text in open(path, encoding="utf-8"):
+        if match := re.match(r"(c?)(fn|ob)=\((\d+)\)(?: (.*))?", text):
+            is_callee, kind, number, name = match.groups()
+            if name:
+                names[kind, number] = name
+            if not is_callee:
+                current[kind] = names[kind, number]
+        elif text.startswith("calls="):
+            is_call = True
+        elif match := re.match(r"(0x|\+|-|\*)([0-9a-f]*)", text):
+            sign, digits = match.groups()
+            # Addresses are hexadecimal, and differences are decimal.
+            if sign == "0x":
+                address = int(digits, 16)
+            elif sign != "*":
+                address += int(sign + digits)
+            # The line after a call has the cost of the callee.
+            if not is_call:
+                yield current["fn"], (current["ob"], address // LINE)
+            is_call = False
+
+
+def main():
+    parts, seen = collections.Counter(), set()
+    for function, line in lines(sys.argv[1]):
+        if line not in seen:
+            seen.add(line)
+            crate = CRATE.search(function)
+            parts[crate.group() if crate else "others"] += LINE
+    print(f"{parts.total() / 1024:7.1f} KiB  all")
+    for part, size in parts.most_common():
+        print(f"{size / 1024:7.1f} KiB  {part}")
+
+
+main()
