@@ -133,12 +133,13 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
     let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000, 0)";
-    // The exchanges of the newest turn are not read to find the start of the window. One exchange beyond the
-    // limit is, and the first one within it, which opens a turn.
-    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
+    // The log's first exchange is read, because the limit might include it. The exchanges of the newest turn are not
+    // read to find the start of the window. One exchange beyond the limit is, and the first one within it, which opens
+    // a turn.
+    assert_eq!(rows(&client, load).await, 1 + 30 + 1 + 30);
     // The result does not depend on whether the tables were analyzed.
     client.batch_execute("analyze").await.unwrap();
-    assert_eq!(rows(&client, load).await, 30 + 1 + 30);
+    assert_eq!(rows(&client, load).await, 1 + 30 + 1 + 30);
     assert_eq!(window(&store, &id).await.exchanges.len(), 500, "a thousand messages by default");
 
     let newest = EXCHANGES - 3;
@@ -149,7 +150,7 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, EXCHANGES.unsigned_abs() - 7)).await.unwrap();
     let compacted = window(&store, &id).await;
     assert_eq!((compacted.exchanges.len(), compacted.truncated), (7, false));
-    assert_eq!(rows(&client, load).await, 6 + 7);
+    assert_eq!(rows(&client, load).await, 1 + 7, "a window that the limit does not cut off");
     let recorded = load.replacen("null", "'e5'", 1);
     assert_eq!(rows(&client, &recorded).await, 2, "a recorded exchange is found by its id");
 }

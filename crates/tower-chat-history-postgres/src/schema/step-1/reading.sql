@@ -23,9 +23,9 @@
 -- other programs.
 -- `r_bytes_before` is the sum of the bytes before the log if exchanges before it were pruned, otherwise null.
 --
--- The scan from the newest exchange ends at the first one that exceeds a limit. The newest turn is always returned
--- whole. Each row has the sums of all exchanges before it, so this check needs no addition. A window that is cut off by
--- a limit begins with a turn: if the limit is within a turn, the whole turn is left out.
+-- If a limit cuts the window off, a scan from the newest exchange ends at the first one that exceeds it. The newest
+-- turn is always returned whole. Each row has the sums of all exchanges before it, so this check needs no addition. A
+-- window that is cut off by a limit begins with a turn: if the limit is within a turn, the whole turn is left out.
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
@@ -87,12 +87,19 @@ begin
         s_begin := r_from;
         s_end := r_to + 1;
     else
-        select e.seq + 1 into r_from from @.exchange e
-            where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
-                and (r_messages - e.messages_before > a_messages or r_bytes - e.bytes_before > a_bytes)
-            order by e.seq desc limit 1;
+        -- If the exchanges from the start on do not exceed a limit, no later ones do.
+        if not coalesce((
+            select r_messages - e.messages_before <= a_messages and r_bytes - e.bytes_before <= a_bytes
+            from @.exchange e
+            where e.conversation = s_conversation and e.seq >= s_start order by e.seq limit 1
+        ), false) then
+            select e.seq + 1 into r_from from @.exchange e
+                where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
+                    and (r_messages - e.messages_before > a_messages or r_bytes - e.bytes_before > a_bytes)
+                order by e.seq desc limit 1;
+        end if;
         -- Exchanges from the newest turn's opening on need no check.
-        if not found then
+        if r_from is null then
             r_from := s_start;
         else
             select coalesce(min(o.seq), r_from) into r_from from (
