@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Prints how much code a profile has executed, in bytes: the lines of 64 bytes that were used, of each crate or library.
+"""Prints how much code a program has executed: the number of lines of 64 bytes, as KiB, for each crate.
 
-Reads the file that `valgrind --tool=callgrind --dump-instr=yes` wrote. A line that several functions share belongs to
-the first one in the file.
+Reads a profile that `valgrind --tool=callgrind --dump-instr=yes` wrote. A line belongs to the first function in the
+profile that uses it, and a function to the first crate of this project or of its dependencies in its name. An
+instruction counts for the line in which it begins.
 """
 
 import collections
+import pathlib
 import re
 import sys
 
@@ -16,7 +18,7 @@ CRATE = re.compile(r"tower_chat_history(?:_\w+)?|tokio|tracing|serde_json|future
 def lines(path):
     """Yields the function of each instruction, and the place of its line: the file and the number."""
     names, current, address, is_call = {}, {}, 0, False
-    for text in open(path, encoding="utf-8"):
+    for text in path.read_text(encoding="utf-8").splitlines():
         if match := re.match(r"(c?)(fn|ob)=\((\d+)\)(?: (.*))?", text):
             is_callee, kind, number, name = match.groups()
             if name:
@@ -40,7 +42,7 @@ def lines(path):
 
 def main():
     parts, seen = collections.Counter(), set()
-    for function, line in lines(sys.argv[1]):
+    for function, line in lines(pathlib.Path(sys.argv[1])):
         if line not in seen:
             seen.add(line)
             crate = CRATE.search(function)

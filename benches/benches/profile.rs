@@ -10,6 +10,9 @@
 //! callgrind_annotate --inclusive=yes callgrind.out.*
 //! ```
 //!
+//! With `--dump-instr=yes`, the profile also has the places of the instructions. `benches/code.py` then prints how much
+//! code a turn executes.
+//!
 //! The kinds are those of [`Turns::KINDS`].
 #![allow(clippy::unwrap_used)] // Benches may panic.
 

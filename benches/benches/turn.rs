@@ -7,8 +7,8 @@
 //! `60-of-1000` has windows of 60 messages in 1,000 conversations, so that a window is not in the CPU's caches when its
 //! turn begins. The other cases have one conversation.
 //!
-//! `60-cold` also removes the program itself from the caches before each turn, as a wait for a server does in part.
-//! While a turn waits, the operating system and other programs use the caches.
+//! `60-cold` writes 128 MiB before each turn, which removes most of the program and the window from the caches. A wait
+//! for a server does the same in part: meanwhile, the operating system and other programs use the caches.
 //!
 //! Run it with `cargo bench -p benches --bench turn`. To measure only some cases, name them: `-- 60 60-of-1000`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
@@ -20,16 +20,19 @@ use tokio::runtime::Builder;
 
 /// The name of a case, the number of messages of its windows, and the number of conversations.
 const CASES: [(&str, usize, usize); 5] =
-    [("4", 4, 1), ("60", 60, 1), ("400", 400, 1), ("60-of-1000", 60, 1_000), (COLD, 60, 1_000)];
-/// The case whose turns find the CPU's caches without the program.
+    [("4", 4, 1), ("60", 60, 1), ("400", 400, 1), ("60-of-1000", 60, 1_000), (COLD, 60, 1)];
+/// The case whose turns find little in the CPU's caches.
 const COLD: &str = "60-cold";
 
-/// The number of rounds, and of the turns of each contestant in a round.
-const ROUNDS: [usize; 2] = [300, 40];
-/// The same if each turn is cold, which takes 10 ms or more.
-const COLD_ROUNDS: [usize; 2] = [60, 2];
+const ROUNDS: usize = 300;
+/// The number of turns of each contestant in a round.
+const TURNS: usize = 40;
 
-/// The size of the memory that is written between two cold turns, in bytes: several times that of a CPU's caches.
+/// The same for cold turns. To empty the caches takes milliseconds.
+const COLD_ROUNDS: usize = 60;
+const COLD_TURNS: usize = 2;
+
+/// The size of the memory that is written before a cold turn, in bytes. It is larger than the caches of most CPUs.
 const LARGER_THAN_CACHES: usize = 128 << 20;
 
 /// The size of a line of the CPU's caches, in bytes.
@@ -41,7 +44,7 @@ fn main() {
     for (case, window, conversations) in CASES.into_iter().filter(|(case, ..)| is_selected(case)) {
         let mut kinds = Turns::KINDS.map(|kind| (kind, Turns::of(kind, &runtime, window, conversations)));
         let is_cold = case == COLD;
-        let [rounds, times] = if is_cold { COLD_ROUNDS } else { ROUNDS };
+        let (rounds, times) = if is_cold { (COLD_ROUNDS, COLD_TURNS) } else { (ROUNDS, TURNS) };
         let memory = RefCell::new(vec![0_u8; if is_cold { LARGER_THAN_CACHES } else { 0 }]);
         let before_each = || memory.borrow_mut().iter_mut().step_by(LINE).for_each(|byte| *byte = black_box(1));
         let mut runs: Vec<_> = kinds

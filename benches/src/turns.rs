@@ -92,8 +92,8 @@ impl Turns {
         }
     }
 
-    /// Makes this many turns, and returns their time. Between two turns, the window gets its size again, and
-    /// `before_each` is called. Both do not count.
+    /// Makes this many turns, and returns their time. Calls `before_each` before each turn. After each turn, the window
+    /// gets its size again. Neither counts.
     pub fn make(&mut self, runtime: &Runtime, turns: usize, before_each: impl Fn()) -> Duration {
         let make_one = |_| {
             before_each();

@@ -8,7 +8,7 @@
 //! stay.
 
 mod exchange;
-mod plain;
+mod messages;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ struct Versioned {
 /// Returns the message with this JSON. It has no index if the dialect is unknown.
 fn message(name: &DialectName, json: Box<RawValue>) -> Result<Message, serde_json::Error> {
     match message::dialect::known(name) {
-        Some(dialect) => Message::from_raw_in(dialect, json.into()).map_err(serde_json::Error::custom),
+        Some(dialect) => Message::in_dialect_unchecked(dialect, json.into()).map_err(serde_json::Error::custom),
         None => Ok(Message::unread(json.into())),
     }
 }

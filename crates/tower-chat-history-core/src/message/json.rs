@@ -3,11 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 use serde_json::{Value, value::RawValue};
 
-use super::{Message, MessageError};
+use super::{ChatCompletions, Message, MessageError};
 use crate::nested;
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // `RawValue` is the only type that serde_json writes verbatim. It checks the text.
         let json: &RawValue = serde_json::from_str(self.json()).map_err(S::Error::custom)?;
         json.serialize(serializer)
     }
@@ -17,7 +18,7 @@ impl<'de> Deserialize<'de> for Message {
     /// Reads the message verbatim. This works only with `serde_json`, like `RawValue`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json: Box<RawValue> = Box::deserialize(deserializer)?;
-        Self::from_raw(json.into()).map_err(serde::de::Error::custom)
+        Self::in_dialect_unchecked(&ChatCompletions, json.into()).map_err(serde::de::Error::custom)
     }
 }
 

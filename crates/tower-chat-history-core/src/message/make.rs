@@ -40,7 +40,7 @@ impl Message {
     /// Returns an error if the text is not JSON, or not an element of this dialect.
     pub fn in_dialect(dialect: &'static dyn Dialect, json: impl Into<String>) -> Result<Self, MessageError> {
         let json = RawValue::from_string(json.into()).map_err(MessageError::from_json)?;
-        Self::from_raw_in(dialect, json.into())
+        Self::in_dialect_unchecked(dialect, json.into())
     }
 
     /// Creates the element of a dialect with this JSON, which is stored verbatim. Unlike
@@ -50,7 +50,7 @@ impl Message {
     ///
     /// Returns an error if the value is not an element of this dialect.
     pub fn in_dialect_raw(dialect: &'static dyn Dialect, json: Box<RawValue>) -> Result<Self, MessageError> {
-        Self::from_raw_in(dialect, json.into())
+        Self::in_dialect_unchecked(dialect, json.into())
     }
 
     /// Creates the message of a dialect that says this text in this role: `User`, `Assistant` or `System`. If the
@@ -67,7 +67,7 @@ impl Message {
         Self::with_index(json, LazyIndex::Read(Indexed::new(dialect, index)))
     }
 
-    /// Creates a message of an unknown dialect. The caller knows that the text is JSON.
+    /// Creates a message of an unknown dialect. The caller knows that the text is JSON without white space around it.
     pub(crate) fn unread(json: Box<str>) -> Self {
         Self::with_index(json, LazyIndex::ReadLater(OnceLock::new()))
     }
@@ -84,14 +84,10 @@ impl Message {
         }))
     }
 
-    /// Creates the element of a dialect. The caller knows that the text is JSON.
-    pub(crate) fn from_raw_in(dialect: &'static dyn Dialect, json: Box<str>) -> Result<Self, MessageError> {
+    /// Creates the element of a dialect. The caller knows that the text is JSON without white space around it.
+    pub(crate) fn in_dialect_unchecked(dialect: &'static dyn Dialect, json: Box<str>) -> Result<Self, MessageError> {
         let index = dialect.index(&json)?;
         Ok(Self::new(json, dialect, index))
-    }
-
-    pub(super) fn from_raw(json: Box<str>) -> Result<Self, MessageError> {
-        Self::from_raw_in(&ChatCompletions, json)
     }
 
     /// Creates a user message with this text.
@@ -138,9 +134,10 @@ impl Message {
         Self::new(json.into(), &ChatCompletions, index)
     }
 
-    /// Reads a plain message of chat completions at the beginning of a text: the one that [`user`](Self::user),
-    /// [`assistant`](Self::assistant) or [`system`](Self::system) creates, or the usual form of a reply. Returns the
-    /// message and the rest of the text. Returns `None` if the text begins with anything else.
+    /// Reads a plain message of chat completions at the beginning of a text: one as [`user`](Self::user),
+    /// [`assistant`](Self::assistant) or [`system`](Self::system) creates it, or the usual form of a reply. Returns the
+    /// message and the rest of the text. Returns `None` if the text begins with anything else, or with a message whose
+    /// text has a `\u`.
     pub(crate) fn plain_at_start(text: &str) -> Option<(Self, &str)> {
         let (index, len) = plain_index_at_start(text)?;
         let (json, rest) = text.split_at(len);

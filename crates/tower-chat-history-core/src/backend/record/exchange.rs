@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::value::RawValue;
 
-use super::{EXCHANGES, RECALLED, RecordError, VERSION, Version, encoded, message, plain, read};
+use super::{EXCHANGES, RECALLED, RecordError, VERSION, Version, encoded, message, messages, read};
 use crate::{
     exchange::{Exchange, Sealed, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
@@ -23,7 +23,8 @@ struct Written<'a> {
     /// Absent for chat completions.
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<&'a DialectName>,
-    messages: &'a [Message],
+    /// Empty, because serde would parse the messages to write them. They are [put](messages::put) into the record.
+    messages: [(); 0],
     #[serde(skip_serializing_if = "Option::is_none")]
     sealed: &'a Option<Sealed>,
     /// Absent for chat completions if it is 1 for an exchange that ends with a reply, and 0 for any other.
@@ -42,7 +43,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Read {
+pub(super) struct ReadExchange {
     v: Version,
     id: ExchangeId,
     at: Timestamp,
@@ -70,13 +71,13 @@ impl Exchange {
     /// Never fails for an exchange of this crate's own types. It returns a `Result` because serialization is
     /// fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        encoded(&Written {
+        let without_messages = encoded(&Written {
             v: VERSION,
             id: &self.id,
             at: self.at,
             continues: self.continues,
             dialect: Some(&self.dialect).filter(|dialect| !dialect.is_chat_completions()),
-            messages: &self.messages,
+            messages: [],
             sealed: &self.sealed,
             reply_len: self.written_reply_len(),
             tokens: &self.tokens,
@@ -84,7 +85,8 @@ impl Exchange {
             finish_reason: &self.finish_reason,
             usage: &self.usage,
             incomplete: self.incomplete,
-        })
+        })?;
+        messages::put(&without_messages, &self.messages)
     }
 
     /// Returns the length of the reply, unless a reader finds it in the messages. A reader may not know other
@@ -146,7 +148,7 @@ impl std::fmt::Debug for ExchangeRecords<'_> {
 
 /// Reads version 1.
 pub(super) fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
-    if let Some((read, messages)) = plain::read(record) {
+    if let Some((read, messages)) = messages::take_plain(record) {
         return Ok(read.with_messages(messages));
     }
     exchange_of_any_form(record)
@@ -154,7 +156,7 @@ pub(super) fn exchange_1(record: &str) -> Result<(Version, Exchange), serde_json
 
 /// Reads version 1 with the JSON parser alone.
 pub(super) fn exchange_of_any_form(record: &str) -> Result<(Version, Exchange), serde_json::Error> {
-    let mut read: Read = serde_json::from_str(record)?;
+    let mut read: ReadExchange = serde_json::from_str(record)?;
     let messages = std::mem::take(&mut read.messages);
     if read.sealed.is_some() && !messages.is_empty() {
         return Err(serde_json::Error::custom("an encrypted exchange has messages"));
@@ -164,9 +166,9 @@ pub(super) fn exchange_of_any_form(record: &str) -> Result<(Version, Exchange), 
     Ok(read.with_messages(messages))
 }
 
-impl Read {
-    /// Returns `true` if messages of chat completions belong to this record.
-    pub(super) fn is_of_chat_completions(&self) -> bool {
+impl ReadExchange {
+    /// Returns `true` if the record is of chat completions and not encrypted.
+    pub(super) fn may_have_chat_messages(&self) -> bool {
         self.dialect.is_chat_completions() && self.sealed.is_none()
     }
 

@@ -1,28 +1,50 @@
-//! Reads the usual record of an exchange: one of chat completions, whose messages only say something.
+//! The list of messages in the record of an exchange, which is written and mostly read without a JSON parser.
 //!
-//! Most of a record is the text of its messages. They are read without a JSON parser, and the parser reads the rest. A
-//! load of a window reads some 30 records.
+//! Messages are JSON already, and most of a record is their text. A load of a window reads some 30 records.
 
-use super::exchange::Read;
+use super::{RecordError, exchange::ReadExchange};
 use crate::message::Message;
 
-/// The beginning of the list of messages.
+/// The beginning of the list.
 const LIST: &str = r#","messages":["#;
 
-/// Reads a record without its messages, and the messages. Returns `None` for a record of another form.
-pub(super) fn read(record: &str) -> Option<(Read, Vec<Message>)> {
+/// Puts the messages into a record whose list is empty.
+pub(super) fn put(record: &str, messages: &[Message]) -> Result<String, RecordError> {
+    // No field before the list has a list or an object, and `"` is escaped in texts.
+    let start = record.find(LIST).ok_or(RecordError::Malformed { line: 1, column: 1 })? + LIST.len();
+    let (head, tail) = record.split_at(start);
+    let bytes: usize = messages.iter().map(|message| message.bytes() + 1).sum();
+    let mut whole = String::with_capacity(record.len() + bytes);
+    whole.push_str(head);
+    for (at, message) in messages.iter().enumerate() {
+        whole.push_str(if at == 0 { "" } else { "," });
+        whole.push_str(message.json());
+    }
+    whole.push_str(tail);
+    Ok(whole)
+}
+
+/// Reads the usual record: one of chat completions, whose messages only say something. Returns the record without its
+/// messages, and the messages. Returns `None` for a record of another form.
+pub(super) fn take_plain(record: &str) -> Option<(ReadExchange, Vec<Message>)> {
     let (head, list) = record.split_at(memchr::memchr(b'[', record.as_bytes())? + 1);
-    // Otherwise, the list may be a field of an object within the record.
+    // In JSON, `"messages":` is the name of a field and never a part of a text. No other list and no object has begun
+    // before it, so it is a field of the record itself.
     if !head.ends_with(LIST) || head.strip_prefix('{')?.contains('{') {
         return None;
     }
-    let (messages, tail) = messages(list)?;
-    let read: Read = serde_json::from_str(&[head, tail].concat()).ok()?;
-    read.is_of_chat_completions().then_some((read, messages))
+    // A record of another dialect names it before its messages, which need not be read then.
+    if head.contains(r#""dialect":"#) {
+        return None;
+    }
+    let (messages, tail) = plain(list)?;
+    // The parser checks the rest of the record, with an empty list in place of this one.
+    let read: ReadExchange = serde_json::from_str(&[head, tail].concat()).ok()?;
+    read.may_have_chat_messages().then_some((read, messages))
 }
 
 /// Reads the messages of a list, from its first message on. Returns the text from the end of the list on.
-fn messages(list: &str) -> Option<(Vec<Message>, &str)> {
+fn plain(list: &str) -> Option<(Vec<Message>, &str)> {
     let (first, mut rest) = Message::plain_at_start(list)?;
     // Most exchanges are an input and a reply.
     let mut messages = Vec::with_capacity(2);
@@ -37,7 +59,11 @@ fn messages(list: &str) -> Option<(Vec<Message>, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::*, sample::select};
+    use proptest::{
+        collection::vec,
+        prelude::*,
+        sample::{select, subsequence},
+    };
 
     use super::{
         super::{Version, exchange::exchange_of_any_form},
@@ -46,7 +72,7 @@ mod tests {
     use crate::{
         exchange::{Exchange, TokenCounts, Usage},
         exchange_id::ExchangeId,
-        message::OpenAiResponses,
+        message::{ChatCompletions, OpenAiResponses},
         seq::Seq,
     };
 
@@ -69,13 +95,36 @@ mod tests {
         r#","x":[{"messages":[]}]"#,
     ];
 
+    /// Messages that are not plain.
+    const OTHER_MESSAGES: &[&str] = &[
+        r#"{"role":"user","content":"\u0061"}"#,
+        r#"{"role":"tool","tool_call_id":"c","content":""}"#,
+        r#"{"role":"user","content":"a"} "#,
+        r#"{"role":"user","content":"a","messages":[]}"#,
+    ];
+
+    /// Returns the first text in four of five cases, and one of the others otherwise.
+    fn mostly(usual: &'static str, others: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+        prop_oneof![4 => Just(usual), 1 => select(others)]
+    }
+
+    fn plain_message() -> impl Strategy<Value = String> {
+        let text = r#"([ab äß😀]|\\n|\\\\|\\"|\},\{|\]|\[){0,8}"#;
+        (0..4, text).prop_map(|(form, text)| match form {
+            0 => format!(r#"{{"role":"user","content":"{text}"}}"#),
+            1 => format!(r#"{{"role":"assistant","content":"{text}"}}"#),
+            2 => format!(r#"{{"role":"system","content":"{text}"}}"#),
+            _ => format!(r#"{{"content":"{text}","role":"assistant"}}"#),
+        })
+    }
+
     fn exchange(messages: impl IntoIterator<Item = Message>) -> Exchange {
         Exchange::new(ExchangeId::new("e1").unwrap(), messages)
     }
 
     /// Returns the exchange of a record of the usual form.
     fn usual(record: &str) -> Option<Exchange> {
-        read(record).map(|(read, messages)| read.with_messages(messages).1)
+        take_plain(record).map(|(read, messages)| read.with_messages(messages).1)
     }
 
     #[test]
@@ -108,12 +157,42 @@ mod tests {
             record.replace(r#""v":1"#, r#""x":{},"v":1"#),
             format!("{record}x"),
             record.replace('}', ""),
-            // The list is a field of another object.
-            format!(r#"{{"x":{{"y":1,"messages":[{}]}},"v":1,"id":"e1","at":1}}"#, Message::user("a").json()),
+            record.replace(r#""v":1"#, r#""v":1,"dialect":"anthropic_messages""#),
+            record.replace("]}", r#"],"dialect":"anthropic_messages"}"#),
         ];
         for record in records {
             assert_eq!(usual(&record), None, "{record}");
         }
+    }
+
+    #[test]
+    fn the_messages_of_another_object_are_not_those_of_the_record() {
+        let plain = Message::user("a");
+        let record = format!(r#"{{"x":{{"y":1,"messages":[{}]}},"v":1,"id":"e1","at":1,"messages":[]}}"#, plain.json());
+        assert_eq!(usual(&record), None);
+        assert!(Exchange::decode(&record).unwrap().messages.is_empty());
+    }
+
+    #[test]
+    fn an_encrypted_record_has_no_plain_messages() {
+        let record = exchange([Message::user("a")]).encode().unwrap();
+        let sealed = record.replace("]}", r#"],"sealed":{"text":"abc","messages":1,"bytes":1}}"#);
+        assert_ne!(record, sealed);
+        assert_eq!(usual(&sealed), None);
+        assert!(Exchange::decode(&sealed).is_err());
+    }
+
+    #[test]
+    fn messages_are_written_byte_for_byte() {
+        let odd = r#"{ "role":"user", "content":"\u0000[", "x": 1.0 }"#;
+        for messages in
+            [vec![], vec![Message::from_json(odd).unwrap()], vec![Message::user("a"), Message::assistant("b")]]
+        {
+            let json: Vec<&str> = messages.iter().map(Message::json).collect();
+            let expected = format!(r#"{{"id":"\"","messages":[{}],"model":"m"}}"#, json.join(","));
+            assert_eq!(put(r#"{"id":"\"","messages":[],"model":"m"}"#, &messages).unwrap(), expected);
+        }
+        assert!(put("{}", &[]).is_err());
     }
 
     #[test]
@@ -130,26 +209,23 @@ mod tests {
         /// Texts that are records, or nearly, of the usual form or nearly.
         #[test]
         fn whatever_is_read_is_what_the_parser_reads(
-            head in select(&[r#"{"v":1"#, r#"{"v":2"#, r#" {"v":1"#, r#"{"x":{},"v":1"#, r#"{"x":{"v":1"#, r#"["#]),
-            before in vec(select(FIELDS), 0..3),
-            list in vec(select(&[
-                r#"{"role":"user","content":"a"}"#,
-                r#"{"role":"user","content":"\\\"]"}"#,
-                r#"{"role":"system","content":"\u0061"}"#,
-                r#"{"role":"assistant","content":""}"#,
-                r#"{"content":"b","role":"assistant"}"#,
-                r#"{"role":"tool","tool_call_id":"c","content":""}"#,
-                r#"{"role":"user","content":"a"} "#,
-            ]), 0..3),
-            after in vec(select(FIELDS), 0..3),
-            end in select(&["}", "", "}}", "} ", "],}", "]"]),
+            head in mostly(r#"{"v":1"#, &[r#"{"v":2"#, r#" {"v":1"#, r#"{"x":{},"v":1"#, r#"{"x":{"v":1"#, "["]),
+            before in subsequence(FIELDS, 0..3),
+            list in vec(prop_oneof![9 => plain_message(), 1 => select(OTHER_MESSAGES).prop_map(str::to_owned)], 0..4),
+            after in subsequence(FIELDS, 0..4),
+            end in mostly("}", &["", "}}", "} ", "],}", "]"]),
         ) {
             let list = list.join(",");
             let record = [head, r#","id":"e","at":1"#, &before.concat(), LIST, &list, "]", &after.concat(), end].concat();
-            if let Some((read, messages)) = read(&record) {
-                let (Version(version), exchange) = exchange_of_any_form(&record).unwrap();
+            if let Some((read, messages)) = take_plain(&record) {
+                let (Version(version), expected) = exchange_of_any_form(&record).unwrap();
                 let (Version(read_version), read) = read.with_messages(messages);
-                prop_assert_eq!((read_version, read), (version, exchange));
+                for (message, expected) in read.messages.iter().zip(&expected.messages) {
+                    prop_assert_eq!(message.index(), expected.index());
+                    prop_assert_eq!(message.text(), expected.text());
+                    prop_assert!(message.dialect().unwrap().name() == ChatCompletions::NAME);
+                }
+                prop_assert_eq!((read_version, read), (version, expected));
             }
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn read(json: &str) -> Option<Index> {
     (len == json.len()).then_some(index)
 }
 
-/// Reads the index of such a message at the beginning of a text. Also returns the length of the message.
+/// Reads the index of a message at the beginning of a text, as [`read`] does. Also returns the message's length.
 pub(crate) fn read_at_start(json: &str) -> Option<(Index, usize)> {
     let (role, text, end) = [
         (Role::User, r#"{"role":"user","content":""#, r#""}"#),
