@@ -64,7 +64,7 @@ pub(super) struct ReadExchange {
 impl Exchange {
     /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages
     /// and the [provenance](Self::provenance) are not in it: store them in places of their own, as
-    /// [`Recalled::encode`] and [`Provenance::encode`] return them.
+    /// [`Recalled::encode`](crate::Recalled::encode) and [`Provenance::encode`] return them.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Exchange {
 pub struct ExchangeRecords<'a> {
     /// The record, as [`Exchange::encode`] wrote it.
     pub exchange: &'a str,
-    /// The recalled messages, as [`Recalled::encode`] wrote them.
+    /// The recalled messages, as [`Recalled::encode`](crate::Recalled::encode) wrote them.
     pub recalled: Option<&'a str>,
     /// The provenance, as [`Provenance::encode`] wrote it.
     pub provenance: Option<&'a str>,
