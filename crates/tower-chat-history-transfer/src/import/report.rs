@@ -31,7 +31,8 @@ pub struct ImportReport {
     pub pruned: u64,
     /// The compactions that were stored.
     pub compactions: u64,
-    /// The attachments that were stored.
+    /// The attachments that were given to the store. They include those that it already had, with this body or another
+    /// one, which it keeps.
     pub attachments: u64,
     /// The conversations whose labels were stored.
     pub labels: u64,
