@@ -28,8 +28,9 @@ const ROUNDS: usize = 300;
 /// The number of turns of each contestant in a round.
 const TURNS: usize = 40;
 
-/// The same for cold turns. To empty the caches takes milliseconds.
+/// The number of rounds of cold turns. There are few, because emptying the caches takes milliseconds.
 const COLD_ROUNDS: usize = 60;
+/// The number of cold turns of each contestant in a round.
 const COLD_TURNS: usize = 2;
 
 /// The size of the memory that is written before a cold turn, in bytes. It is larger than the caches of most CPUs.

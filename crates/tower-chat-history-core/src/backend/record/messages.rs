@@ -10,7 +10,7 @@ const LIST: &str = r#","messages":["#;
 
 /// Puts the messages into a record whose list is empty.
 pub(super) fn put(record: &str, messages: &[Message]) -> Result<String, RecordError> {
-    // No field before the list has a list or an object, and `"` is escaped in texts.
+    // The first occurrence is the field: the fields before it are numbers and texts, and texts have `"` only escaped.
     let start = record.find(LIST).ok_or(RecordError::Malformed { line: 1, column: 1 })? + LIST.len();
     let (head, tail) = record.split_at(start);
     let bytes: usize = messages.iter().map(|message| message.bytes() + 1).sum();
