@@ -5,7 +5,7 @@ use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
     Append, Attach, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore,
-    KnownState, Load, Prune, PruneTo, Seq, StoreError, Truncate,
+    KnownState, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_window_that_starts_beyond_the_log_is_corrupt,
         counters_at_the_ends_of_their_range_are_corrupt,
         counters_of_exchanges_at_the_ends_of_their_range_are_corrupt,
+        too_large_counters_before_the_start_of_a_limited_window_are_corrupt,
         positions_at_the_ends_of_their_range_are_corrupt,
         compaction_versions_at_the_ends_of_their_range_are_corrupt,
         a_damaged_compaction_prevents_no_append,
@@ -278,6 +279,19 @@ async fn counters_of_exchanges_at_the_ends_of_their_range_are_corrupt() {
                 }
             }
         }
+    }
+}
+
+async fn too_large_counters_before_the_start_of_a_limited_window_are_corrupt() {
+    let limit = LoadLimit::new(4, usize::MAX).unwrap();
+    for damage in ["messages_before = 100", "messages_before = 9223372036854775807"] {
+        let (store, client, id) = setup().await;
+        let load = || Load::new().limit(limit);
+        let Loaded::Window(whole) = store.load(&id, load()).await.unwrap() else { panic!("the conversation exists") };
+        assert!(whole.truncated && whole.exchanges.len() < 6, "{whole:?}");
+        let change = format!("update chat_history.exchange set {damage} where seq = 0 and body like '%question%'");
+        assert_eq!(client.execute(&change, &[]).await.unwrap(), 1);
+        assert_corrupt(store.load(&id, load()).await, &id, damage);
     }
 }
 

@@ -10,7 +10,8 @@ const LIST: &str = r#","messages":["#;
 
 /// Puts the messages into a record whose list is empty.
 pub(super) fn put(record: &str, messages: &[Message]) -> Result<String, RecordError> {
-    // The first occurrence is the field: the fields before it are numbers and texts, and texts have `"` only escaped.
+    // Before the list, all values are numbers or texts, and `"` is escaped in texts. So `,"m` only begins the name of a
+    // field.
     let start = record.find(LIST).ok_or(RecordError::Malformed { line: 1, column: 1 })? + LIST.len();
     let (head, tail) = record.split_at(start);
     let bytes: usize = messages.iter().map(|message| message.bytes() + 1).sum();
@@ -72,7 +73,7 @@ mod tests {
     use crate::{
         exchange::{Exchange, TokenCounts, Usage},
         exchange_id::ExchangeId,
-        message::{ChatCompletions, OpenAiResponses},
+        message::{ChatCompletions, DialectName, OpenAiResponses},
         seq::Seq,
     };
 
@@ -106,6 +107,12 @@ mod tests {
     /// Returns the first text in four of five cases, and one of the others otherwise.
     fn mostly(usual: &'static str, others: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
         prop_oneof![4 => Just(usual), 1 => select(others)]
+    }
+
+    /// Texts of visible ASCII that contain parts of records.
+    fn hostile() -> impl Strategy<Value = String> {
+        vec(select(&[r#","messages":["#, r#"""#, r#"\"#, ",", "[", "]", "{", "}", ":", "a"]), 0..5)
+            .prop_map(|parts| parts.concat())
     }
 
     fn plain_message() -> impl Strategy<Value = String> {
@@ -206,12 +213,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+        #[test]
+        fn messages_are_put_into_their_list_whatever_the_other_fields_are(
+            id in hostile(),
+            dialect in hostile(),
+            model in hostile(),
+            count in 0..3_usize,
+        ) {
+            let mut exchange = exchange(vec![Message::user(&model); count]);
+            exchange.id = ExchangeId::new(format!("e{id}")).unwrap();
+            exchange.dialect = DialectName::try_from(format!("d{dialect}")).unwrap();
+            exchange.model = Some(model);
+            let record = exchange.encode().unwrap();
+            let read: serde_json::Value = serde_json::from_str(&record).unwrap();
+            prop_assert_eq!(read["messages"].as_array().map(Vec::len), Some(count));
+            prop_assert_eq!(Exchange::decode(&record).unwrap(), exchange);
+        }
+
         /// Texts that are records, or nearly, of the usual form or nearly.
         #[test]
         fn whatever_is_read_is_what_the_parser_reads(
             head in mostly(r#"{"v":1"#, &[r#"{"v":2"#, r#" {"v":1"#, r#"{"x":{},"v":1"#, r#"{"x":{"v":1"#, "["]),
-            before in subsequence(FIELDS, 0..3),
-            list in vec(prop_oneof![9 => plain_message(), 1 => select(OTHER_MESSAGES).prop_map(str::to_owned)], 0..4),
+            before in prop_oneof![2 => Just(vec![]), 1 => subsequence(FIELDS, 0..3)],
+            list in vec(prop_oneof![9 => plain_message(), 1 => select(OTHER_MESSAGES).prop_map(str::to_owned)], 1..4),
             after in subsequence(FIELDS, 0..4),
             end in mostly("}", &["", "}}", "} ", "],}", "]"]),
         ) {
