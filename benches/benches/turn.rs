@@ -5,36 +5,64 @@
 //! futures are boxed. Its time is a part of each time.
 //!
 //! `60-of-1000` has windows of 60 messages in 1,000 conversations, so that a window is not in the CPU's caches when its
-//! turn begins. The other cases have one conversation.
+//! turn begins.
 //!
-//! `60-cold` writes 128 MiB before each turn, which removes most of the program and the window from the caches. A wait
-//! for a server does the same in part: meanwhile, the operating system and other programs use the caches.
+//! The other cases with 60 messages have one conversation, and do something before each turn, as a wait for a server
+//! does in part: meanwhile, the operating system and other programs use the CPU.
+//!
+//! - `60-after-2-mib` writes 2 MiB, which removes most of the program and the window from the first caches of the CPU.
+//! - `60-cold` writes 128 MiB, which removes them from all caches.
+//! - `60-after-sleep` sleeps for 150 microseconds.
 //!
 //! Run it with `cargo bench -p benches --bench turn`. To measure only some cases, name them: `-- 60 60-of-1000`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
-use std::{cell::RefCell, hint::black_box, time::Duration};
+use std::{cell::RefCell, hint::black_box, thread, time::Duration};
 
 use benches::{contest::paired, turns::Turns};
 use tokio::runtime::Builder;
 
-/// The name of a case, the number of messages of its windows, and the number of conversations.
-const CASES: [(&str, usize, usize); 5] =
-    [("4", 4, 1), ("60", 60, 1), ("400", 400, 1), ("60-of-1000", 60, 1_000), (COLD, 60, 1)];
-/// The case whose turns find little in the CPU's caches.
-const COLD: &str = "60-cold";
+/// Turns with the same window.
+struct Case {
+    name: &'static str,
+    /// The number of messages of a window.
+    window: usize,
+    conversations: usize,
+    before: Before,
+}
+
+/// The work before each turn, which is not measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    Nothing,
+    /// Writes this many bytes.
+    Write(usize),
+    Sleep(Duration),
+}
+
+const fn case(name: &'static str, window: usize, conversations: usize, before: Before) -> Case {
+    Case { name, window, conversations, before }
+}
+
+const CASES: [Case; 7] = [
+    case("4", 4, 1, Before::Nothing),
+    case("60", 60, 1, Before::Nothing),
+    case("400", 400, 1, Before::Nothing),
+    case("60-of-1000", 60, 1_000, Before::Nothing),
+    case("60-after-2-mib", 60, 1, Before::Write(2 << 20)),
+    // More than the caches of most CPUs.
+    case("60-cold", 60, 1, Before::Write(128 << 20)),
+    case("60-after-sleep", 60, 1, Before::Sleep(Duration::from_micros(150))),
+];
 
 const ROUNDS: usize = 300;
 /// The number of turns of each contestant in a round.
 const TURNS: usize = 40;
 
-/// The number of rounds of cold turns. There are few, because emptying the caches takes milliseconds.
-const COLD_ROUNDS: usize = 60;
-/// The number of cold turns of each contestant in a round.
-const COLD_TURNS: usize = 2;
-
-/// The size of the memory that is written before a cold turn, in bytes. It is larger than the caches of most CPUs.
-const LARGER_THAN_CACHES: usize = 128 << 20;
+/// The number of rounds of cases that do something before each turn.
+const SLOW_ROUNDS: usize = 60;
+/// The number of turns of each contestant in such a round.
+const SLOW_TURNS: usize = 2;
 
 /// The size of a line of the CPU's caches, in bytes.
 const LINE: usize = 64;
@@ -42,12 +70,18 @@ const LINE: usize = 64;
 fn main() {
     let Some(is_selected) = benches::selected() else { return };
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-    for (case, window, conversations) in CASES.into_iter().filter(|(case, ..)| is_selected(case)) {
+    for Case { name, window, conversations, before } in CASES.into_iter().filter(|case| is_selected(case.name)) {
         let mut kinds = Turns::KINDS.map(|kind| (kind, Turns::of(kind, &runtime, window, conversations)));
-        let is_cold = case == COLD;
-        let (rounds, times) = if is_cold { (COLD_ROUNDS, COLD_TURNS) } else { (ROUNDS, TURNS) };
-        let memory = RefCell::new(vec![0_u8; if is_cold { LARGER_THAN_CACHES } else { 0 }]);
-        let before_each = || memory.borrow_mut().iter_mut().step_by(LINE).for_each(|byte| *byte = black_box(1));
+        let (rounds, times) = if before == Before::Nothing { (ROUNDS, TURNS) } else { (SLOW_ROUNDS, SLOW_TURNS) };
+        let memory = RefCell::new(match before {
+            Before::Write(bytes) => vec![0_u8; bytes],
+            Before::Nothing | Before::Sleep(_) => Vec::new(),
+        });
+        let before_each = || match before {
+            Before::Nothing => {}
+            Before::Write(_) => memory.borrow_mut().iter_mut().step_by(LINE).for_each(|byte| *byte = black_box(1)),
+            Before::Sleep(time) => thread::sleep(time),
+        };
         let mut runs: Vec<_> = kinds
             .iter_mut()
             .map(|(kind, turns)| (*kind, || turns.make(&runtime, times, before_each) / times as u32))
@@ -56,6 +90,6 @@ fn main() {
         for (kind, run) in &mut runs {
             contest.push((kind, run));
         }
-        paired(&format!("window/{case}"), rounds, &mut contest);
+        paired(&format!("window/{name}"), rounds, &mut contest);
     }
 }

@@ -6,6 +6,7 @@ pub mod contest;
 pub mod cpu;
 pub mod growth;
 pub mod turns;
+pub mod watched;
 mod window;
 
 use std::{convert::Infallible, sync::Arc};

@@ -28,7 +28,7 @@ pub const FORMS: [&str; 2] = ["plain", "cached"];
 const ACTIVE: usize = 100;
 
 /// The size of the cache in bytes, enough for all windows.
-const CACHE_BYTES: usize = 1 << 30;
+pub const CACHE_BYTES: usize = 1 << 30;
 
 /// The order in which turns of one form use the conversations of a store.
 #[derive(Debug)]
@@ -67,6 +67,12 @@ impl Turns {
             _ => store,
         };
         Self { chat: ChatHistoryLayer::with_options(store, OpenAi::new(), options).layer(llm()), order }
+    }
+
+    /// Creates turns over the store as it is, in this many conversations.
+    #[must_use]
+    pub fn among(store: Arc<dyn HistoryStore>, conversations: usize) -> Self {
+        Self::new(store, FORMS[0], Order::Spread { circle: Circle::new(0, conversations), step: 1 })
     }
 
     /// Makes a turn in the next conversation.
