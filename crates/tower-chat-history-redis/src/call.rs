@@ -5,11 +5,19 @@ use std::{
     time::Duration,
 };
 
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use tokio::time::{Instant, timeout_at};
 use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
-use crate::{connection::Connection, error::Failure, keys, options::RedisOptions, reply::Reply, scripts::Script};
+use crate::{
+    connection::Connection,
+    error::Failure,
+    keys,
+    large::{AnswerLimit, LargeCalls, MAX_SMALL_BYTES},
+    options::RedisOptions,
+    reply::{Answer, Reply},
+    scripts::Script,
+};
 
 /// The first and the longest pause before a repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -23,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) options: RedisOptions,
     /// `true` if no script can use the keys of a conversation and those of the registry.
     divides_keys: AtomicBool,
+    large: LargeCalls,
 }
 
 /// A script with its keys and arguments.
@@ -32,6 +41,7 @@ pub(crate) struct Call<'a> {
     id: Option<&'a ConversationId>,
     keys: Vec<String>,
     arguments: Vec<Argument<'a>>,
+    pub(crate) answer_limit: AnswerLimit,
 }
 
 /// An argument that is not copied before it is sent.
@@ -48,7 +58,7 @@ const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 impl Shared {
     pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
         let divides_keys = AtomicBool::new(connection.divides_keys);
-        Self { connection, options, divides_keys }
+        Self { connection, options, divides_keys, large: LargeCalls::new() }
     }
 
     /// Returns `true` if one script can register a conversation and create it. If conversations expire, a registration
@@ -64,12 +74,12 @@ impl Shared {
 
     /// Creates a call of a script for one conversation.
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
-        Call { script, id: Some(id), keys: keys::of(&self.options.prefix, id), arguments: Vec::new() }
+        Call { id: Some(id), ..Call::new(script, keys::of(&self.options.prefix, id)) }
     }
 
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
         let command = call.command("EVALSHA", &call.script.hash);
-        let mut retry = Retry::new(self);
+        let mut retry = Retry::new(self, call.is_large());
         loop {
             let failure = match retry.send(&command).await {
                 Ok(answer) => return Reply::new(answer),
@@ -103,11 +113,12 @@ struct Retry<'a> {
     until: Instant,
     /// The time by which the last attempt has ended.
     limit: Instant,
+    is_large: bool,
     pause: Duration,
 }
 
 impl<'a> Retry<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a Shared, is_large: bool) -> Self {
         let now = Instant::now();
         let until = now.checked_add(shared.options.retry_for).unwrap_or(now + ONE_YEAR);
         // The last attempt may take slightly longer than the response timeout, so that the connection's own timeout
@@ -115,12 +126,18 @@ impl<'a> Retry<'a> {
         // expires first, and the next call finds the broken connection.
         let last = shared.options.response_timeout.saturating_add(FIRST_PAUSE);
         let limit = until.checked_add(last).unwrap_or(until + ONE_YEAR);
-        Self { shared, until, limit, pause: FIRST_PAUSE }
+        Self { shared, until, limit, is_large, pause: FIRST_PAUSE }
     }
 
-    /// Sends a command. The time limit of the last attempt applies, even if there is no connection.
-    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        match timeout_at(self.limit, self.shared.connection.send(command)).await {
+    /// Sends a command, after a wait if it is large. The time limit of the last attempt applies, even if there is no
+    /// connection.
+    async fn send(&self, command: &Cmd) -> RedisResult<Answer> {
+        let send = async {
+            let permit = if self.is_large { self.shared.large.permit().await } else { None };
+            let value = self.shared.connection.send(command).await?;
+            Ok(Answer { value, permit })
+        };
+        match timeout_at(self.limit, send).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(std::io::Error::from(elapsed).into()),
         }
@@ -141,7 +158,7 @@ impl<'a> Retry<'a> {
 impl<'a> Call<'a> {
     /// Creates a call of a script with keys that belong to no conversation.
     pub(crate) const fn new(script: &'a Script, keys: Vec<String>) -> Self {
-        Self { script, id: None, keys, arguments: Vec::new() }
+        Self { script, id: None, keys, arguments: Vec::new(), answer_limit: AnswerLimit::NotTaken }
     }
 
     pub(crate) fn with_keys(mut self, keys: Vec<String>) -> Self {
@@ -170,15 +187,29 @@ impl<'a> Call<'a> {
         self
     }
 
+    fn is_large(&self) -> bool {
+        self.answer_limit == AnswerLimit::Unlimited || self.arguments_len() as u64 > MAX_SMALL_BYTES
+    }
+
+    fn arguments_len(&self) -> usize {
+        self.arguments.iter().map(Argument::len).sum()
+    }
+
     fn command(&self, name: &str, script: &str) -> Cmd {
         let keys = &self.keys;
         let keys_len: usize = keys.iter().map(String::len).sum();
-        let arguments_len: usize = self.arguments.iter().map(Argument::len).sum();
-        let mut command =
-            Cmd::with_capacity(3 + keys.len() + self.arguments.len(), script.len() + keys_len + arguments_len + 16);
+        let mut command = Cmd::with_capacity(
+            4 + keys.len() + self.arguments.len(),
+            script.len() + keys_len + self.arguments_len() + 16,
+        );
         command.arg(name).arg(script).arg(keys.len()).arg(keys);
         for argument in &self.arguments {
             argument.add_to(&mut command);
+        }
+        match self.answer_limit {
+            AnswerLimit::NotTaken => {}
+            AnswerLimit::Small => _ = command.arg(MAX_SMALL_BYTES),
+            AnswerLimit::Unlimited => _ = command.arg(""),
         }
         command
     }

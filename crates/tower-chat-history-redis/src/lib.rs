@@ -69,6 +69,7 @@ mod error;
 mod eviction;
 pub mod guide;
 mod keys;
+mod large;
 mod list;
 mod open;
 mod options;

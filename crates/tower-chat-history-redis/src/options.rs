@@ -95,8 +95,9 @@ impl RedisOptions {
     /// is three seconds. Zero makes one attempt.
     ///
     /// The last attempt begins within that time, and ends within one [response timeout](Self::response_timeout), even
-    /// if there is no connection. The sum of the two is the time limit of a load, and of an append. (An append takes
-    /// longer if it first removes the rest of an interrupted truncation or prune.)
+    /// if there is no connection. The sum of the two is the time limit of a load, and of an append. (A load takes up to
+    /// twice as long if its window is [large](crate::guide::failures#connections). An append takes longer if it first
+    /// removes the rest of an interrupted truncation or prune.)
     ///
     /// Opening a store takes at most this time plus one [connection timeout](Self::connection_timeout), also for an
     /// existing connection. This includes reading the server's eviction policy.

@@ -11,8 +11,16 @@ use tower_chat_history_core::{
 use crate::{
     entry::{Entry, Sums},
     error::{Damaged, UnexpectedReply},
+    large::LargePermit,
     recalled,
 };
+
+/// The server's answer to a script.
+pub(crate) struct Answer {
+    pub(crate) value: Value,
+    /// The permit of the call, if it is a large one.
+    pub(crate) permit: Option<LargePermit>,
+}
 
 /// A reply, read from its first element to its last.
 ///
@@ -22,13 +30,15 @@ use crate::{
 pub(crate) struct Reply {
     pub(crate) word: String,
     values: vec::IntoIter<Value>,
+    /// Held until the reply is read.
+    _permit: Option<LargePermit>,
 }
 
 impl Reply {
     /// Reads the word of a reply.
-    pub(crate) fn new(answer: Value) -> Result<Self, StoreError> {
-        let Value::Array(values) = answer else { return Err(UnexpectedReply::error()) };
-        let mut reply = Self { word: String::new(), values: values.into_iter() };
+    pub(crate) fn new(Answer { value, permit }: Answer) -> Result<Self, StoreError> {
+        let Value::Array(values) = value else { return Err(UnexpectedReply::error()) };
+        let mut reply = Self { word: String::new(), values: values.into_iter(), _permit: permit };
         reply.word = reply.text()?;
         if reply.word == "gone" { Err(StoreError::Gone) } else { Ok(reply) }
     }

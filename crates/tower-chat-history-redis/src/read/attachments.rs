@@ -32,9 +32,9 @@ pub(crate) async fn attachments(
     limit: usize,
 ) -> Result<Attachments, StoreError> {
     let mut retry = ContentionRetry::new();
-    let mut reading: Option<Reading> = None;
+    let (mut reading, mut is_large): (Option<Reading>, _) = (None, false);
     loop {
-        let mut reply = step(shared, id, names, limit, reading.as_ref()).await?;
+        let mut reply = step(shared, id, names, limit, reading.as_ref(), &mut is_large).await?;
         match reply.word.as_str() {
             "absent" => return Ok(Attachments::absent()),
             "changed" => {
@@ -60,6 +60,7 @@ async fn step(
     names: &[AttachmentName],
     limit: usize,
     reading: Option<&Reading>,
+    is_large: &mut bool,
 ) -> Result<Reply, StoreError> {
     let call = shared.call(&scripts::ATTACHMENTS, id);
     let incarnation = reading.map(|reading| reading.revision.incarnation());
@@ -72,7 +73,7 @@ async fn step(
     let (bytes, first) = reading.map_or((0, 0), |reading| (reading.bytes, reading.name));
     let call = call.number((limit as u64).saturating_sub(bytes)).number(MAX_PAGE_BYTES);
     let rest = names.get(first..).unwrap_or_default();
-    shared.run(&rest.iter().fold(call, |call, name| call.text(name.as_str()))).await
+    shared.read_step(rest.iter().fold(call, |call, name| call.text(name.as_str())), is_large).await
 }
 
 /// Adds the attachments of a step to those that were read before. Returns them, and the word for those that remain.

@@ -1,6 +1,7 @@
-//! Calls that read. A load, a page and a description are one script, and see one state of the conversation. Other calls
-//! check that it did not change between their steps.
+//! Calls that read. The answer of a load, a page or a description comes from one script, and has one state of the
+//! conversation. Other calls check that it did not change between their steps.
 
+mod answer;
 mod attachments;
 mod describe;
 mod load;

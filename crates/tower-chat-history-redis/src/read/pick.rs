@@ -10,7 +10,7 @@ use crate::{call::Shared, contention::ContentionRetry, error::UnexpectedReply, s
 pub(crate) async fn pick(shared: &Shared, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
     let mut retry = ContentionRetry::new();
     let mut seen: Option<Revision> = None;
-    let (mut done, mut exchanges) = (0, Vec::<Recorded>::new());
+    let (mut done, mut exchanges, mut is_large) = (0, Vec::<Recorded>::new(), false);
     loop {
         let incarnation = seen.map(|seen| seen.incarnation());
         let call = shared.call(&scripts::PICK, id);
@@ -20,7 +20,7 @@ pub(crate) async fn pick(shared: &Shared, id: &ConversationId, positions: &[Seq]
         };
         let rest = positions.get(done..).unwrap_or_default();
         let call = rest.iter().fold(call.number(MAX_PAGE_BYTES), |call, seq| call.number(seq.get()));
-        let mut reply = shared.run(&call).await?;
+        let mut reply = shared.read_step(call, &mut is_large).await?;
         match reply.word.as_str() {
             "absent" => return Ok(Page::absent()),
             "changed" => {

@@ -1,6 +1,6 @@
 -- Reads a part of the attachments with some names. Arguments: the incarnation and the number of changes of attachments
 -- at the first step, or '' for the first step; the member after which to continue, or ''; the limit in bytes; the
--- largest size of a reply; and the names.
+-- largest size of a reply; the names; and the limit of `large.lua`.
 local incarnation, changes, after, limit, most = unpack(ARGV, 1, 5)
 limit, most = tonumber(limit), tonumber(most)
 local NAMES, BATCH, MOST_MEMBERS = 6, 250, 2000
@@ -15,7 +15,7 @@ end
 
 -- `rest` says if attachments remain: 'none', or 'more' beyond the limit, or 'next' for another step.
 local members, data, size, at, rest = {}, {}, 0, NAMES, 'none'
-local last = intact(self) and #ARGV or 0
+local last = intact(self) and #ARGV - 1 or 0
 while at <= last and rest == 'none' do
   local name = ARGV[at]
   local from = after ~= '' and '(' .. after or '[' .. name .. ' '
@@ -30,6 +30,8 @@ while at <= last and rest == 'none' do
     elseif #members > 0 and (size + bytes > most or #members >= MOST_MEMBERS) then
       rest = 'next'
       break
+    elseif is_large(size + bytes) then
+      return LARGE
     end
     local body = redis.call('HGET', bodies, string.sub(member, 1, -RANGE - 1))
     if not body or #body ~= bytes then

@@ -1,6 +1,6 @@
 -- Reads a window. Arguments: profile, exchange id or '', the known state (incarnation, version, first, compaction
--- version, id of the newest exchange or ''), 1 if the exchanges since the known state suffice, and the limits in
--- messages and bytes.
+-- version, id of the newest exchange or ''), 1 if the exchanges since the known state suffice, the limits in messages
+-- and bytes, and the limit of `large.lua`.
 local profile, exchange, incarnation, version, first, known_cut, newest = unpack(ARGV, 1, 7)
 local self = find(profile)
 if not self then
@@ -15,7 +15,11 @@ if exchange ~= '' then
     if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then
       shown = recalled_at(self, at)
     end
-    return {'recorded', at, redis.call('LINDEX', log, at - self.b), shown, provenances_of(self, at, 1)[1] or false}
+    local record = redis.call('LINDEX', log, at - self.b)
+    if is_large(#record) then
+      return LARGE
+    end
+    return {'recorded', at, record, shown, provenances_of(self, at, 1)[1] or false}
   end
 end
 

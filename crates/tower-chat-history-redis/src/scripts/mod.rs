@@ -26,15 +26,32 @@ pub(crate) static LOAD: LazyLock<Script> = script!(
     "recalled.lua",
     "shown.lua",
     "provenance.lua",
+    "large.lua",
     "load.lua",
     "log.lua",
     "fitting.lua",
     "window.lua"
 );
-pub(crate) static READ: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "read.lua");
-pub(crate) static PICK: LazyLock<Script> =
-    script!("master.lua", "state.lua", "recalled.lua", "shown.lua", "provenance.lua", "log.lua", "pick.lua");
+pub(crate) static READ: LazyLock<Script> = script!(
+    "master.lua",
+    "state.lua",
+    "recalled.lua",
+    "shown.lua",
+    "provenance.lua",
+    "large.lua",
+    "log.lua",
+    "read.lua"
+);
+pub(crate) static PICK: LazyLock<Script> = script!(
+    "master.lua",
+    "state.lua",
+    "recalled.lua",
+    "shown.lua",
+    "provenance.lua",
+    "large.lua",
+    "log.lua",
+    "pick.lua"
+);
 pub(crate) static APPEND: LazyLock<Script> = script!(
     "state.lua",
     "gone.lua",
@@ -96,7 +113,8 @@ pub(crate) static SWEEP: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
 pub(crate) static ATTACH: LazyLock<Script> =
     script!("state.lua", "rights.lua", "refused.lua", "attached.lua", "detach.lua", "expiry.lua", "attach.lua");
-pub(crate) static ATTACHMENTS: LazyLock<Script> = script!("master.lua", "state.lua", "attached.lua", "attachments.lua");
+pub(crate) static ATTACHMENTS: LazyLock<Script> =
+    script!("master.lua", "state.lua", "attached.lua", "large.lua", "attachments.lua");
 pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
 pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");
 pub(crate) static DELETE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");

@@ -1,5 +1,5 @@
 -- Reads exchanges at some positions. Arguments: the incarnation and the first position of the log at the first step, or
--- '' for the first step; the largest size of a reply; and the positions.
+-- '' for the first step; the largest size of a reply; the positions; and the limit of `large.lua`.
 local incarnation, first, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local self = find('')
 if not self then
@@ -10,7 +10,7 @@ if incarnation ~= '' and (self.i ~= incarnation or self.f ~= tonumber(first)) th
   return {'changed'}
 end
 local found, records, entries, values, made, size, at = {}, {}, {}, {}, {}, 0, 4
-while at <= #ARGV do
+while at < #ARGV do
   local seq = tonumber(ARGV[at])
   if seq >= self.f and seq < self.n then
     local entry = redis.call('LINDEX', index, seq - self.b)
@@ -23,6 +23,8 @@ while at <= #ARGV do
     size = size + own + (value and #value or 0) + (made_after and #made_after or 0)
     if #found > 0 and size > most then
       break
+    elseif is_large(size) then
+      return LARGE
     end
     found[#found + 1], records[#records + 1] = seq, redis.call('LINDEX', log, seq - self.b)
     entries[#entries + 1] = entry

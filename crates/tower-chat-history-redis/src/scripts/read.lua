@@ -1,4 +1,5 @@
--- Reads a page of the log. Arguments: the first position, the largest number of exchanges, and of bytes of messages.
+-- Reads a page of the log. Arguments: the first position, the largest number of exchanges, and of bytes of messages,
+-- and the limit of `large.lua`.
 local limit, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3])
 local self = find('')
 if not self then
@@ -7,7 +8,7 @@ end
 whole(self)
 local from = math.min(math.max(tonumber(ARGV[1]), self.f), self.n)
 local last = math.min(from + limit, self.n)
-local to, bytes_before, full, found = from, nil, false, {}
+local to, bytes_before, bytes, full, found = from, nil, 0, false, {}
 while to < last and not full do
   local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
   for _, entry in ipairs(entries) do
@@ -21,6 +22,7 @@ while to < last and not full do
       break
     end
     found[#found + 1] = entry
+    bytes = before + own - bytes_before
     to = to + 1
   end
 end
@@ -39,6 +41,9 @@ if self.r > 0 or self.o > 0 then
   for at = #found, to - from + 1, -1 do
     found[at], made[at] = nil, nil
   end
+end
+if is_large(bytes + size) then
+  return LARGE
 end
 local records = {}
 if to > from then

@@ -9,7 +9,12 @@ end
 -- each record with its entry, and the entries with the sums at the log's end.
 local function from_position(word, from, v, record, stopped)
   local first, last = from - self.b, self.n - 1 - self.b
-  local records, entries = redis.call('LRANGE', log, first, last), redis.call('LRANGE', index, first, last)
+  local entries = redis.call('LRANGE', index, first, last)
+  local _, _, before = numbers(entries[1])
+  if is_large(self.bytes - (before or 0) + (record and #record or 0)) then
+    return LARGE
+  end
+  local records = redis.call('LRANGE', log, first, last)
   return {word, self.i, self.n, self.f, v, record, stopped and 1 or 0, from, records, entries,
     recalled_of(self, from, entries), provenances_of(self, from, #entries), self.messages, self.bytes, self.openings,
     self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}

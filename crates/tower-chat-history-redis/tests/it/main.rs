@@ -12,6 +12,7 @@ mod extremes;
 mod frozen;
 mod interleaved;
 mod isolation;
+mod large;
 mod memory;
 mod provenance;
 mod proxy;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         frozen::tests(),
         interleaved::tests(),
         isolation::tests(),
+        large::tests(),
         memory::tests(),
         provenance::tests(),
         recalled::tests(),

@@ -1,0 +1,191 @@
+//! Large calls, of which only a few run at a time.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use futures_util::future::join_all;
+use libtest_mimic::Trial;
+use redis::{
+    Cmd, Pipeline, RedisFuture, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+use test_servers::trials;
+use tokio::{sync::Semaphore, task::yield_now};
+use tower_chat_history_core::{
+    Append, Attach, Compact, ConversationId, Cut, Expect, HistoryStore, Load, Loaded, Profile, Seq, Summary,
+};
+use tower_chat_history_redis::{RedisOptions, RedisStore};
+
+use crate::support::{TestServer, attach, attached, attachment, conversation, exchange, say, texts, window};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    trials![
+        large_windows_delay_only_large_calls,
+        large_appends_delay_only_large_calls,
+        a_call_that_is_not_large_is_one_script,
+        a_large_read_is_two_scripts,
+        a_window_is_large_if_its_summary_is,
+    ]
+}
+
+/// The largest size of a call that is not large, in bytes.
+const MAX_SMALL: usize = 256 << 10;
+/// The number of large calls that run at a time.
+const AT_A_TIME: usize = 4;
+
+/// A connection that holds calls after their answers, if command or answer is large.
+#[derive(Clone)]
+struct Holding {
+    connection: MultiplexedConnection,
+    held: Arc<AtomicUsize>,
+    most_held: Arc<AtomicUsize>,
+    released: Arc<Semaphore>,
+}
+
+impl Holding {
+    async fn new(test: &TestServer) -> (Self, RedisStore) {
+        let client = redis::Client::open(test.server.url()).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let released = Arc::new(Semaphore::new(0));
+        let holding = Self { connection, held: Arc::default(), most_held: Arc::default(), released };
+        let store = RedisOptions::new().over(holding.clone()).await.unwrap();
+        (holding, store)
+    }
+
+    /// Waits until as many calls are held as may run.
+    async fn is_full(&self) {
+        while self.held.load(SeqCst) < AT_A_TIME {
+            yield_now().await;
+        }
+    }
+
+    async fn hold(&self) {
+        self.most_held.fetch_max(self.held.fetch_add(1, SeqCst) + 1, SeqCst);
+        self.released.acquire().await.unwrap().forget();
+        self.held.fetch_sub(1, SeqCst);
+    }
+}
+
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::BulkString(bytes) => bytes.len(),
+        Value::Array(values) => values.iter().map(bytes).sum(),
+        _ => 0,
+    }
+}
+
+impl ConnectionLike for Holding {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let answer = self.connection.req_packed_command(command).await;
+            if command.get_packed_command().len() > MAX_SMALL || bytes(answer.as_ref().unwrap()) > MAX_SMALL {
+                self.hold().await;
+            }
+            answer
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+/// Makes large calls in many conversations, and a short turn in another one while as many of them run as may.
+async fn check_that_a_short_turn_overtakes(large: impl AsyncFn(&RedisStore, &ConversationId), ids: &[ConversationId]) {
+    let test = TestServer::new().await;
+    let (holding, store) = Holding::new(&test).await;
+    let short = conversation("short");
+    say(&test.store, &short, "one").await;
+    for id in ids {
+        say(&test.store, id, &"x".repeat(MAX_SMALL)).await;
+    }
+    let calls = join_all(ids.iter().map(|id| large(&store, id)));
+    let overtaking = async {
+        holding.is_full().await;
+        say(&store, &short, "two").await;
+        assert_eq!(texts(&store, &short).await, ["one", "two"]);
+        holding.released.add_permits(ids.len());
+    };
+    tokio::join!(calls, overtaking);
+    assert_eq!((holding.most_held.load(SeqCst), holding.released.available_permits()), (AT_A_TIME, 0));
+}
+
+fn many() -> Vec<ConversationId> {
+    (0..3 * AT_A_TIME).map(|number| conversation(&format!("large-{number}"))).collect()
+}
+
+async fn large_windows_delay_only_large_calls() {
+    let load = async |store: &RedisStore, id: &ConversationId| assert_eq!(window(store, id).await.exchanges.len(), 1);
+    check_that_a_short_turn_overtakes(load, &many()).await;
+}
+
+async fn large_appends_delay_only_large_calls() {
+    let append = async |store: &RedisStore, id: &ConversationId| drop(say(store, id, &"y".repeat(MAX_SMALL)).await);
+    check_that_a_short_turn_overtakes(append, &many()).await;
+}
+
+/// Returns the number of scripts that each kind of read takes. The records that it reads have this size in bytes.
+async fn scripts(size: usize) -> [u64; 5] {
+    let mut test = TestServer::new().await;
+    let store = test.store.clone();
+    let id = conversation("sized");
+    let exchange = exchange(&"x".repeat(size - exchange("").bytes()));
+    assert_eq!(exchange.bytes(), size);
+    let appended = store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
+    attach(&store, &id, &[attachment("a", 0, &vec![b'x'; size])]).await;
+    let mut counts = [0; 5];
+    for _ in 0..2 {
+        // The second round finds all scripts on the server.
+        for (read, count) in counts.iter_mut().enumerate() {
+            test.run::<()>(&["CONFIG", "RESETSTAT"]);
+            match read {
+                0 => assert_eq!(window(&store, &id).await.exchanges.len(), 1),
+                1 => assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap().exchanges.len(), 1),
+                2 => assert_eq!(store.pick(&id, &[appended.seq]).await.unwrap().exchanges.len(), 1),
+                3 => assert_eq!(attached(&store, &id, "a").await.len(), 1),
+                _ => {
+                    let load = Load::new().exchange(exchange.id.clone());
+                    assert!(matches!(store.load(&id, load).await.unwrap(), Loaded::AlreadyRecorded(_)));
+                }
+            }
+            *count = test.calls("evalsha");
+        }
+    }
+    counts
+}
+
+async fn a_call_that_is_not_large_is_one_script() {
+    // The record of an exchange has more bytes than its messages.
+    assert_eq!(scripts(MAX_SMALL).await, [1, 1, 1, 1, 2]);
+    assert_eq!(scripts(MAX_SMALL - 1_000).await, [1; 5]);
+}
+
+async fn a_large_read_is_two_scripts() {
+    assert_eq!(scripts(MAX_SMALL + 1).await, [2; 5]);
+}
+
+async fn a_window_is_large_if_its_summary_is() {
+    let (mut test, id) = (TestServer::new().await, conversation("summarized"));
+    say(&test.store, &id, "one").await;
+    for (size, scripts) in [(MAX_SMALL / 2, 1), (MAX_SMALL, 2)] {
+        let window_now = window(&test.store, &id).await;
+        let mut cut = Cut::default();
+        cut.summary = Some(Summary::new("s".repeat(size), Seq::new(0)));
+        let compact = Compact::new(Profile::default(), window_now.compaction_version(), cut);
+        test.store.compact(&id, window_now.revision.incarnation(), compact).await.unwrap();
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        assert_eq!(window(&test.store, &id).await.compaction.unwrap().cut.summary.unwrap().text.len(), size);
+        assert_eq!(test.calls("evalsha"), scripts);
+    }
+}
