@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The largest size of a call that is not large, in bytes. It is the size of the arguments, or that of the messages, the
-/// summary or the attachments in the answer.
+/// The largest size of a call that is not large, in bytes: that of its arguments, or that of the messages, the summary
+/// or the attachments in its answer.
 pub(crate) const MAX_SMALL_BYTES: u64 = 256 << 10;
 
 /// The number of large calls that run at a time.
