@@ -1,12 +1,12 @@
-//! Short turns of one conversation beside large loads of others, over Redis. The time of a short turn should not grow
-//! with the number of large loads.
+//! Short turns of one conversation beside large loads of others. The time of a short turn should not grow with the number
+//! of large loads.
 //!
 //! A large load reads a window of 3.6 MB. As many callers as the first column says repeat such loads one after the
 //! other. Meanwhile, a short turn loads a window of up to 60 messages of 250 bytes and appends two. The times are the
 //! median and the longest one of the short turns, and the longest one of the large loads.
 //!
-//! Run it with `cargo bench -p benches --bench large`. It starts the server from the installed program. If it is not
-//! installed, a line reports that.
+//! Run it with `cargo bench -p benches --bench large`. To measure only some stores, name them: `-- redis`. A server that
+//! is not installed is left out, and a line reports that.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
@@ -17,15 +17,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use benches::{WINDOW, conversation, fill, text, turn};
+use benches::{
+    WINDOW, conversation, fill,
+    growth::{Base, STORES},
+    text, turn,
+};
 use futures_util::future::try_join_all;
-use test_servers::{left_out, redis};
 use tokio::runtime::Runtime;
 use tower_chat_history::{
     Exchange, ExchangeId, HistoryStore,
     store::{Append, Expect, Load, LoadLimit},
 };
-use tower_chat_history_redis::RedisStore;
 
 const CALLERS: [usize; 4] = [0, 8, 32, 150];
 /// The number of conversations with a large window, and the number of the one with short turns.
@@ -48,25 +50,25 @@ impl Calls {
     }
 }
 
-async fn load(store: &RedisStore, number: usize, messages: usize) -> bool {
+async fn load(store: &dyn HistoryStore, number: usize, messages: usize) -> bool {
     let limit = LoadLimit::new(messages, 1 << 30).unwrap();
     store.load(&conversation(number), Load::new().limit(limit)).await.is_ok()
 }
 
-async fn short_turn(store: &RedisStore) -> bool {
+async fn short_turn(store: &dyn HistoryStore) -> bool {
     let exchange = Exchange::new(ExchangeId::generate(), turn(&text()));
     let append = Append::new(Expect::AnyOrCreate, exchange);
     load(store, LARGE, WINDOW).await && store.append(&conversation(LARGE), append).await.is_ok()
 }
 
-async fn measure(store: &Arc<RedisStore>, callers: usize) {
+async fn measure(name: &str, store: &Arc<dyn HistoryStore>, callers: usize) {
     let is_over = Arc::new(AtomicBool::new(false));
     let large = (0..callers).map(|caller| {
         let (store, is_over) = (Arc::clone(store), Arc::clone(&is_over));
         tokio::spawn(async move {
             let mut calls = Calls::default();
             while !is_over.load(Relaxed) {
-                calls.add(load(&store, caller % LARGE, 1_000)).await;
+                calls.add(load(&*store, caller % LARGE, 1_000)).await;
             }
             calls
         })
@@ -74,14 +76,14 @@ async fn measure(store: &Arc<RedisStore>, callers: usize) {
     let large: Vec<_> = large.collect();
     let (mut short, start) = (Calls::default(), Instant::now());
     while start.elapsed() < MEASURED {
-        short.add(short_turn(store)).await;
+        short.add(short_turn(&**store)).await;
     }
     is_over.store(true, Relaxed);
     let large = try_join_all(large).await.unwrap();
     short.times.sort_unstable();
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "{callers:4} {:10} {:8} {:10.1} {:10.1} {:10} {:8} {:10.1}",
+        "{name:14} {callers:4} {:10} {:8} {:10.1} {:10.1} {:10} {:8} {:10.1}",
         short.times.len(),
         short.failed,
         millis(short.times[short.times.len() / 2]),
@@ -93,22 +95,22 @@ async fn measure(store: &Arc<RedisStore>, callers: usize) {
 }
 
 fn main() {
-    if benches::selected().is_none() {
-        return;
-    }
-    if !redis::is_available() {
-        return left_out(redis::NAME);
-    }
-    let server = redis::Server::start();
-    Runtime::new().unwrap().block_on(async {
-        let store = Arc::new(RedisStore::connect(server.url()).await.unwrap());
+    let Some(is_selected) = benches::selected() else { return };
+    let runtime = Runtime::new().unwrap();
+    println!("store, callers, short turns, failed, median (ms), longest (ms), large loads, failed, longest (ms)");
+    for name in STORES.into_iter().filter(|name| is_selected(name)) {
+        let Some(mut base) = Base::of(name, env!("CARGO_TARGET_TMPDIR")) else { continue };
         let large = turn(&"x".repeat(LARGE_TEXT));
-        for number in 0..LARGE {
-            fill(&*store, &conversation(number), &large, WINDOW / 2).await;
-        }
-        println!("callers, short turns, failed, median (ms), longest (ms), large loads, failed, longest (ms)");
-        for callers in CALLERS {
-            measure(&store, callers).await;
-        }
-    });
+        runtime.block_on(async {
+            let filled = base.filled(async |store| {
+                for number in 0..LARGE {
+                    fill(store, &conversation(number), &large, WINDOW / 2).await;
+                }
+            });
+            let store = filled.await;
+            for callers in CALLERS {
+                measure(name, &store, callers).await;
+            }
+        });
+    }
 }
