@@ -1,9 +1,9 @@
-//! Short turns of one conversation beside large loads of others. The time of a short turn should not grow with the number
-//! of large loads.
+//! Short turns of one conversation beside large loads of others. The time of a short turn should not grow with the
+//! number of large loads.
 //!
-//! A large load reads a window of 3.6 MB. As many callers as the first column says repeat such loads one after the
-//! other. Meanwhile, a short turn loads a window of up to 60 messages of 250 bytes and appends two. The times are the
-//! median and the longest one of the short turns, and the longest one of the large loads.
+//! A large load reads a window of 3.6 MB. As many callers as the column says repeat such loads one after the other.
+//! Meanwhile, a short turn loads a window of up to 60 messages of 250 bytes and appends two. The times are the median and
+//! the longest one of the short turns, and the longest one of the large loads.
 //!
 //! Run it with `cargo bench -p benches --bench large`. To measure only some stores, name them: `-- redis`. A server that
 //! is not installed is left out, and a line reports that.
