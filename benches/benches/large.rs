@@ -2,11 +2,11 @@
 //! number of large loads.
 //!
 //! A large load reads a window of 3.6 MB. As many callers as the column says repeat such loads one after the other.
-//! Meanwhile, a short turn loads a window of up to 60 messages of 250 bytes and appends two. The times are the median and
-//! the longest one of the short turns, and the longest one of the large loads.
+//! Meanwhile, a short turn loads a window of up to 60 messages of 250 bytes and appends two. The times are the median
+//! and the longest one of the short turns, and the longest one of the large loads.
 //!
-//! Run it with `cargo bench -p benches --bench large`. To measure only some stores, name them: `-- redis`. A server that
-//! is not installed is left out, and a line reports that.
+//! Run it with `cargo bench -p benches --bench large`. To measure only some stores, name them: `-- redis`. A server
+//! that is not installed is left out, and a line reports that.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{

@@ -1,21 +1,24 @@
 //! Running scripts, and repeating them after transient failures.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind};
-use tokio::time::{Instant, timeout_at};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::Instant;
 use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
 use crate::{
     connection::Connection,
     error::Failure,
     keys,
-    large::{AnswerLimit, LargeCalls, MAX_SMALL_BYTES},
+    large::{AnswerLimit, LargeCalls, MAX_SMALL_BYTES, within},
     options::RedisOptions,
-    reply::{Answer, Reply},
+    reply::Reply,
     scripts::Script,
 };
 
@@ -78,14 +81,14 @@ impl Shared {
     }
 
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
-        let command = call.command("EVALSHA", &call.script.hash);
+        let command = Arc::new(call.command("EVALSHA", &call.script.hash));
         let mut retry = Retry::new(self, call.is_large());
         loop {
             let failure = match retry.send(&command).await {
                 Ok(answer) => return Reply::new(answer),
                 // The server does not have the script, or lost it. `EVAL` also stores the script on the server.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match retry.send(&call.command("EVAL", call.script.code)).await {
+                    match retry.send(&Arc::new(call.command("EVAL", call.script.code))).await {
                         Ok(answer) => return Reply::new(answer),
                         Err(error) => error,
                     }
@@ -129,17 +132,13 @@ impl<'a> Retry<'a> {
         Self { shared, until, limit, is_large, pause: FIRST_PAUSE }
     }
 
-    /// Sends a command, after a wait if it is large. The time limit of the last attempt applies, even if there is no
-    /// connection.
-    async fn send(&self, command: &Cmd) -> RedisResult<Answer> {
-        let send = async {
-            let permit = if self.is_large { self.shared.large.permit().await } else { None };
-            let value = self.shared.connection.send(command).await?;
-            Ok(Answer { value, permit })
-        };
-        match timeout_at(self.limit, send).await {
-            Ok(answer) => answer,
-            Err(elapsed) => Err(std::io::Error::from(elapsed).into()),
+    /// Sends a command. The time limit of the last attempt applies, even if there is no connection.
+    async fn send(&self, command: &Arc<Cmd>) -> RedisResult<Value> {
+        let Shared { connection, large, .. } = self.shared;
+        if self.is_large {
+            large.send(connection, command, self.until, self.limit).await
+        } else {
+            within(self.limit, connection.send(command)).await
         }
     }
 

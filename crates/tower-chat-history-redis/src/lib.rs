@@ -1,7 +1,8 @@
 //! A Redis and Valkey store for tower-chat-history, for services with any number of replicas.
 //!
 //! [`RedisStore`] works with a single server, with a managed primary endpoint, and with a Cluster. A load and an append
-//! of a conversation that exists are one script and one round trip each.
+//! of a conversation that exists are one script and one round trip each. A load of a window of more than 256 KiB is
+//! two.
 //!
 //! ```no_run
 //! use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};

@@ -97,7 +97,7 @@ impl RedisOptions {
             let policy = eviction::policy(&connection).await.map_err(OpenError::unreachable)?;
             Ok((connection, policy))
         };
-        let time = self.retry_for.saturating_add(self.connection_timeout);
+        let time = self.retry_for.saturating_add(self.connection_timeout.unwrap_or(connection::CONNECTION_TIMEOUT));
         let opened = tokio::time::timeout(time, opening).await;
         let (connection, policy) =
             opened.unwrap_or_else(|elapsed| Err(OpenError::unreachable(std::io::Error::from(elapsed).into())))?;

@@ -23,7 +23,7 @@ pub struct RedisOptions {
     pub(crate) prefix: String,
     pub(crate) expire_after: Option<Duration>,
     pub(crate) response_timeout: Duration,
-    pub(crate) connection_timeout: Duration,
+    pub(crate) connection_timeout: Option<Duration>,
     pub(crate) retry_for: Duration,
     pub(crate) require_noeviction: bool,
     #[cfg(feature = "rustls")]
@@ -44,7 +44,7 @@ impl RedisOptions {
             prefix: "chat:".into(),
             expire_after: None,
             response_timeout: Duration::from_secs(2),
-            connection_timeout: Duration::from_secs(2),
+            connection_timeout: None,
             retry_for: Duration::from_secs(3),
             require_noeviction: false,
             #[cfg(feature = "rustls")]
@@ -84,10 +84,11 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the time limit for one attempt to connect. The default is two seconds.
+    /// Sets the time limit for one attempt to connect. The default is two seconds for a single server, and half a
+    /// second for a node of a Cluster. Calls to the other nodes may wait for such an attempt.
     #[must_use]
     pub const fn connection_timeout(mut self, timeout: Duration) -> Self {
-        self.connection_timeout = timeout;
+        self.connection_timeout = Some(timeout);
         self
     }
 
@@ -96,8 +97,10 @@ impl RedisOptions {
     ///
     /// The last attempt begins within that time, and ends within one [response timeout](Self::response_timeout), even
     /// if there is no connection. The sum of the two is the time limit of a load, and of an append. (A load takes up to
-    /// twice as long if its window is [large](crate::guide::failures#connections). An append takes longer if it first
+    /// twice as long if its window is [large](crate::guide::failures#large-calls). An append takes longer if it first
     /// removes the rest of an interrupted truncation or prune.)
+    ///
+    /// A large call waits for other large calls within that time.
     ///
     /// Opening a store takes at most this time plus one [connection timeout](Self::connection_timeout), also for an
     /// existing connection. This includes reading the server's eviction policy.

@@ -11,16 +11,8 @@ use tower_chat_history_core::{
 use crate::{
     entry::{Entry, Sums},
     error::{Damaged, UnexpectedReply},
-    large::LargePermit,
     recalled,
 };
-
-/// The server's answer to a script.
-pub(crate) struct Answer {
-    pub(crate) value: Value,
-    /// The permit of the call, if it is a large one.
-    pub(crate) permit: Option<LargePermit>,
-}
 
 /// A reply, read from its first element to its last.
 ///
@@ -30,15 +22,13 @@ pub(crate) struct Answer {
 pub(crate) struct Reply {
     pub(crate) word: String,
     values: vec::IntoIter<Value>,
-    /// Held until the reply is read.
-    _permit: Option<LargePermit>,
 }
 
 impl Reply {
     /// Reads the word of a reply.
-    pub(crate) fn new(Answer { value, permit }: Answer) -> Result<Self, StoreError> {
-        let Value::Array(values) = value else { return Err(UnexpectedReply::error()) };
-        let mut reply = Self { word: String::new(), values: values.into_iter(), _permit: permit };
+    pub(crate) fn new(answer: Value) -> Result<Self, StoreError> {
+        let Value::Array(values) = answer else { return Err(UnexpectedReply::error()) };
+        let mut reply = Self { word: String::new(), values: values.into_iter() };
         reply.word = reply.text()?;
         if reply.word == "gone" { Err(StoreError::Gone) } else { Ok(reply) }
     }

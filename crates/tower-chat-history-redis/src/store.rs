@@ -15,7 +15,7 @@ use crate::{call::Shared, connection::Connection, erase, list, options::RedisOpt
 /// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
 /// A clone is another handle on the same store. All handles share one connection, which carries any number of calls at
-/// once.
+/// once, but few [large](crate::guide::failures#large-calls) ones.
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,

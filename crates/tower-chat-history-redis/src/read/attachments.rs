@@ -73,7 +73,7 @@ async fn step(
     let (bytes, first) = reading.map_or((0, 0), |reading| (reading.bytes, reading.name));
     let call = call.number((limit as u64).saturating_sub(bytes)).number(MAX_PAGE_BYTES);
     let rest = names.get(first..).unwrap_or_default();
-    shared.read_step(rest.iter().fold(call, |call, name| call.text(name.as_str())), is_large).await
+    shared.run_limited_step(rest.iter().fold(call, |call, name| call.text(name.as_str())), is_large).await
 }
 
 /// Adds the attachments of a step to those that were read before. Returns them, and the word for those that remain.

@@ -25,7 +25,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
     };
     let call = call.number(u64::from(load.or_added));
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
-    let mut reply = shared.read(call).await?;
+    let mut reply = shared.run_limited(call).await?;
     match reply.word.as_str() {
         // The epoch is read after the conversation was found absent. An epoch from before would not show that the
         // conversation was deleted in between.

@@ -1,9 +1,9 @@
 //! Calls that read. The answer of a load, a page or a description comes from one script, and has one state of the
 //! conversation. Other calls check that it did not change between their steps.
 
-mod answer;
 mod attachments;
 mod describe;
+mod limited;
 mod load;
 mod page;
 mod pick;

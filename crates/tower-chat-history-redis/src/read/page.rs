@@ -9,7 +9,7 @@ pub(super) const MAX_PAGE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn page(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
     let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(MAX_PAGE_BYTES);
-    let mut reply = shared.read(call).await?;
+    let mut reply = shared.run_limited(call).await?;
     match reply.word.as_str() {
         "absent" => Ok(Page::absent()),
         "page" => {

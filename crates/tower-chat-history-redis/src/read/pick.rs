@@ -20,7 +20,7 @@ pub(crate) async fn pick(shared: &Shared, id: &ConversationId, positions: &[Seq]
         };
         let rest = positions.get(done..).unwrap_or_default();
         let call = rest.iter().fold(call.number(MAX_PAGE_BYTES), |call, seq| call.number(seq.get()));
-        let mut reply = shared.read_step(call, &mut is_large).await?;
+        let mut reply = shared.run_limited_step(call, &mut is_large).await?;
         match reply.word.as_str() {
             "absent" => return Ok(Page::absent()),
             "changed" => {

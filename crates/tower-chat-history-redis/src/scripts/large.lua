@@ -6,3 +6,12 @@ local function is_large(bytes)
   return LIMIT and bytes > LIMIT
 end
 
+-- Returns the size of texts. Some may be false.
+local function size_of(texts)
+  local size = 0
+  for _, text in ipairs(texts) do
+    size = size + (text and #text or 0)
+  end
+  return size
+end
+

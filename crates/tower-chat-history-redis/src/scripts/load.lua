@@ -15,11 +15,11 @@ if exchange ~= '' then
     if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then
       shown = recalled_at(self, at)
     end
-    local record = redis.call('LINDEX', log, at - self.b)
-    if is_large(#record) then
+    local record, made = redis.call('LINDEX', log, at - self.b), provenances_of(self, at, 1)[1] or false
+    if is_large(size_of({record, shown, made})) then
       return LARGE
     end
-    return {'recorded', at, record, shown, provenances_of(self, at, 1)[1] or false}
+    return {'recorded', at, record, shown, made}
   end
 end
 

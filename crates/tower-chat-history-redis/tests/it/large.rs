@@ -1,11 +1,14 @@
 //! Large calls, of which only a few run at a time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt as _, future::join_all};
 use libtest_mimic::Trial;
 use redis::{
     Cmd, Pipeline, RedisFuture, Value,
@@ -14,19 +17,26 @@ use redis::{
 use test_servers::trials;
 use tokio::{sync::Semaphore, task::yield_now};
 use tower_chat_history_core::{
-    Append, Attach, Compact, ConversationId, Cut, Expect, HistoryStore, Load, Loaded, Profile, Seq, Summary,
+    Append, Attach, Compact, ConversationId, Cut, Erase, Expect, HistoryStore, Load, Loaded, Page, Prefix, Profile,
+    Seq, StoreError, Summary,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{TestServer, attach, attached, attachment, conversation, exchange, say, texts, window};
+use crate::support::{TestServer, attach, attached, attachment, conversation, exchange, recall, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         large_windows_delay_only_large_calls,
         large_appends_delay_only_large_calls,
+        a_large_call_waits_no_longer_than_calls_are_repeated,
+        a_large_call_that_is_not_polled_keeps_no_permit,
+        a_large_call_that_is_dropped_gives_up_its_place,
+        many_large_names_can_be_erased,
+        a_conversation_may_be_deleted_between_the_two_scripts,
         a_call_that_is_not_large_is_one_script,
         a_large_read_is_two_scripts,
         a_window_is_large_if_its_summary_is,
+        a_window_is_large_if_its_recalled_messages_are,
     ]
 }
 
@@ -34,6 +44,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 const MAX_SMALL: usize = 256 << 10;
 /// The number of large calls that run at a time.
 const AT_A_TIME: usize = 4;
+const RETRY_FOR: Duration = Duration::from_secs(1);
 
 /// A connection that holds calls after their answers, if command or answer is large.
 #[derive(Clone)]
@@ -50,7 +61,7 @@ impl Holding {
         let connection = client.get_multiplexed_async_connection().await.unwrap();
         let released = Arc::new(Semaphore::new(0));
         let holding = Self { connection, held: Arc::default(), most_held: Arc::default(), released };
-        let store = RedisOptions::new().over(holding.clone()).await.unwrap();
+        let store = RedisOptions::new().retry_for(RETRY_FOR).over(holding.clone()).await.unwrap();
         (holding, store)
     }
 
@@ -135,6 +146,125 @@ async fn large_appends_delay_only_large_calls() {
     check_that_a_short_turn_overtakes(append, &many()).await;
 }
 
+/// Appends a large exchange to each of as many conversations as large calls run at a time.
+async fn fill(store: &RedisStore) -> Vec<ConversationId> {
+    let ids: Vec<_> = many().into_iter().take(AT_A_TIME).collect();
+    for id in &ids {
+        say(store, id, &"x".repeat(MAX_SMALL)).await;
+    }
+    ids
+}
+
+async fn a_large_call_waits_no_longer_than_calls_are_repeated() {
+    let test = TestServer::new().await;
+    let (holding, store) = Holding::new(&test).await;
+    let ids = fill(&test.store).await;
+    let held = join_all(ids.iter().map(|id| window(&store, id)));
+    let waiting = async {
+        holding.is_full().await;
+        let began = Instant::now();
+        let error = store.load(&ids[0], Load::new()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        let waited = began.elapsed();
+        assert!((RETRY_FOR..RETRY_FOR * 2).contains(&waited), "{waited:?}");
+        holding.released.add_permits(AT_A_TIME);
+    };
+    tokio::join!(held, waiting);
+}
+
+async fn a_large_call_that_is_not_polled_keeps_no_permit() {
+    let test = TestServer::new().await;
+    let ids = fill(&test.store).await;
+    let append = async |id| say(&test.store, id, &"y".repeat(MAX_SMALL)).await;
+    let mut calls: Vec<_> = ids.iter().map(|id| Box::pin(append(id))).collect();
+    for call in &mut calls {
+        assert!(call.now_or_never().is_none());
+    }
+    for id in &ids {
+        window(&test.store, id).await;
+    }
+    join_all(calls).await;
+}
+
+async fn a_large_call_that_is_dropped_gives_up_its_place() {
+    let test = TestServer::new().await;
+    let (holding, store) = Holding::new(&test).await;
+    let ids = fill(&test.store).await;
+    let held = join_all(ids.iter().map(|id| window(&store, id)));
+    let dropped = async {
+        holding.is_full().await;
+        let text = "y".repeat(MAX_SMALL);
+        let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(say(&store, &ids[0], &text))).collect();
+        for call in &mut waiting {
+            assert!(call.now_or_never().is_none());
+        }
+        drop(waiting);
+        // For the calls that run, and for the one after them.
+        holding.released.add_permits(AT_A_TIME + 1);
+    };
+    tokio::join!(held, dropped);
+    assert_eq!(window(&store, &ids[0]).await.exchanges.len(), 1);
+    assert_eq!(holding.released.available_permits(), 0);
+}
+
+/// More names of other programs than large calls run at a time, each longer than a call that is not large.
+async fn many_large_names_can_be_erased() {
+    let mut test = TestServer::new().await;
+    for slot in 0..2 * AT_A_TIME {
+        let names = format!("chat:{{!{slot}}}:names");
+        test.run::<()>(&["ZADD", &names, "0", &format!("acme/{}", "x".repeat(MAX_SMALL))]);
+    }
+    let prefix = Prefix::new(["acme"]).unwrap();
+    test.store.erase(&prefix, None, 100).await.unwrap();
+    assert_eq!(test.names(), Vec::<String>::new());
+}
+
+/// Deletes the conversation after the first answer that says that another one would be large.
+#[derive(Clone)]
+struct Deleting {
+    connection: MultiplexedConnection,
+    other: RedisStore,
+    id: ConversationId,
+}
+
+impl ConnectionLike for Deleting {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let answer = self.connection.req_packed_command(command).await?;
+            if answer == Value::Array(vec![Value::BulkString(b"large".to_vec())]) {
+                self.other.delete(&self.id).await.unwrap();
+            }
+            Ok(answer)
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+async fn a_conversation_may_be_deleted_between_the_two_scripts() {
+    let test = TestServer::new().await;
+    let id = conversation("deleted");
+    say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
+    let client = redis::Client::open(test.server.url()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let deleting = Deleting { connection, other: test.store.clone(), id: id.clone() };
+    let store = RedisOptions::new().over(deleting).await.unwrap();
+    assert!(matches!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent(_)));
+    say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
+    assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap(), Page::absent());
+}
+
 /// Returns the number of scripts that each kind of read takes. The records that it reads have this size in bytes.
 async fn scripts(size: usize) -> [u64; 5] {
     let mut test = TestServer::new().await;
@@ -186,6 +316,18 @@ async fn a_window_is_large_if_its_summary_is() {
         test.store.compact(&id, window_now.revision.incarnation(), compact).await.unwrap();
         test.run::<()>(&["CONFIG", "RESETSTAT"]);
         assert_eq!(window(&test.store, &id).await.compaction.unwrap().cut.summary.unwrap().text.len(), size);
+        assert_eq!(test.calls("evalsha"), scripts);
+    }
+}
+
+async fn a_window_is_large_if_its_recalled_messages_are() {
+    let (mut test, id) = (TestServer::new().await, conversation("recalled"));
+    for (size, scripts) in [(MAX_SMALL / 2, 1), (MAX_SMALL, 2)] {
+        recall(&test.store, &id, &"r".repeat(size), &[]).await;
+        // The first load also sends the script.
+        window(&test.store, &id).await;
+        test.run::<()>(&["CONFIG", "RESETSTAT"]);
+        window(&test.store, &id).await;
         assert_eq!(test.calls("evalsha"), scripts);
     }
 }

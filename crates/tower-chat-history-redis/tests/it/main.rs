@@ -10,6 +10,7 @@ mod erased;
 mod expiry;
 mod extremes;
 mod frozen;
+mod hung;
 mod interleaved;
 mod isolation;
 mod large;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         erased::tests(),
         extremes::tests(),
         frozen::tests(),
+        hung::tests(),
         interleaved::tests(),
         isolation::tests(),
         large::tests(),

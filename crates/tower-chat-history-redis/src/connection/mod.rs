@@ -1,25 +1,24 @@
 //! Connections: to a single server, to a Cluster, or an existing one.
 
-use std::{
-    pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+mod cluster;
+mod single;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use redis::{
     Client, Cmd, ConnectionInfo, IntoConnectionInfo as _, RedisError, RedisResult, Value,
     aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig},
     cluster::ClusterClientBuilder,
-    cluster_async::ClusterConnection,
-    cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo},
     io::tcp::TcpSettings,
 };
-use tokio::time::Instant;
 
-use crate::{
-    error::{Failure, OpenError},
-    options::RedisOptions,
-};
+use self::{cluster::Cluster, single::Single};
+use crate::{error::OpenError, options::RedisOptions};
+
+/// The time limit for an attempt to connect, if the options have none. Calls to other nodes of a Cluster may wait for
+/// an attempt to connect to a node that does not answer, so the time is shorter there.
+pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
+const CLUSTER_CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Reconnecting: the first and the longest pause between attempts, and the number of attempts before calls fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -45,21 +44,6 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for C {
     /// The connection may be to a Cluster. It then decides which masters get the command.
     fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
         self.send(command)
-    }
-}
-
-/// A connection to a Cluster.
-struct Cluster(ClusterConnection);
-
-impl Transport for Cluster {
-    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
-        self.0.send(command)
-    }
-
-    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
-        let mut connection = self.0.clone();
-        let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-        Box::pin(async move { connection.route_command(command.clone(), masters).await })
     }
 }
 
@@ -114,8 +98,9 @@ fn cluster_client(urls: Vec<String>, _: &RedisOptions) -> ClusterClientBuilder {
     ClusterClientBuilder::new(urls)
 }
 
+#[derive(Clone)]
 pub(crate) struct Connection {
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     /// `true` if `send_to_masters` reaches each master of a Cluster.
     pub(crate) reaches_masters: bool,
     /// `true` if it is known to divide the keys among several servers.
@@ -128,21 +113,21 @@ impl Connection {
         let client = client(info.set_tcp_settings(tcp(options)), options).map_err(OpenError::unreachable)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(options.response_timeout))
-            .set_connection_timeout(Some(options.connection_timeout))
+            .set_connection_timeout(Some(options.connection_timeout.unwrap_or(CONNECTION_TIMEOUT)))
             .set_min_delay(FIRST_PAUSE)
             .set_max_delay(MAX_PAUSE)
             .set_number_of_retries(MAX_RECONNECTS);
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone());
         let manager = manager.await.map_err(OpenError::unreachable)?;
-        let current = Mutex::new(Current { manager, number: 0, since: None });
-        Ok(Self { transport: Box::new(Single { client, config, current }), reaches_masters: true, divides_keys: false })
+        let transport = Arc::new(Single::new(client, config, manager));
+        Ok(Self { transport, reaches_masters: true, divides_keys: false })
     }
 
     pub(crate) async fn cluster(urls: Vec<String>, options: &RedisOptions) -> Result<Self, OpenError> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let client = cluster_client(urls, options)
             .response_timeout(options.response_timeout)
-            .connection_timeout(options.connection_timeout)
+            .connection_timeout(options.connection_timeout.unwrap_or(CLUSTER_CONNECTION_TIMEOUT))
             .tcp_settings(tcp(options))
             .min_retry_wait(millis(FIRST_PAUSE))
             .max_retry_wait(millis(MAX_PAUSE))
@@ -150,14 +135,15 @@ impl Connection {
             .build()
             .map_err(OpenError::unreachable)?;
         let connection = client.get_async_connection().await.map_err(OpenError::unreachable)?;
-        Ok(Self { transport: Box::new(Cluster(connection)), reaches_masters: true, divides_keys: true })
+        let transport = Arc::new(Cluster::new(client, connection));
+        Ok(Self { transport, reaches_masters: true, divides_keys: true })
     }
 
     pub(crate) fn other<C>(connection: C) -> Self
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self { transport: Box::new(connection), reaches_masters: false, divides_keys: false }
+        Self { transport: Arc::new(connection), reaches_masters: false, divides_keys: false }
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
@@ -167,64 +153,6 @@ impl Connection {
     /// Sends a command without keys to the single server, or to each master of a Cluster, whose answer is a map.
     pub(crate) async fn send_to_masters(&self, command: &Cmd) -> Result<Value, RedisError> {
         self.transport.send_to_masters(command).await
-    }
-}
-
-/// A connection to a single server.
-///
-/// redis-rs reconnects if a connection breaks. This type replaces a connection that redis-rs would keep, in three
-/// cases: responses time out but the connection does not break, the server is no longer a master, or redis-rs has given
-/// up reconnecting, for example while a password is changed.
-struct Single {
-    client: Client,
-    config: ConnectionManagerConfig,
-    current: Mutex<Current>,
-}
-
-struct Current {
-    manager: ConnectionManager,
-    /// The number of the connection. Many calls notice a broken connection at once, and only one of them replaces it.
-    number: u64,
-    /// The time at which it replaced another connection.
-    since: Option<Instant>,
-}
-
-impl Single {
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Replaces a connection, unless another call already has, or the connection is new. The address is resolved again.
-    ///
-    /// The first call that uses the new connection establishes it. Calls on the old one keep it until they end.
-    fn replace(&self, number: u64) {
-        let mut current = self.current();
-        if current.number != number || current.since.is_some_and(|since| since.elapsed() < MAX_PAUSE) {
-            return;
-        }
-        if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
-            *current = Current { manager, number: number + 1, since: Some(Instant::now()) };
-        }
-    }
-}
-
-impl Transport for Single {
-    fn send_to_masters<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
-        self.send(command)
-    }
-
-    fn send<'a>(&'a self, command: &'a Cmd) -> Sending<'a> {
-        let (mut manager, number) = {
-            let current = self.current();
-            (current.manager.clone(), current.number)
-        };
-        Box::pin(async move {
-            let answer = command.query_async(&mut manager).await;
-            if answer.as_ref().is_err_and(|error: &RedisError| Failure(error.clone()).suggests_reconnect()) {
-                self.replace(number);
-            }
-            answer
-        })
     }
 }
 
