@@ -51,7 +51,7 @@ fn main() {
                     fill(&store).await;
                     return Some((medians(Arc::new(store), conversations).await, None));
                 }
-                // The server ends with its place.
+                // Dropping `base` ends the server.
                 let mut base = Base::of(name, env!("CARGO_TARGET_TMPDIR"))?;
                 let store = base.filled(fill).await;
                 Some((medians(store, conversations).await, Some(base)))

@@ -5,10 +5,10 @@
 //! futures are boxed. Its time is a part of each time.
 //!
 //! `60-of-1000` has windows of 60 messages in 1,000 conversations, so that a window is not in the CPU's caches when its
-//! turn begins.
+//! turn begins. The other cases have one conversation.
 //!
-//! The other cases with 60 messages have one conversation, and do something before each turn, as a wait for a server
-//! does in part: meanwhile, the operating system and other programs use the CPU.
+//! Three cases do something before each turn, as a wait for a server does in part: meanwhile, the operating system and
+//! other programs use the CPU.
 //!
 //! - `60-after-2-mib` writes 2 MiB, which removes most of the program and the window from the first caches of the CPU.
 //! - `60-cold` writes 128 MiB, which removes them from all caches.
