@@ -13,8 +13,8 @@ use tokio::{
 
 use crate::connection::Connection;
 
-/// The largest size of a call that is not large, in bytes: that of its arguments, or that of its answer. A server sends
-/// an answer of this size in less than a millisecond.
+/// The largest size of a call that is not large, in bytes: that of its arguments, or that of the texts that its script
+/// counts. A server sends an answer of this size in less than a millisecond.
 pub(crate) const MAX_SMALL_BYTES: u64 = 256 << 10;
 
 /// The number of large calls of a store that run at a time. More do not load more windows per second: the server runs
@@ -32,7 +32,7 @@ pub(crate) enum AnswerLimit {
     Unlimited,
 }
 
-/// The permits of large calls. Calls get them in the order of their requests.
+/// The permits of large calls. Calls get them about in the order of their requests.
 pub(crate) struct LargeCalls(Arc<Semaphore>);
 
 impl LargeCalls {
@@ -55,8 +55,9 @@ impl LargeCalls {
         let (permits, connection, command) = (Arc::clone(&self.0), connection.clone(), Arc::clone(command));
         tokio::spawn(async move {
             let permit = tokio::select! {
-                permit = timeout_at(until, permits.acquire()) => permit,
+                biased;
                 () = sender.closed() => return,
+                permit = timeout_at(until, permits.acquire()) => permit,
             };
             let answer = match permit {
                 Ok(_permit) => within(limit, connection.send(&command)).await,

@@ -1,9 +1,11 @@
 //! Opening a store.
 
+use std::time::Duration;
+
 use redis::aio::ConnectionLike;
 
 use crate::{
-    connection::{self, Connection},
+    connection::{self, CLUSTER_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT, Connection},
     error::OpenError,
     eviction,
     options::RedisOptions,
@@ -41,7 +43,7 @@ impl RedisOptions {
     /// Returns the errors listed at [`OpenError`].
     pub async fn connect(self, url: impl AsRef<str> + Send) -> Result<RedisStore, OpenError> {
         self.check()?;
-        let opened = self.open(Connection::single(url.as_ref(), &self)).await;
+        let opened = self.open(Connection::single(url.as_ref(), &self), CONNECTION_TIMEOUT).await;
         opened.map_err(|error| error.at(connection::server_address(url.as_ref())))
     }
 
@@ -57,7 +59,7 @@ impl RedisOptions {
         self.check()?;
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
         let servers: Vec<String> = urls.iter().filter_map(|url| connection::server_address(url)).collect();
-        let opened = self.open(Connection::cluster(urls, &self)).await;
+        let opened = self.open(Connection::cluster(urls, &self), CLUSTER_CONNECTION_TIMEOUT).await;
         opened.map_err(|error| error.at((!servers.is_empty()).then(|| servers.join(", "))))
     }
 
@@ -73,7 +75,7 @@ impl RedisOptions {
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
         self.check()?;
-        self.open(async { Ok(Connection::other(connection)) }).await
+        self.open(async { Ok(Connection::other(connection)) }, CONNECTION_TIMEOUT).await
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {
@@ -88,16 +90,18 @@ impl RedisOptions {
     }
 
     /// Creates the store once the server has reported its eviction policy, within the time limit for opening.
+    /// `connection_timeout` applies if the options have none.
     async fn open(
         &self,
         connecting: impl Future<Output = Result<Connection, OpenError>>,
+        connection_timeout: Duration,
     ) -> Result<RedisStore, OpenError> {
         let opening = async {
             let connection = connecting.await?;
             let policy = eviction::policy(&connection).await.map_err(OpenError::unreachable)?;
             Ok((connection, policy))
         };
-        let time = self.retry_for.saturating_add(self.connection_timeout.unwrap_or(connection::CONNECTION_TIMEOUT));
+        let time = self.retry_for.saturating_add(self.connection_timeout.unwrap_or(connection_timeout));
         let opened = tokio::time::timeout(time, opening).await;
         let (connection, policy) =
             opened.unwrap_or_else(|elapsed| Err(OpenError::unreachable(std::io::Error::from(elapsed).into())))?;
@@ -108,8 +112,6 @@ impl RedisOptions {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

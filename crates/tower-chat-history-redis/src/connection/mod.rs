@@ -18,7 +18,7 @@ use crate::{error::OpenError, options::RedisOptions};
 /// The time limit for an attempt to connect, if the options have none. Calls to other nodes of a Cluster may wait for
 /// an attempt to connect to a node that does not answer, so the time is shorter there.
 pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
-const CLUSTER_CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
+pub(crate) const CLUSTER_CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Reconnecting: the first and the longest pause between attempts, and the number of attempts before calls fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
