@@ -16,15 +16,15 @@ use crate::error::Failure;
 /// A connection to a Cluster.
 ///
 /// If a node hangs but its operating system does not, redis-rs keeps the connection to it, also after a replica took
-/// its place. So if a response times out, this type sends the command over a new connection, which asks the other nodes
-/// for the slots. It keeps the new connection only if there is an answer. Otherwise the old one stays, because it
-/// serves calls to other nodes without a wait for the one that hangs.
+/// its place. So if a response times out, this type sends the command over a new connection, which asks one of the
+/// addresses of the store for the slots. It keeps the new connection only if there is an answer. Otherwise the old one
+/// stays, because it serves calls to other nodes without a wait for the one that hangs.
 ///
 /// Every command may be sent twice: those of scripts by the rules of `Retry`, and the others change nothing twice.
 pub(super) struct Cluster {
     client: ClusterClient,
     current: Mutex<Current>,
-    /// Locked while a call makes a new connection.
+    /// Locked while a call makes a new connection. Others that time out wait for it, within their time limits.
     renewal: sync::Mutex<()>,
 }
 

@@ -15,9 +15,9 @@ use redis::{
 use self::{cluster::Cluster, single::Single};
 use crate::{error::OpenError, options::RedisOptions};
 
-/// The time limit for an attempt to connect, if the options have none. Calls to other nodes of a Cluster may wait for
-/// an attempt to connect to a node that does not answer, so the time is shorter there.
+/// The time limit for an attempt to connect to a single server, if the options have none.
 pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same for a node of a Cluster. Calls to other nodes may wait for such an attempt, so the time is shorter.
 pub(crate) const CLUSTER_CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Reconnecting: the first and the longest pause between attempts, and the number of attempts before calls fail.
