@@ -1,8 +1,10 @@
 //! Edits between the turns: import, truncate, prune, delete, fork.
 
+use std::fmt;
+
 use tower_chat_history::{
     ConversationId, HistoryStore as _, HistoryStoreExt as _, Message,
-    store::{Derived, PruneTo, Recalled, Seq},
+    store::{Derived, EraseExt as _, Prefix, PruneTo, Recalled, Seq},
 };
 
 use super::{
@@ -10,6 +12,10 @@ use super::{
     Case, Talk,
     log::Entry,
 };
+
+fn failed(error: impl fmt::Display) -> Violation {
+    Violation::new("a conversation can be edited", error.to_string())
+}
 
 impl Case {
     /// Appends a log that was made elsewhere.
@@ -51,8 +57,6 @@ impl Case {
     /// Makes one edit, as a program does that manages its conversations.
     pub(super) async fn edit(&mut self, talk: usize) -> Checked {
         self.settle(talk).await?;
-        let failed =
-            |error: tower_chat_history::StoreError| Violation::new("a conversation can be edited", error.to_string());
         let which = self.rng.below(5);
         let Talk { log, edits, before, .. } = &mut self.talks[talk];
         let id = log.id.clone();
@@ -78,7 +82,11 @@ impl Case {
                 }
             }
             2 => {
-                self.base.store().delete(&id).await.map_err(failed)?;
+                if self.rng.once_in(2) {
+                    self.base.store().delete(&id).await.map_err(failed)?;
+                } else {
+                    self.base.erase().erase_all(&Prefix::from(&id)).await.map_err(failed)?;
+                }
                 log.forget();
             }
             3 => {

@@ -98,6 +98,11 @@ impl Log {
         self.pruned.iter().chain(&self.entries).find(|entry| entry.seq == seq.get())
     }
 
+    /// Returns true if the log has an exchange with this id.
+    pub(super) fn has(&self, id: &ExchangeId) -> bool {
+        self.entries.iter().any(|entry| entry.id == *id)
+    }
+
     /// Returns true if the log does not begin at the first position.
     pub(super) fn is_pruned(&self) -> bool {
         self.entries.first().is_some_and(|entry| entry.seq > 0)

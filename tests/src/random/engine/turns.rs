@@ -129,6 +129,14 @@ impl Case {
             10 => planned_call.instead = Some(vec![self.words.user()]),
             _ => {}
         }
+        let Talk { log, slow, .. } = &self.talks[talk];
+        if planned_call.expected == Expected::Accepted && !slow.is_empty() && self.rng.once_in(3) {
+            // Another replica repeats a call that still runs.
+            planned_call.exchange = self.rng.pick(slow).planned_call.exchange.clone();
+            if log.has(&planned_call.exchange) {
+                planned_call.expected = Expected::Refused("already_recorded");
+            }
+        }
         if planned_call.expected == Expected::Accepted && self.rng.once_in(3) {
             planned_call.transcript = self.transcript(talk);
         }

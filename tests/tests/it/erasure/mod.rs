@@ -3,6 +3,7 @@
 mod expiry;
 mod in_flight;
 mod killed;
+mod late_duplicate;
 mod neighbors;
 pub(crate) mod secrets;
 pub(crate) mod world;

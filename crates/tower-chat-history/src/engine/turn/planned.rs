@@ -6,7 +6,7 @@ use tower_chat_history_context::{
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
 };
 use tower_chat_history_core::{
-    CompactionVersion, Cut, DialectName, Epoch, Expect, Message, Positions, Recalled, Seq, Window,
+    CompactionVersion, Cut, DialectName, Epoch, Expect, Incarnation, Message, Positions, Recalled, Seq, Window,
 };
 use tracing::Instrument as _;
 
@@ -61,6 +61,8 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) provider: Option<String>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
+    /// The incarnation of the log that was loaded.
+    pub(super) incarnation: Option<Incarnation>,
     /// The start of the window by the stored compaction.
     pub(in crate::engine) window_start: Seq,
     /// True if that start moved after the conversation's previous turn in this engine.
@@ -156,6 +158,7 @@ impl Call {
             since_last: None,
             provider: self.provider(window),
             next: history.next(),
+            incarnation: window.map(|window| window.revision.incarnation()),
             window_start: Seq::FIRST,
             window_moved: false,
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.

@@ -139,13 +139,16 @@ impl TurnState {
         let stored_cut = cut.filter(|_| has_cut);
         let seen = CompactionPositions::of(stored.revision, stored_cut.as_ref());
         engine.shared.last_seen.update(conversation, seen);
-        if let Some(before) = self.repaired.filter(|_| !has_cut) {
+        // If the log was deleted, erased or truncated during the turn, the duplicate may be in a new log. A summary of
+        // the old log must not reach it.
+        let is_loaded_log = self.planned.history.incarnation == Some(stored.revision.incarnation());
+        if let Some(before) = self.repaired.filter(|_| !has_cut && is_loaded_log) {
             engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
         }
         // This runs even if the log has the exchange of another call under the same id, because the turn is over in
         // this case too.
         if let Some(summaries) = &engine.shared.summaries {
-            if let Some(pending) = pending
+            if let Some(pending) = pending.filter(|_| is_loaded_log)
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, &stored, pending)).await
             {
                 let seen = CompactionPositions::of(stored.revision, Some(&cut));

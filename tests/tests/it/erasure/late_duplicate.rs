@@ -1,0 +1,135 @@
+//! A call that ends after its log was removed, when another call has stored its exchange id in a new log.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tests::{Storage, over_every_store};
+use tower_chat_history::{
+    BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryOptions, HistoryStore as _,
+    HistoryStoreExt as _, Message, Reply, Turn, TurnInput,
+    store::{EraseExt as _, Load, Loaded, Prefix, Role, Seq},
+    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+};
+use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+
+over_every_store! {
+    #[tokio::test]
+    its_summary_is_not_stored_in_the_new_log,
+    its_repair_is_not_stored_in_the_new_log,
+}
+
+const SECRET: &str = "PLANTED-SECRET";
+const REPEATED: &str = "request-7";
+
+/// The ways to end a log: the next exchange is in a new one.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Erase,
+    Delete,
+    Truncate,
+}
+
+const ENDS: [End; 3] = [End::Erase, End::Delete, End::Truncate];
+
+impl End {
+    /// Ends the log. Its second exchange is gone, and the first one only stays after a truncation.
+    async fn of(self, storage: &Storage, id: &ConversationId) {
+        match self {
+            Self::Erase => drop(storage.store.erase_all(&Prefix::from(id)).await.unwrap()),
+            Self::Delete => storage.store.delete(id).await.unwrap(),
+            Self::Truncate => storage.store.conversation(id).truncate(Seq::new(1)).await.map(drop).unwrap(),
+        }
+    }
+}
+
+/// Summarizes messages as their texts.
+#[derive(Debug)]
+struct Quote;
+
+#[async_trait]
+impl Summarizer for Quote {
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+        let texts: Vec<_> = request.messages.iter().map(|message| message.text().into_owned()).collect();
+        Ok(Summarized::new(texts.join(" ")))
+    }
+}
+
+fn summarizing() -> HistoryOptions {
+    let summaries = Summaries::new(Quote).when(SummarizeWhen::BeforeEveryCall).least_room(1).max_tokens(200);
+    HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(10)).summaries(summaries)
+}
+
+async fn begin(engine: &Engine, id: &ConversationId, exchange: &str, question: Message) -> Turn {
+    let input = TurnInput::new(id.clone(), [question]).exchange(ExchangeId::new(exchange).unwrap());
+    engine.begin(input).await.unwrap()
+}
+
+async fn ask(engine: &Engine, id: &ConversationId, exchange: &str, question: Message, reply: Vec<Message>) {
+    let turn = begin(engine, id, exchange, question).await;
+    let report = turn.commit(Reply::of(reply)).await.unwrap();
+    assert_eq!(report.outcome.kind(), "stored");
+}
+
+/// Checks that the log has no compaction, and that the next prompt has no secret.
+async fn assert_has_no_trace(storage: &Storage, engine: &Engine, id: &ConversationId, question: Message, end: End) {
+    engine.drain(Duration::from_secs(300)).await.unwrap();
+    let Loaded::Window(window) = storage.store.load(id, Load::new()).await.unwrap() else { panic!("{end:?}: no log") };
+    assert_eq!(window.compaction, None, "{end:?}");
+    let turn = begin(engine, id, "next", question).await;
+    assert!(!turn.context().iter().any(|message| message.json().contains(SECRET)), "{end:?}: {:?}", turn.context());
+}
+
+async fn its_summary_is_not_stored_in_the_new_log(storage: Storage) {
+    for end in ENDS {
+        let id = storage.conversation();
+        let engine = Engine::with_options(storage.store.clone(), summarizing());
+        let replica = Engine::new(storage.replica().await.store);
+        let answer = || vec![Message::assistant("I see.")];
+        ask(&replica, &id, "one", Message::user("hello"), answer()).await;
+        ask(&replica, &id, "two", Message::user(format!("my illness is {SECRET}")), answer()).await;
+
+        let late = begin(&engine, &id, REPEATED, Message::user("and now?")).await;
+        assert!(late.context()[0].text().contains(SECRET), "the prompt has the summary");
+        end.of(&storage, &id).await;
+        ask(&replica, &id, REPEATED, Message::user("and now?"), answer()).await;
+        // The summary would begin the window at an exchange that the new log has, too.
+        for exchange in ["three", "four"] {
+            ask(&replica, &id, exchange, Message::user("hello again"), answer()).await;
+        }
+        let report = late.commit(Reply::of(answer())).await.unwrap();
+        assert_eq!(report.outcome.kind(), "duplicate", "{end:?}");
+
+        assert_has_no_trace(&storage, &replica, &id, Message::user("what do I have?"), end).await;
+    }
+}
+
+async fn its_repair_is_not_stored_in_the_new_log(storage: Storage) {
+    for end in ENDS {
+        let id = storage.conversation();
+        let engine = Engine::new(storage.store.clone());
+        let replica = Engine::new(storage.replica().await.store);
+        let question = || Message::compose(&SigningDialect, &Role::User, "u").unwrap();
+        for exchange in ["one", "two"] {
+            let input = TurnInput::new(id.clone(), [question()]).exchange(ExchangeId::new(exchange).unwrap());
+            let head = input.request.digest();
+            let turn = replica.begin(input).await.unwrap();
+            let script = [Say::Thought(SECRET.into()), Say::Text("a".into())];
+            let reply = SigningProvider::new("one").reply(head, turn.context(), &script).unwrap();
+            turn.commit(Reply::of(reply)).await.unwrap();
+        }
+        let answer = || vec![Message::compose(&SigningDialect, &Role::Assistant, "a").unwrap()];
+
+        let mut late = begin(&engine, &id, REPEATED, question()).await;
+        assert!(late.repair("400").await, "the prompt has reasoning");
+        end.of(&storage, &id).await;
+        for exchange in [REPEATED, "three", "four"] {
+            ask(&replica, &id, exchange, question(), answer()).await;
+        }
+        let report = late.commit(Reply::of(answer())).await.unwrap();
+        assert_eq!(report.outcome.kind(), "duplicate", "{end:?}");
+
+        engine.drain(Duration::from_secs(300)).await.unwrap();
+        let Loaded::Window(window) = storage.store.load(&id, Load::new()).await.unwrap() else { panic!("{end:?}") };
+        assert_eq!(window.compaction, None, "{end:?}");
+    }
+}
