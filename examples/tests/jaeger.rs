@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, status::StatusCode as SpanStatus},
 };
 use prost::Message as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// The requests that an OTLP/HTTP receiver has received.
 #[derive(Clone, Default)]
@@ -140,6 +140,7 @@ async fn demo(
         .args(arguments)
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}"))
         .env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+        .env("OTEL_EXPORTER_OTLP_TIMEOUT", "60000")
         .env("NO_PROXY", "127.0.0.1");
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -242,8 +243,10 @@ async fn conversation_ids_are_optional_and_a_receiver_may_accept_no_metrics() {
 
 #[tokio::test]
 async fn without_a_receiver_the_program_prints_an_error_and_fails() {
-    // The listener is closed again.
-    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // The socket keeps its port and does not listen.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
     for protocol in ["grpc", "http/protobuf"] {
         let (output, out, err) = demo(protocol, address, &[]).await;
         assert_eq!(output.status.code(), Some(1), "{protocol}");

@@ -15,15 +15,13 @@ use std::{
 use futures_util::{StreamExt as _, future, stream};
 use tempfile::TempDir;
 use test_servers::{left_out, postgres, redis};
-use tests::{TypedCall, exchanges, reply_text, short, user_call};
+use tests::{TypedCall, exchanges, patient, reply_text, short, user_call};
 use tokio::sync::Mutex;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, MemoryStore, Message, ReportHandle,
 };
 use tower_chat_history_openai::OpenAi;
-use tower_chat_history_postgres::PostgresOptions;
-use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::{MockLlm, Reply};
 
@@ -159,8 +157,7 @@ async fn postgres() -> Opened {
         return None;
     }
     let url = postgres::shared().database().await;
-    let options = PostgresOptions::new().pool_timeout(PATIENCE);
-    Some((Arc::new(options.connect(&url).await.unwrap()), None))
+    Some((Arc::new(patient::postgres().connect(&url).await.unwrap()), None))
 }
 
 async fn redis() -> Opened {
@@ -172,7 +169,7 @@ async fn redis() -> Opened {
     }
     let prefix = format!("many{}:", PREFIXES.fetch_add(1, Relaxed));
     let url = SERVER.get_or_init(redis::Server::start).url();
-    Some((Arc::new(RedisOptions::new().prefix(prefix).response_timeout(PATIENCE).connect(url).await.unwrap()), None))
+    Some((Arc::new(patient::redis().prefix(prefix).connect(url).await.unwrap()), None))
 }
 
 /// These tests run one after the other, because they measure the memory of the process.

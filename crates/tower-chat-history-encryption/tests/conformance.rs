@@ -4,6 +4,7 @@
 use std::{
     process::ExitCode,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -14,8 +15,8 @@ use tower_chat_history::{CachedStore, MemoryStore};
 use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore};
 use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
-use tower_chat_history_redis::RedisStore;
-use tower_chat_history_sqlite::SqliteStore;
+use tower_chat_history_redis::RedisOptions;
+use tower_chat_history_sqlite::SqliteOptions;
 
 /// The places that hold the sealed items. Each handle has a connection and a cache of keys of its own, as in another
 /// process.
@@ -54,14 +55,18 @@ impl Data {
 
     async fn connect(&self) -> Arc<dyn AnyStore> {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+        // A busy machine may stall a thread for longer than the default timeouts.
+        const PATIENCE: Duration = Duration::from_secs(120);
         match self {
             Self::File(directory) => {
-                let store = SqliteStore::open(directory.path().join("chat.db")).await.unwrap();
+                let options = SqliteOptions::new().busy_timeout(PATIENCE);
+                let store = options.open(directory.path().join("chat.db")).await.unwrap();
                 Arc::new(EncryptedStore::new(store, keys()))
             }
             Self::Cluster => {
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
-                Arc::new(EncryptedStore::new(RedisStore::connect_cluster(urls).await.unwrap(), keys()))
+                let options = RedisOptions::new().response_timeout(PATIENCE).retry_for(PATIENCE);
+                Arc::new(EncryptedStore::new(options.connect_cluster(urls).await.unwrap(), keys()))
             }
         }
     }

@@ -6,7 +6,7 @@
 //! [`with_certificates`].
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
-use std::{process::ExitCode, sync::OnceLock};
+use std::{process::ExitCode, sync::OnceLock, time::Duration};
 
 use rustls::{
     ClientConfig, RootCertStore,
@@ -38,11 +38,16 @@ fn connector(trusted: &str) -> MakeRustlsConnect {
     MakeRustlsConnect::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
+/// Returns options with time limits for connections that no call reaches, also on a busy machine.
+fn patient() -> PostgresOptions {
+    PostgresOptions::new().pool_timeout(Duration::from_secs(60))
+}
+
 async fn to_postgres(change: impl FnOnce(&mut Config), trusted: &str) -> Result<PostgresStore, OpenError> {
     let mut config: Config = postgres_url().parse().unwrap();
     config.ssl_mode(SslMode::Require);
     change(&mut config);
-    PostgresOptions::new().connect_with(config, connector(trusted)).await
+    patient().connect_with(config, connector(trusted)).await
 }
 
 /// Returns the number of connections to the server with this application name: with TLS, and without.
@@ -71,7 +76,7 @@ async fn custom_roots_are_trusted() {
 
 async fn the_systems_roots_are_trusted() {
     let url = format!("{}?application_name=system", postgres_url());
-    let store = PostgresOptions::new().connect_rustls(&url).await.unwrap();
+    let store = patient().connect_rustls(&url).await.unwrap();
     stores_and_reads(&store, "system").await;
     assert_eq!(connections("system").await, (1, 0));
 }
@@ -91,7 +96,7 @@ async fn a_certificate_for_another_name_is_refused() {
 }
 
 async fn a_server_that_requires_tls_is_reported() {
-    let error = PostgresOptions::new().connect(&postgres_url()).await.unwrap_err();
+    let error = patient().connect(&postgres_url()).await.unwrap_err();
     assert!(error_chain(&error).contains("TLS"), "{}", error_chain(&error));
 }
 

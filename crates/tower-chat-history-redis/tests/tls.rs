@@ -6,8 +6,9 @@
 //! [`with_certificates`].
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
-use std::{fs, process::ExitCode};
+use std::{fs, process::ExitCode, time::Duration};
 
+use redis::AsyncConnectionConfig;
 use test_servers::{
     free_ports,
     redis::{NAME, Server, is_available},
@@ -29,13 +30,20 @@ fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
 /// The setting with which a server requests no client certificates.
 const OPEN: [&str; 2] = ["--tls-auth-clients", "no"];
 
+/// Returns options with time limits that no call reaches, also on a busy machine.
+fn patient() -> RedisOptions {
+    let patience = Duration::from_secs(60);
+    RedisOptions::new().response_timeout(patience).connection_timeout(patience).retry_for(patience)
+}
+
 fn trusting(authority: &str) -> RedisOptions {
-    RedisOptions::new().root_certificates(fs::read(file(authority, AUTHORITY)).unwrap())
+    patient().root_certificates(fs::read(file(authority, AUTHORITY)).unwrap())
 }
 
 async fn the_systems_roots_are_trusted() {
     let (_server, port) = redis_with(KNOWN, &OPEN);
-    stores_and_reads(&RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap(), "system").await;
+    let store = patient().connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap();
+    stores_and_reads(&store, "system").await;
 }
 
 async fn custom_roots_are_trusted() {
@@ -69,7 +77,9 @@ async fn connections_to_cluster_nodes_use_tls() {
         "no",
     ];
     let (server, port) = redis_with(UNKNOWN, &cluster);
-    let mut node = redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let unlimited = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut node = client.get_multiplexed_async_connection_with_config(&unlimited).await.unwrap();
     let () = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).query_async(&mut node).await.unwrap();
     loop {
         let state: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut node).await.unwrap();
@@ -85,7 +95,7 @@ async fn connections_to_cluster_nodes_use_tls() {
 
 async fn an_unknown_authority_is_refused() {
     let (_server, port) = redis_with(UNKNOWN, &OPEN);
-    let error = RedisStore::connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
+    let error = patient().connect(format!("rediss://127.0.0.1:{port}/")).await.unwrap_err();
     assert!(
         matches!(error, OpenError::Connect { .. }) && error_chain(&error).contains("UnknownIssuer"),
         "{}",

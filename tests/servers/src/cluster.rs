@@ -2,6 +2,7 @@
 
 use std::{
     path::Path,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -43,7 +44,8 @@ impl Cluster {
     #[must_use]
     pub fn start() -> Self {
         let nodes = free_ports().into_iter().map(|port| {
-            let server = Server::with(&settings(&redis::QUICK, port, "5000"));
+            // No node is considered down, however busy the machine is.
+            let server = Server::with(&settings(&redis::QUICK, port, "60000"));
             Node { port, announced: port, server }
         });
         Self::of(nodes.collect())
@@ -122,6 +124,20 @@ impl Cluster {
         let server = &mut self.nodes[usize::from(node)].server;
         server.crash();
         server.restart();
+    }
+
+    /// Makes one of the [`NODES`] hang until it is ended: its operating system accepts connections, but nothing is
+    /// answered.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node, or it cannot be stopped.
+    pub fn hang(&self, node: u16) {
+        let mut connection = self.connections().swap_remove(usize::from(node));
+        let info: String = ::redis::cmd("INFO").arg("server").query(&mut connection).unwrap();
+        let process = info.lines().find_map(|line| line.strip_prefix("process_id:")).unwrap();
+        let stopped = Command::new("sh").args(["-c", "kill -STOP \"$1\"", "sh", process.trim()]).status().unwrap();
+        assert!(stopped.success());
     }
 
     /// Returns the URLs of the nodes for clients.

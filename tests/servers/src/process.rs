@@ -9,7 +9,10 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     thread,
 };
 
@@ -99,17 +102,18 @@ pub fn directory() -> PathBuf {
     tempfile::Builder::new().prefix("history-").tempdir_in("/tmp").map(TempDir::keep).unwrap()
 }
 
-/// Returns free ports of the loopback interface. If another process takes one before the server does, the
-/// server does not start, and reports that.
+/// Returns free ports of the loopback interface. No other call in this process returns the same ones. If another
+/// process takes one before the server does, the server does not start, and reports that.
 pub fn free_ports() -> impl Iterator<Item = u16> {
     // Lower than the ports that systems give to clients: a client must not get the port of a server while
-    // that server restarts.
+    // that server restarts. The next ones after them are those at which nodes of clusters listen to each other.
     const FIRST: u16 = 10_000;
-    const PORTS: u16 = 12_000;
+    const PORTS: u16 = 10_000;
+    /// Each process begins elsewhere.
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| (RandomState::new().build_hasher().finish() >> 1).into());
 
-    let begin = RandomState::new().build_hasher().finish() % u64::from(PORTS);
-    let begin = u16::try_from(begin).unwrap();
-    (0..PORTS).map(move |step| FIRST + (begin + step) % PORTS).filter(|port| is_free(*port))
+    let next = |_| NEXT.fetch_add(1, Relaxed) % u64::from(PORTS);
+    (0..PORTS).map(next).map(|step| FIRST + u16::try_from(step).unwrap()).filter(|port| is_free(*port))
 }
 
 /// Returns true if this port of the loopback interface is free.

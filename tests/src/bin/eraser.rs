@@ -1,12 +1,12 @@
 //! A process that erases everything under a prefix, for tests that kill it. Its arguments are the address of a store
-//! and the prefix. It prints a line for each page that is erased, and the receipt as JSON when it is done.
+//! and the prefix. It reads a line before each page, and prints a line for each page that is erased.
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the test.
 
-use std::io::Write as _;
+use std::io::{Write as _, stdin, stdout};
 
 use tests::Storage;
-use tower_chat_history::store::{Erase as _, EraseExt as _, Prefix};
+use tower_chat_history::store::{Erase as _, Prefix};
 
 /// The number of conversations of a page. It is small, so that an erasure can be killed at many places.
 const PAGE: usize = 20;
@@ -19,14 +19,13 @@ async fn main() {
     let under: Prefix = under.parse().unwrap();
     store.bar(&under).await.unwrap();
     let mut after = None;
-    loop {
+    for admitted in stdin().lines() {
+        admitted.unwrap();
         after = store.erase(&under, after.as_ref(), PAGE).await.unwrap().next;
         println!("page");
-        std::io::stdout().flush().unwrap();
+        stdout().flush().unwrap();
         if after.is_none() {
             break;
         }
     }
-    let receipt = store.erase_all(&under).await.unwrap();
-    println!("{}", serde_json::to_string(&receipt).unwrap());
 }

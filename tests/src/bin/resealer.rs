@@ -1,5 +1,6 @@
 //! A process that replaces the key of a prefix and seals everything under it again, for tests that kill it. Its
-//! arguments are the address of a store, the directory of a vault, and the prefix. It prints a line for each step.
+//! arguments are the address of a store, the directory of a vault, and the prefix. After its first line, it reads a
+//! line before each step, and prints a line for each step.
 
 #![allow(clippy::unwrap_used)] // A failed setup fails the test.
 
@@ -19,10 +20,12 @@ async fn main() {
     let keys = Keys::new(KeyRing::parse(MASTER_KEY).unwrap(), vault, parts);
     let store = EncryptedStore::new(Storage::open_address(address).await.plain().await, keys);
     say("begins");
+    wait();
     assert!(store.keys().rotate(&under).await.unwrap());
     say("rotated");
     let mut after = None;
     loop {
+        wait();
         let run = store.reseal(&under, &[Profile::default()], after.as_ref(), 1).await.unwrap();
         assert_eq!(run.failed, 0, "{:?}", run.first_failure);
         say("page");
@@ -32,6 +35,13 @@ async fn main() {
         }
     }
     say("done");
+}
+
+/// Waits for a line, which admits a step. Without one, the process ends.
+fn wait() {
+    if std::io::stdin().read_line(&mut String::new()).unwrap() == 0 {
+        std::process::exit(1);
+    }
 }
 
 fn say(line: &str) {

@@ -26,8 +26,12 @@ use super::{
 };
 use crate::rng::SeededRng;
 
-/// The longest time that any step may take by a real clock. Normally, no step takes long.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// The longest time of a drain by a real clock. Normally, no drain takes long, but a busy machine can stall a thread.
+const DRAIN: Duration = Duration::from_secs(30);
+/// The longest time of any step, which has at most one drain.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// The time limit of the store. It does not end within `PATIENCE`, so that it does not end what hangs.
+const STORE_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs one case.
 pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
@@ -53,9 +57,9 @@ pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
     let without = ingredients.has(Ingredient::NoRuntime) && rng.once_in(2);
     let drained = if without {
         figures.count("drains without a runtime");
-        in_time("drain ends without a runtime", move || block_on(engine.drain(Duration::from_secs(2))))?
+        in_time("drain ends without a runtime", move || block_on(engine.drain(DRAIN)))?
     } else {
-        in_time("drain ends in another runtime", move || runtime().block_on(engine.drain(Duration::from_secs(2))))?
+        in_time("drain ends in another runtime", move || runtime().block_on(engine.drain(DRAIN)))?
     };
     drained.map_err(|error| Violation::new("a drain ends when no save is pending", error.to_string()))?;
     holds(case.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
@@ -126,7 +130,7 @@ impl Case {
         let store = MemoryStore::new();
         let yielding = Disturbed { inner: store.clone(), disturb: SometimesYields(Mutex::new(rng.fork())) };
         let summarizes = rng.once_in(2);
-        let mut options = HistoryOptions::new();
+        let mut options = HistoryOptions::new().store_timeout(STORE_LIMIT);
         if rng.once_in(3) {
             options = options.store_timeout(None);
         }
@@ -198,7 +202,7 @@ impl Case {
                     }
                 }
                 // The check below finds summaries that are not done by then.
-                let _ = engine.drain(Duration::from_secs(2)).await;
+                let _ = engine.drain(DRAIN).await;
             });
         })?;
         self.check(figures)?;

@@ -1,5 +1,6 @@
 //! The stores that the tests run over.
 
+pub mod patient;
 mod remote;
 mod remote_erase;
 
@@ -20,9 +21,6 @@ use tower_chat_history::{
     store::{Attach, Erase, Prune, Reseal, Truncate},
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
-use tower_chat_history_postgres::PostgresOptions;
-use tower_chat_history_redis::RedisOptions;
-use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::FaultStore;
 
 pub use self::remote::Remote;
@@ -119,17 +117,17 @@ impl Location {
         match self {
             Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
             Self::Encrypted(inner, _) => Box::pin(inner.open_plain()).await,
-            Self::File(path, _) => Arc::new(SqliteStore::open(path).await.unwrap()),
+            Self::File(path, _) => Arc::new(patient::sqlite().open(path).await.unwrap()),
             Self::Postgres { url, schema } => {
-                let options = PostgresOptions::new().schema(schema);
+                let options = patient::postgres().schema(schema);
                 Arc::new(with_clock_held(options.connect(url)).await.unwrap())
             }
             Self::Redis { url, prefix } => {
-                let options = RedisOptions::new().prefix(prefix);
+                let options = patient::redis().prefix(prefix);
                 Arc::new(with_clock_held(options.connect(url)).await.unwrap())
             }
             Self::Cluster { urls, prefix } => {
-                let options = RedisOptions::new().prefix(prefix);
+                let options = patient::redis().prefix(prefix);
                 Arc::new(with_clock_held(options.connect_cluster(urls)).await.unwrap())
             }
         }

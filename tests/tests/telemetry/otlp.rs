@@ -45,6 +45,8 @@ impl Pipeline {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(format!("http://{address}/v1/traces"))
+            // The spans of an export that fails are lost.
+            .with_timeout(Duration::from_secs(60))
             .build()
             .unwrap();
         // The queue must be large enough for all spans.

@@ -138,10 +138,11 @@ pub async fn racing_erasures_count_once(fixture: &dyn Fixture) {
 /// A dropped erasure leaves whole conversations, and a repeat erases what is left.
 pub async fn a_dropped_erasure_is_repeated(fixture: &dyn Fixture) {
     const CLAUSE: Clause = clause::ERASE_AGAIN;
-    let owned = Owned::new(fixture).await;
-    let (under, outside) = (owned.under(&["acme"]), owned.chat(&["acme-2"]));
-    let other = outside.add_turns(2).await;
     for polls in [0, 1, 2, 3, 4, 10, 100] {
+        // The erasure that was dropped before may still be running, so each one has conversations of its own.
+        let owned = Owned::new(fixture).await;
+        let (under, outside) = (owned.under(&["acme"]), owned.chat(&["acme-2"]));
+        let other = outside.add_turns(2).await;
         let mut logs = Vec::new();
         for end in ENDS {
             let chat = owned.chat(&["acme", end]);

@@ -1,6 +1,6 @@
 //! Support for the tests of the encrypted store.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
 use tower_chat_history::MemoryStore;
@@ -9,7 +9,7 @@ use tower_chat_history_core::{
     Seq, StoreError,
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
-use tower_chat_history_sqlite::SqliteStore;
+use tower_chat_history_sqlite::{SqliteOptions, SqliteStore};
 
 /// Returns a ring with one master key, whose bytes are all the same.
 pub(crate) fn ring(name: &str, byte: u8) -> KeyRing {
@@ -43,7 +43,9 @@ impl TestDatabase {
 
     /// Opens the store as another process would: with a connection and a cache of its own.
     pub(crate) async fn open(&self) -> EncryptedStore<SqliteStore> {
-        EncryptedStore::new(SqliteStore::open(self.path()).await.unwrap(), keys(&self.vault))
+        // A busy machine may stall the holder of a lock for longer than the default timeout.
+        let options = SqliteOptions::new().busy_timeout(Duration::from_secs(120));
+        EncryptedStore::new(options.open(self.path()).await.unwrap(), keys(&self.vault))
     }
 
     /// Copies the files of the database, which must be closed. The copy has the same vault.

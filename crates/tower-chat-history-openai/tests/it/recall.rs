@@ -53,7 +53,7 @@ impl Chat {
         let reported = Arc::clone(&recalls);
         let options = HistoryOptions::new()
             .context(ContextBudget::tokens(2_000))
-            .recall(RecallOptions::new(recall).timeout(Duration::from_secs(20)))
+            .recall(RecallOptions::new(recall).timeout(Duration::from_secs(60)))
             .on_turn(move |report| {
                 if let Some(recall) = &report.recall {
                     reported.lock().unwrap().push((recall.outcome.kind(), recall.exchanges));

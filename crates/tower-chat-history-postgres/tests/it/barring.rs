@@ -12,11 +12,11 @@ use tokio::task::JoinHandle;
 use tower_chat_history_core::{
     Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Removed, Seq, StoreError,
 };
-use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     erasing::{erase_all, erase_pages, prefix},
-    support::{connect, conversation, database, exchange, say, single, texts, waits_for_a_lock},
+    support::{connect, conversation, database, exchange, patient, say, single, texts, waits_for_a_lock},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -64,7 +64,7 @@ async fn waits<T: std::fmt::Debug>(call: &mut JoinHandle<T>, watcher: &tokio_pos
 
 async fn an_erasure_waits_for_first_turns_that_are_being_stored() {
     let url = database().await;
-    let store = PostgresOptions::new().connections(2).connect(&url).await.unwrap();
+    let store = patient().connections(2).connect(&url).await.unwrap();
     let (other, watcher) = (connect(&url).await, connect(&url).await);
     for under in ["test/a", "test", ""] {
         // The number is that of the erasures before.
@@ -81,7 +81,7 @@ async fn an_erasure_waits_for_first_turns_that_are_being_stored() {
 
 async fn a_first_turn_waits_for_an_erasure_that_is_being_recorded() {
     let url = database().await;
-    let store = PostgresOptions::new().connections(2).connect(&url).await.unwrap();
+    let store = patient().connections(2).connect(&url).await.unwrap();
     let (other, watcher) = (connect(&url).await, connect(&url).await);
     let id = conversation("a");
     for erased in ["test/a", "test/a/", "test/", "/"] {
@@ -167,7 +167,7 @@ async fn no_first_turn_from_before_an_erasure_survives_it() {
     const WRITERS: usize = 6;
     const ROUNDS: usize = 40;
     let url = database().await;
-    let store = PostgresOptions::new().connections(4).connect(&url).await.unwrap();
+    let store = patient().connections(4).connect(&url).await.unwrap();
     let eraser = single(&url).await;
     let running = Arc::new(AtomicBool::new(true));
     let writers: Vec<_> = (0..WRITERS)

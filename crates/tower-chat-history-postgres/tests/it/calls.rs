@@ -7,9 +7,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::{runtime, task::yield_now};
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
-use tower_chat_history_postgres::PostgresOptions;
 
-use crate::support::{append, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
+use crate::support::{append, connect, conversation, database, patient, say, single, texts, waits_for_a_lock, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -22,14 +21,20 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 async fn a_call_that_is_not_polled_holds_no_connection() {
-    let store = single(&database().await).await;
+    let url = database().await;
+    let (store, admin, watcher) = (single(&url).await, connect(&url).await, connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "one").await;
+    admin.batch_execute("begin; lock table chat_history.conversation in access exclusive mode").await.unwrap();
     let mut parked = pin!(store.load(&id, Load::new()));
-    assert!((&mut parked).now_or_never().is_none());
+    tokio::select! {
+        loaded = &mut parked => panic!("the table is locked: {loaded:?}"),
+        _ = waits_for_a_lock(&watcher, &[]) => {}
+    }
     let mut saved = pin!(store.append(&id, append("two")));
-    assert!((&mut saved).now_or_never().is_none());
-    // The only connection is free. (Tasks may get it in another order than they requested it.)
+    assert!((&mut saved).now_or_never().is_none(), "the load has the only connection");
+    admin.batch_execute("commit").await.unwrap();
+    // From here on neither is polled. (Tasks may get the connection in another order than they requested it.)
     window(&store, &id).await;
     parked.await.unwrap();
     assert!(!saved.await.unwrap().duplicate);
@@ -77,7 +82,7 @@ fn a_save_outlives_its_first_runtime() {
     let id = conversation("a");
     let (store, admin, watcher) = second.block_on(async {
         let url = database().await;
-        let store = PostgresOptions::new().connect(&url).await.unwrap();
+        let store = patient().connect(&url).await.unwrap();
         say(&store, &id, "one").await;
         (store, connect(&url).await, connect(&url).await)
     });
@@ -98,7 +103,7 @@ fn a_save_outlives_its_first_runtime() {
 
 async fn a_call_that_waits_for_a_lock_can_be_dropped() {
     let url = database().await;
-    let options = PostgresOptions::new().connections(2);
+    let options = patient().connections(2);
     let (store, admin) = (options.connect(&url).await.unwrap(), connect(&url).await);
     let (id, other) = (conversation("a"), conversation("b"));
     say(&store, &id, "one").await;

@@ -1,6 +1,6 @@
 //! The contract of all stores.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use libtest_mimic::Trial;
@@ -8,7 +8,9 @@ use test_servers::postgres;
 use tokio::sync::OnceCell;
 use tower_chat_history_conformance::store::{Capabilities, Fixture};
 use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
-use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::PostgresStore;
+
+use crate::support::patient;
 
 /// Each handle has its own pool on the same database, as another process would.
 struct Database {
@@ -24,8 +26,7 @@ impl Database {
     }
 
     async fn store(&self) -> PostgresStore {
-        let options = PostgresOptions::new().connections(4).pool_timeout(Duration::from_secs(60));
-        options.connect(&self.url).await.unwrap()
+        patient().connections(4).connect(&self.url).await.unwrap()
     }
 }
 

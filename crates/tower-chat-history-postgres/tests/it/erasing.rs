@@ -5,12 +5,12 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{ConversationId, Cursor, Erase, List, Prefix, Removed, StoreError};
-use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     cost::long_log,
     proxy::Proxy,
-    support::{connect, conversation, database, say, single, texts},
+    support::{connect, conversation, database, patient, say, single, texts},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -101,7 +101,9 @@ async fn a_page_is_bounded_by_the_number_of_exchanges() {
 async fn an_interrupted_erasure_continues_when_it_is_repeated() {
     const CONVERSATIONS: usize = 60;
     let url = database().await;
-    let store = PostgresOptions::new().connections(2).retry_for(Duration::ZERO).connect(&url).await.unwrap();
+    let store = patient().connections(2).retry_for(Duration::from_secs(60)).connect(&url).await.unwrap();
+    // Its calls are repeated only once, so that the end of their sessions interrupts them.
+    let interrupted = patient().connections(2).retry_for(Duration::ZERO).connect(&url).await.unwrap();
     let client = connect(&url).await;
     let (under, kept) = (prefix("test"), ConversationId::new(["test-2", "kept"]).unwrap());
     say(&store, &kept, "kept").await;
@@ -111,7 +113,7 @@ async fn an_interrupted_erasure_continues_when_it_is_repeated() {
             say(&store, &id, "one").await;
             say(&store, &id, "two").await;
         }
-        let erasing = store.clone();
+        let erasing = interrupted.clone();
         let of_call = under.clone();
         let erasure = tokio::spawn(async move {
             let mut after = None;

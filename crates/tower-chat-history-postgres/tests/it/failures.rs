@@ -8,9 +8,8 @@ use test_servers::trials;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 use tower_chat_history_core::HistoryStore;
-use tower_chat_history_postgres::PostgresOptions;
 
-use crate::support::{append, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
+use crate::support::{append, connect, conversation, database, patient, say, single, texts, waits_for_a_lock, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -44,7 +43,7 @@ async fn calls_survive_connections_that_are_killed() {
     const TASKS: usize = 8;
     const TURNS: usize = 40;
     let url = database().await;
-    let options = PostgresOptions::new().connections(4).retry_for(Duration::from_secs(60));
+    let options = patient().connections(4).retry_for(Duration::from_secs(60));
     let (store, admin) = (options.connect(&url).await.unwrap(), connect(&url).await);
     let id = conversation("a");
     let (said, mut progress) = watch::channel(0);
@@ -76,7 +75,7 @@ async fn calls_survive_connections_that_are_killed() {
 
 async fn newer_connections_are_kept_when_older_ones_are_lost() {
     let url = database().await;
-    let options = PostgresOptions::new().connections(3).retry_for(Duration::from_secs(60));
+    let options = patient().connections(3).retry_for(Duration::from_secs(60));
     let (store, admin, watcher) = (options.connect(&url).await.unwrap(), connect(&url).await, connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "one").await;

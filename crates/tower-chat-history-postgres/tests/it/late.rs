@@ -9,12 +9,13 @@ use tower_chat_history_core::{
     Append, Attach, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, HistoryStore, Labels,
     LabelsVersion, List, Load, Prune, PruneTo, Revision, Seq, Truncate,
 };
-use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     proxy::Proxy,
     support::{
-        attachment, attachments, compact, connect, conversation, database, exchange, say, single, texts, window,
+        attachment, attachments, compact, connect, conversation, database, exchange, patient, say, single, texts,
+        window,
     },
 };
 
@@ -79,7 +80,7 @@ async fn no_late_call_changes_the_next_incarnation() {
         proxy.hold(text);
         runtime.spawn(async move {
             // Without preparation, requests have the texts of their statements.
-            let options = PostgresOptions::new().connections(1).prepare(false);
+            let options = patient().connections(1).prepare(false);
             let store = options.connect(&behind).await.unwrap();
             call(&store, &of_call, last).await
         });
@@ -123,7 +124,7 @@ async fn a_deletion_also_deletes_an_incarnation_that_began_during_it() {
     let (proxy, other) = (Proxy::new(), single(&url).await);
     let id = conversation("a");
     say(&other, &id, "old").await;
-    let options = PostgresOptions::new().connections(1).prepare(false);
+    let options = patient().connections(1).prepare(false);
     let store = options.connect(&proxy.url(&url)).await.unwrap();
     proxy.hold("delete_1");
     let of_call = id.clone();
@@ -163,7 +164,7 @@ async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
     const TASKS: usize = 8;
     const ROUNDS: usize = 25;
     let url = database().await;
-    let store = PostgresOptions::new().connections(TASKS).connect(&url).await.unwrap();
+    let store = patient().connections(TASKS).connect(&url).await.unwrap();
     let id = conversation("a");
     let churning = (0..TASKS).map(|_| {
         let (store, id) = (store.clone(), id.clone());

@@ -14,11 +14,14 @@ use tokio_postgres::Client;
 use tower_chat_history_core::{
     Attach, CompactionVersion, HistoryStore, Labels, LabelsVersion, List, Load, Seq, StoreError, Truncate,
 };
-use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions};
+use tower_chat_history_postgres::{OpenError, PostgresError};
 
 use crate::{
     proxy::Proxy,
-    support::{append, compact, connect, conversation, database, say, single, texts, waits_for_a_lock, window},
+    support::{
+        append, compact, connect, conversation, database, patient, say, single, single_with, texts, waits_for_a_lock,
+        window,
+    },
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -132,7 +135,7 @@ async fn a_frozen_migration_blocks_other_replicas_for_seconds_only() {
     // Seven answers: it connects, begins, reads twice, and ends. Then it begins again, and takes the lock.
     proxy.freeze(10);
     let behind = proxy.url(&url);
-    let mut frozen = pin!(PostgresOptions::new().connect(&behind));
+    let mut frozen = pin!(patient().connect(&behind));
     let locked = "select 1 from pg_locks where locktype = 'advisory' and granted \
                   and database = (select oid from pg_database where datname = current_database())";
     let locked = async { while watcher.query(locked, &[]).await.unwrap().is_empty() {} };
@@ -147,8 +150,7 @@ async fn a_frozen_migration_blocks_other_replicas_for_seconds_only() {
 
 async fn a_full_pool_is_unavailable() {
     let url = database().await;
-    let options = PostgresOptions::new().connections(1).pool_timeout(Duration::from_millis(500));
-    let store = options.connect(&url).await.unwrap();
+    let store = single_with(&url, Duration::from_millis(500)).await;
     let _held = store.pool().get().await.unwrap();
     let error = store.load(&conversation("a"), Load::new()).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
@@ -193,7 +195,7 @@ fn opening_a_store_on_a_silent_server_fails() {
         // The first answer accepts the connection.
         proxy.freeze(2);
         let began = Instant::now();
-        let opening = tokio::spawn(async move { PostgresOptions::new().connect(&behind).await });
+        let opening = tokio::spawn(async move { patient().connect(&behind).await });
         while proxy.trips() == 0 {
             yield_now().await;
         }
@@ -209,7 +211,7 @@ fn opening_a_store_on_a_silent_server_fails() {
 fn a_long_failure_is_reported_with_its_cause() {
     one_thread().block_on(async {
         let (url, proxy) = (database().await, Proxy::new());
-        let options = PostgresOptions::new().connections(1).retry_for(Duration::from_secs(3600));
+        let options = patient().connections(1).retry_for(Duration::from_secs(3600));
         let store = options.connect(&proxy.url(&url)).await.unwrap();
         // From here on, no server listens at the address.
         drop(proxy);

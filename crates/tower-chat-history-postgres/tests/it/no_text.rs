@@ -9,9 +9,9 @@ use tower_chat_history_core::{
     Append, CompactOutcome, CompactionVersion, ConversationId, Expect, HistoryStore, Load, LoadLimit, Loaded, Seq,
     StoreError, Summary,
 };
-use tower_chat_history_postgres::{OpenError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{OpenError, PostgresStore};
 
-use crate::support::{append, compact, connect, conversation, database, exchange, say, single, texts, window};
+use crate::support::{append, compact, connect, conversation, database, exchange, patient, say, single, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -77,7 +77,7 @@ async fn no_text_is_logged_by_the_driver() {
     log::set_max_level(LevelFilter::Trace);
     let url = database().await;
     for prepare in [true, false] {
-        let store = PostgresOptions::new().prepare(prepare).connect(&url).await.unwrap();
+        let store = patient().prepare(prepare).connect(&url).await.unwrap();
         let id = ConversationId::new(["hidden-key", "a"]).unwrap();
         say(&store, &id, "a hidden text").await;
         store.load(&id, Load::new()).await.unwrap();

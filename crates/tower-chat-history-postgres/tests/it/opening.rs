@@ -9,10 +9,10 @@ use tokio::{
 };
 use tokio_postgres::{Config, NoTls, config::SslMode};
 use tower_chat_history_core::{HistoryStore, Load};
-use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{OpenError, PostgresError};
 
 use crate::settings::use_all;
-use crate::support::{connect, conversation, database, say, single, texts};
+use crate::support::{connect, conversation, database, patient, say, single, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -52,12 +52,12 @@ async fn a_newer_schema_is_refused() {
     let url = database().await;
     drop(single(&url).await);
     connect(&url).await.batch_execute("insert into chat_history.schema_version values (99, 99)").await.unwrap();
-    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    let refused = patient().connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
     assert!(!refused.is_retryable());
     // A later step does not make the schema readable again.
     connect(&url).await.batch_execute("insert into chat_history.schema_version values (100, 1)").await.unwrap();
-    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    let refused = patient().connect(&url).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 100, .. }), "{refused:?}");
 }
 
@@ -78,7 +78,7 @@ async fn another_applications_schema_is_refused() {
         let client = connect(&url).await;
         let table = format!("create schema chat_history create table {theirs} (version int)");
         client.batch_execute(&table).await.unwrap();
-        let refused = PostgresStore::connect(&url).await.unwrap_err();
+        let refused = patient().connect(&url).await.unwrap_err();
         assert!(matches!(refused, OpenError::Foreign), "{theirs}: {refused:?}");
         let tables = "select 1 from pg_catalog.pg_tables where schemaname = 'chat_history'";
         assert_eq!(client.query(tables, &[]).await.unwrap().len(), 1, "nothing was added");
@@ -87,12 +87,12 @@ async fn another_applications_schema_is_refused() {
 
 async fn nothing_is_created_if_the_options_forbid_it() {
     let url = database().await;
-    let options = || PostgresOptions::new().schema("chat").create_schema(false);
+    let options = || patient().schema("chat").create_schema(false);
     let refused = options().connect(&url).await.unwrap_err();
     assert!(matches!(&refused, OpenError::NoSchema { schema } if schema == "chat"), "{refused:?}");
     let schemas = "select 1 from pg_catalog.pg_namespace where nspname = 'chat'";
     assert!(connect(&url).await.query(schemas, &[]).await.unwrap().is_empty());
-    PostgresOptions::new().schema("chat").connect(&url).await.unwrap();
+    patient().schema("chat").connect(&url).await.unwrap();
     options().connect(&url).await.unwrap();
 }
 
@@ -107,7 +107,7 @@ async fn a_failed_commit_reports_its_cause() {
                 create constraint trigger fails after insert on chat_history.schema_version \
                     deferrable initially deferred for each row execute function public.fails()";
     client.batch_execute(full).await.unwrap();
-    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    let refused = patient().connect(&url).await.unwrap_err();
     let OpenError::Postgres { source: PostgresError::Sql { code, .. }, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!((code.code(), refused.is_retryable()), ("53100", false));
     client.batch_execute("drop function public.fails() cascade").await.unwrap();
@@ -118,7 +118,7 @@ async fn schemas_share_a_database() {
     let url = database().await;
     let client = connect(&url).await;
     client.batch_execute("create table conversation (x int); create table exchange (x int)").await.unwrap();
-    let open = |schema: &str| PostgresOptions::new().schema(schema).connect(&url);
+    let open = |schema: &str| patient().schema(schema).connect(&url);
     let (one, two) = (open("one").await.unwrap(), open("two").await.unwrap());
     let id = conversation("a");
     say(&one, &id, "in one").await;
@@ -153,14 +153,14 @@ async fn an_encoding_that_loses_text_is_refused() {
     let server = postgres::shared();
     let client = connect(&server.url("postgres")).await;
     client.batch_execute("create database latin template template0 encoding 'LATIN1' locale 'C'").await.unwrap();
-    let refused = PostgresStore::connect(&server.url("latin")).await.unwrap_err();
+    let refused = patient().connect(&server.url("latin")).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Encoding { encoding } if encoding == "LATIN1"), "{refused:?}");
 }
 
 async fn a_pool_of_the_application_is_used() {
     let url = database().await;
     let pool = single(&url).await.pool().clone();
-    let store = PostgresOptions::new().schema("other").with_pool(pool.clone()).await.unwrap();
+    let store = patient().schema("other").with_pool(pool.clone()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
     assert_eq!(texts(&store, &id).await, ["one"]);
@@ -171,7 +171,7 @@ async fn a_pool_of_the_application_is_used() {
 
 async fn statements_work_without_preparation() {
     let url = database().await;
-    let store = PostgresOptions::new().connections(1).prepare(false).connect(&url).await.unwrap();
+    let store = patient().connections(1).prepare(false).connect(&url).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
     assert_eq!(texts(&store, &id).await, ["one"]);
@@ -196,11 +196,11 @@ async fn answering(answer: &'static [u8]) -> String {
 
 async fn a_missing_password_is_distinguished_from_a_wrong_one() {
     let url = answering(b"R\0\0\0\x08\0\0\0\x03").await;
-    let missing = PostgresStore::connect(&url).await.unwrap_err();
+    let missing = patient().connect(&url).await.unwrap_err();
     assert!(matches!(missing, OpenError::NoPassword), "{missing:?}");
     assert!(!missing.is_retryable());
     let url = answering(b"E\0\0\0\x1aSFATAL\0C28P01\0Mwrong\0\0").await;
-    let wrong = PostgresStore::connect(&url).await.unwrap_err();
+    let wrong = patient().connect(&url).await.unwrap_err();
     let OpenError::Postgres { source: PostgresError::Sql { code, .. }, .. } = &wrong else { panic!("{wrong:?}") };
     assert_eq!((code.code(), wrong.is_retryable()), ("28P01", false));
 }
@@ -208,13 +208,13 @@ async fn a_missing_password_is_distinguished_from_a_wrong_one() {
 async fn a_server_without_tls_is_distinguished_from_a_missing_one() {
     let mut config: Config = answering(b"N").await.parse().unwrap();
     config.ssl_mode(SslMode::Require);
-    let without = PostgresOptions::new().connect_with(config, NoTls).await.unwrap_err();
+    let without = patient().connect_with(config, NoTls).await.unwrap_err();
     assert!(matches!(without, OpenError::ServerWithoutTls), "{without:?}");
     assert!(!without.is_retryable());
 }
 
 async fn a_missing_server_is_a_retryable_error() {
-    let options = PostgresOptions::new().retry_for(std::time::Duration::ZERO);
+    let options = patient().retry_for(std::time::Duration::ZERO);
     let refused = options.connect("postgres:///x?host=%2Fnot%2Fthere&user=x").await.unwrap_err();
     assert!(refused.is_retryable(), "{refused:?}");
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
@@ -225,7 +225,7 @@ async fn a_missing_server_is_a_retryable_error() {
 
 async fn the_error_of_a_missing_database_names_it() {
     let url = postgres::shared().url("nowhere");
-    let refused = PostgresStore::connect(&url).await.unwrap_err();
+    let refused = patient().connect(&url).await.unwrap_err();
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(refused.to_string(), format!("the database nowhere could not be opened: {source}"));
     assert_eq!(source.to_string(), "PostgreSQL failed with SQLSTATE 3D000 (invalid_catalog_name)");

@@ -10,9 +10,11 @@ use tokio_postgres::Client;
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Load, Seq, StoreError,
 };
-use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
-use crate::support::{append, compact, connect, conversation, database, say, single, texts, waits_for_a_lock, window};
+use crate::support::{
+    append, compact, connect, conversation, database, patient, say, single, texts, waits_for_a_lock, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -51,7 +53,7 @@ fn compacting(text: &str) -> Append {
 /// exchange.
 async fn setup() -> (PostgresStore, Client, ConversationId) {
     let url = database().await;
-    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let options = patient().connections(1).retry_for(Duration::ZERO);
     let (store, client) = (options.connect(&url).await.unwrap(), connect(&url).await);
     let id = conversation("a");
     say(&store, &id, "one").await;
@@ -102,11 +104,12 @@ async fn a_single_refusal_prevents_no_compaction() {
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
 
-/// The wait for the lock is shorter than the timeout of a caller, which is ten seconds by default.
+/// The wait for the lock is shorter than the timeout of a caller, and shorter than the wait for another lock.
 async fn a_lock_on_the_compactions_prevents_no_exchange() {
     let (store, client, id) = setup().await;
+    client.batch_execute("alter function chat_history.append_1 set lock_timeout = '50s'").await.unwrap();
     client.batch_execute("begin; lock table chat_history.compaction in access exclusive mode").await.unwrap();
-    let appended = timeout(Duration::from_secs(8), store.append(&id, compacting("two"))).await.unwrap().unwrap();
+    let appended = timeout(Duration::from_secs(30), store.append(&id, compacting("two"))).await.unwrap().unwrap();
     client.batch_execute("commit").await.unwrap();
     assert_stored_alone(&store, &id, &appended, "locked").await;
 }

@@ -9,12 +9,14 @@ use tower_chat_history_core::{
     Attach, CompactionVersion, ConversationId, Derived, Erase, HistoryStore, Labels, LabelsVersion, List, Load, Loaded,
     Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
 };
-use tower_chat_history_postgres::{PostgresError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
 use crate::{
     cost::{long_log, rows},
     proxy::Proxy,
-    support::{append, attachment, attachments, compact, connect, conversation, database, say, single, texts, window},
+    support::{
+        append, attachment, attachments, compact, connect, conversation, database, patient, say, single, texts, window,
+    },
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -79,7 +81,7 @@ async fn appends_succeed_with_stricter_isolation_levels() {
     const TURNS: usize = 25;
     for level in ["serializable", "repeatable read"] {
         let url = database_with(&format!("default_transaction_isolation = '{level}'")).await;
-        let options = PostgresOptions::new().connections(TASKS).retry_for(Duration::ZERO);
+        let options = patient().connections(TASKS).retry_for(Duration::ZERO);
         let store = options.connect(&url).await.unwrap();
         use_all(&store).await;
         let id = conversation("a");
@@ -98,14 +100,14 @@ async fn appends_succeed_with_stricter_isolation_levels() {
 async fn a_role_that_is_read_only_by_default_can_write() {
     let url = database_with("default_transaction_read_only = on").await;
     use_all(&single(&url).await).await;
-    use_all(&PostgresOptions::new().schema("other").prepare(false).connect(&url).await.unwrap()).await;
+    use_all(&patient().schema("other").prepare(false).connect(&url).await.unwrap()).await;
 }
 
 /// A standby answers 0A000 to the begin of a transaction that writes.
 async fn a_connection_to_a_standby_is_replaced() {
     let url = database_with("default_transaction_read_only = on").await;
     let proxy = Proxy::new();
-    let options = PostgresOptions::new().connections(1).retry_for(Duration::ZERO);
+    let options = patient().connections(1).retry_for(Duration::ZERO);
     let store = options.connect(&proxy.url(&url)).await.unwrap();
     let id = conversation("a");
     let revision = say(&store, &id, "one").await.revision;

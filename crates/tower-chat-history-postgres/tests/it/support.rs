@@ -1,7 +1,8 @@
 //! Support that the tests of this store share.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
+use deadpool_postgres::{Manager, Pool, Runtime};
 use test_servers::postgres;
 use tokio_postgres::{Client, NoTls};
 pub(crate) use tower_chat_history_conformance::shorthand::{
@@ -17,9 +18,22 @@ pub(crate) async fn database() -> String {
     postgres::shared().database().await
 }
 
+/// Returns options with time limits for connections that no call reaches, also on a busy machine.
+pub(crate) fn patient() -> PostgresOptions {
+    PostgresOptions::new().pool_timeout(Duration::from_secs(60))
+}
+
+/// Opens a store with one connection, which calls wait for no longer than this time. To make the connection, there is
+/// no time limit.
+pub(crate) async fn single_with(url: &str, wait: Duration) -> PostgresStore {
+    let manager = Manager::new(url.parse().unwrap(), NoTls);
+    let pool = Pool::builder(manager).max_size(1).wait_timeout(Some(wait)).runtime(Runtime::Tokio1);
+    PostgresStore::with_pool(pool.build().unwrap()).await.unwrap()
+}
+
 /// Opens a store with one connection, so that all calls use the same one.
 pub(crate) async fn single(url: &str) -> PostgresStore {
-    PostgresOptions::new().connections(1).connect(url).await.unwrap()
+    patient().connections(1).connect(url).await.unwrap()
 }
 
 /// Opens a connection next to those of the store, as another program would.

@@ -5,11 +5,11 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{HistoryStore, StoreError};
-use tower_chat_history_postgres::{OpenError, PostgresError, PostgresOptions, PostgresStore};
+use tower_chat_history_postgres::{OpenError, PostgresError};
 
 use crate::{
     settings::use_all,
-    support::{append, connect, conversation, database, say, single, texts},
+    support::{append, connect, conversation, database, patient, say, single, texts},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -51,13 +51,13 @@ impl Roles {
     }
 
     async fn assert_refused(&self, url: &str, object: Option<&str>, owner: &str) {
-        let refused = PostgresStore::connect(url).await.unwrap_err();
+        let refused = patient().connect(url).await.unwrap_err();
         let OpenError::Owner { schema, object: found, owner: found_owner } = &refused else { panic!("{refused:?}") };
         assert_eq!((schema.as_str(), found.as_deref(), found_owner.as_str()), ("chat_history", object, owner));
         let shown = refused.to_string();
         assert!(shown.contains("chat_history") && shown.contains(owner), "{shown}");
         assert!(!refused.is_retryable());
-        PostgresOptions::new().schema_owner(owner).connect(url).await.unwrap();
+        patient().schema_owner(owner).connect(url).await.unwrap();
     }
 }
 
@@ -141,7 +141,7 @@ async fn functions_planted_next_to_those_of_the_store_are_not_called() {
     drop(running.pool().retain(|_, _| false));
     use_all(&running).await;
     use_all(&single(&app).await).await;
-    let unprepared = PostgresOptions::new().prepare(false).connect(&app).await.unwrap();
+    let unprepared = patient().prepare(false).connect(&app).await.unwrap();
     use_all(&unprepared).await;
     // Batched calls use other statements.
     let id = conversation("together");
@@ -192,7 +192,7 @@ async fn a_store_that_another_role_made_is_refused() {
     let roles = Roles::new().await;
     drop(single(&roles.url_of(&roles.mallory)).await);
     roles.assert_refused(&roles.url, None, &roles.mallory).await;
-    use_all(&PostgresOptions::new().schema_owner(&roles.mallory).connect(&roles.url).await.unwrap()).await;
+    use_all(&patient().schema_owner(&roles.mallory).connect(&roles.url).await.unwrap()).await;
 }
 
 async fn tables_and_functions_of_another_role_are_refused() {
@@ -221,7 +221,7 @@ async fn a_schema_of_a_group_of_the_current_role_is_used() {
     roles.admin.batch_execute(&grants).await.unwrap();
     let id = conversation("a");
     say(&single(&roles.url_of(app)).await, &id, "one").await;
-    let refused = PostgresStore::connect(&roles.url_of(mallory)).await.unwrap_err();
+    let refused = patient().connect(&roles.url_of(mallory)).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Owner { owner, .. } if *owner == format!("outer_{group}")), "{refused:?}");
 }
 
@@ -231,7 +231,7 @@ async fn a_shared_schema_is_used_if_the_owner_of_the_database_is_trusted() {
     let name: String = roles.admin.query_one("select current_database()::text", &[]).await.unwrap().get(0);
     let owner = format!("alter database {name} owner to {app}; grant all on schema public to {mallory}");
     roles.admin.batch_execute(&owner).await.unwrap();
-    let options = || PostgresOptions::new().schema("public");
+    let options = || patient().schema("public");
     // Up to PostgreSQL 14, a superuser owns this schema. In later versions, the owner of the database owns
     // it.
     let store = options().connect(&roles.url_of(app)).await.unwrap();

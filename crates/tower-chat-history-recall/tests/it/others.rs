@@ -200,11 +200,12 @@ async fn a_conversation_that_does_not_answer_costs_its_results_only() {
         say(&store, id, name.into_iter().chain(chapters(30))).await;
     }
     store.hang_for(&two);
-    let time = Duration::from_millis(100);
+    // The clock of the runtime is paused, but the time that the search itself takes is real. It leaves others less.
+    let time = Duration::from_secs(3600);
     let index = index(&store, scope(2)).time_for_others(time, tokio::time::sleep);
     let begun = tokio::time::Instant::now();
     let searched = search(&store, &index, &own, Seq::new(20), "What is my dog called?", &[]).await;
-    assert_eq!(begun.elapsed(), time);
+    assert!(begun.elapsed() <= time && begun.elapsed() > time / 2, "{:?}", begun.elapsed());
     let Searched::Found(found) = searched else { panic!() };
     assert_eq!((found.conversations, found.others.searched, found.others.failed), (2, 1, 1));
     assert_eq!(cited(&found), BTreeSet::from([None, Some(one)]));

@@ -9,10 +9,11 @@ use test_servers::trials;
 use tower_chat_history_core::{
     Attach, Attachment, ConversationId, Derived, HistoryStore, HistoryStoreExt, PruneTo, Seq, StoreError,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    OPTIONAL_PARTS, TestServer, attach, attached, attachment, conversation, key, make, name, recall, say, window,
+    OPTIONAL_PARTS, TestServer, attach, attached, attachment, conversation, key, make, multiplexed, name, patient,
+    recall, say, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -95,10 +96,9 @@ enum Change {
 
 impl Overtaken {
     async fn store(test: &TestServer, id: &ConversationId, change: Change) -> RedisStore {
-        let client = redis::Client::open(test.server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let connection = multiplexed(&test.server).await;
         let other = test.store.clone();
-        RedisOptions::new().over(Self { connection, other, id: id.clone(), change }).await.unwrap()
+        patient().over(Self { connection, other, id: id.clone(), change }).await.unwrap()
     }
 
     async fn change(&self) {

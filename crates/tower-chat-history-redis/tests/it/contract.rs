@@ -9,7 +9,7 @@ use tower_chat_history_conformance::store::{Capabilities, Fixture};
 use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{cluster, shared};
+use crate::support::{cluster, patient, shared};
 
 /// Each handle has its own connection, as another process would.
 #[derive(Clone, Copy)]
@@ -21,8 +21,8 @@ enum Servers {
 impl Servers {
     async fn connect(self) -> RedisStore {
         match self {
-            Self::Single => RedisStore::connect(shared().url()).await.unwrap(),
-            Self::Cluster => RedisStore::connect_cluster(cluster().urls()).await.unwrap(),
+            Self::Single => patient().connect(shared().url()).await.unwrap(),
+            Self::Cluster => patient().connect_cluster(cluster().urls()).await.unwrap(),
         }
     }
 }

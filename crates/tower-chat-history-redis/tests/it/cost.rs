@@ -1,17 +1,17 @@
 //! The cost of a call for the server.
 
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
-use test_servers::{redis::Server, trials};
+use test_servers::{free_ports, redis::Server, trials};
 use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
     Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, List, Load,
     LoadLimit, Loaded, Prefix, Profile, Seq, Summary,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, cluster, command, conversation, say, texts, window};
+use crate::support::{TestServer, append, cluster, command, conversation, patient, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -131,7 +131,7 @@ async fn removed_scripts_are_sent_again() {
 }
 
 async fn removed_scripts_are_sent_again_to_a_cluster() {
-    let store = RedisStore::connect_cluster(cluster().urls()).await.unwrap();
+    let store = patient().connect_cluster(cluster().urls()).await.unwrap();
     let mut nodes: Vec<_> = cluster().connections();
     every_call(&store, || {
         for node in &mut nodes {
@@ -179,8 +179,8 @@ async fn first_turn(store: &RedisStore, id: &str) {
 
 /// A node of a Cluster refuses a script whose keys are in several slots, also if it has all slots.
 async fn a_server_that_divides_its_keys_is_asked_only_once() {
-    let [port, bus] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [port, bus] = [port, bus].map(|listener| listener.local_addr().unwrap().port().to_string());
+    let mut ports = free_ports();
+    let [port, bus] = [(); 2].map(|()| ports.next().unwrap().to_string());
     let settings = ["--save", "", "--bind", "127.0.0.1", "--port", &port, "--cluster-port", &bus];
     let mut test = TestServer::on(Server::with(&[&settings[..], &["--cluster-enabled", "yes"]].concat())).await;
     test.run::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
@@ -193,7 +193,7 @@ async fn a_server_that_divides_its_keys_is_asked_only_once() {
 
 async fn expiring_conversations_are_created_in_two_steps() {
     let mut test = TestServer::new().await;
-    let store = RedisOptions::new().expire_after(Duration::from_secs(9)).connect(test.server.url()).await.unwrap();
+    let store = patient().expire_after(Duration::from_secs(9)).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     let Loaded::Absent(epoch) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
     scripts(&mut test);

@@ -3,12 +3,12 @@
 use std::error::Error;
 
 use libtest_mimic::Trial;
-use redis::{Client, aio::ConnectionManager};
+use redis::Client;
 use test_servers::{free_ports, redis::Server, trials};
 use tower_chat_history_core::{HistoryStore, Load};
-use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+use tower_chat_history_redis::OpenError;
 
-use crate::support::{cluster, command, conversation};
+use crate::support::{cluster, command, conversation, multiplexed, patient};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -51,24 +51,23 @@ async fn a_missing_password_is_reported_when_connecting() {
     // With a database number, redis-rs turns the same answer into another error.
     for query in ["", "?db=3", "?protocol=resp3", "?db=3&protocol=resp3", "?user=nobody"] {
         for require in [false, true] {
-            let options = RedisOptions::new().require_noeviction(require);
+            let options = patient().require_noeviction(require);
             assert_reason(&options.connect(address(&server, query)).await.unwrap_err(), MISSING);
         }
     }
-    let store = RedisStore::connect(address(&server, &format!("?pass={PASSWORD}"))).await.unwrap();
+    let store = patient().connect(address(&server, &format!("?pass={PASSWORD}"))).await.unwrap();
     assert!(store.load(&conversation("a"), Load::new()).await.unwrap().is_absent());
 }
 
 async fn a_missing_password_of_a_given_connection_is_reported() {
     let server = guarded();
-    let connection = ConnectionManager::new(Client::open(server.url()).unwrap()).await.unwrap();
-    assert_reason(&RedisOptions::new().over(connection).await.unwrap_err(), MISSING);
+    assert_reason(&patient().over(multiplexed(&server).await).await.unwrap_err(), MISSING);
 }
 
 async fn a_wrong_password_is_reported_when_connecting() {
     let server = guarded();
     for query in ["?pass=secret", "?user=nobody&pass=secret", "?pass=secret&protocol=resp3", "?pass=secret&db=3"] {
-        assert_reason(&RedisStore::connect(address(&server, query)).await.unwrap_err(), WRONG);
+        assert_reason(&patient().connect(address(&server, query)).await.unwrap_err(), WRONG);
     }
 }
 
@@ -79,17 +78,17 @@ async fn a_user_without_rights_is_not_a_missing_password() {
         .query::<()>(&mut admin)
         .unwrap();
     let url = address(&server, "?user=app&pass=pass");
-    RedisStore::connect(&url).await.unwrap();
-    let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
+    patient().connect(&url).await.unwrap();
+    let refused = patient().require_noeviction(true).connect(&url).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "unknown"), "{refused}");
 }
 
 async fn wrong_and_missing_passwords_of_a_cluster_are_reported() {
     let urls = || cluster().urls().into_iter().map(|url| url.replace("//", "//nobody:secret@"));
-    assert_reason(&RedisOptions::new().connect_cluster(urls()).await.unwrap_err(), WRONG);
+    assert_reason(&patient().connect_cluster(urls()).await.unwrap_err(), WRONG);
     // A single server is not a cluster, but the missing password is found first.
     let port = free_ports().next().unwrap().to_string();
     let _server = guarded_with(&["--port", &port, "--bind", "127.0.0.1"]);
     let url = format!("redis://127.0.0.1:{port}/");
-    assert_reason(&RedisOptions::new().connect_cluster([url]).await.unwrap_err(), MISSING);
+    assert_reason(&patient().connect_cluster([url]).await.unwrap_err(), MISSING);
 }

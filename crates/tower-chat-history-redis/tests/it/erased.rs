@@ -12,9 +12,11 @@ use tower_chat_history_core::{
     Compact, CompactionVersion, ConversationId, Cursor, Cut, Erase, EraseExt, HistoryStore, Labels, LabelsVersion,
     List, Prefix, Profile, Removed, Seq, StoreError, Summary,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, attach, attachment, cluster, conversation, key, recall, say, texts};
+use crate::support::{
+    TestServer, attach, attachment, cluster, conversation, key, multiplexed, patient, recall, say, texts,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -106,7 +108,7 @@ async fn a_secret_is_in_no_file_of_a_cluster_after_an_erasure() {
         directories.push(socket.parent().unwrap().to_owned());
         None
     });
-    let store = RedisStore::connect_cluster(cluster.urls()).await.unwrap();
+    let store = patient().connect_cluster(cluster.urls()).await.unwrap();
     let under = "acme/nemo".parse().unwrap();
     plant(&store, &under, 20).await;
     assert_eq!(erase_all(&store, &under).await.unwrap().conversations, 20);
@@ -118,7 +120,7 @@ async fn a_secret_is_in_no_file_of_a_cluster_after_an_erasure() {
 
 async fn a_server_without_files_needs_no_step() {
     let test = TestServer::new().await;
-    let cluster = RedisStore::connect_cluster(cluster().urls()).await.unwrap();
+    let cluster = patient().connect_cluster(cluster().urls()).await.unwrap();
     for store in [&test.store, &cluster] {
         let scrubbed = store.scrub().await.unwrap();
         assert_eq!(scrubbed.done, [] as [&str; 0]);
@@ -132,7 +134,7 @@ async fn what_the_user_may_not_do_is_left_to_the_operator() {
     for (rights, left, is_done) in expected {
         test.run::<()>(&["ACL", "SETUSER", "app", "on", ">pass", "~*", rights]);
         let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
-        let scrubbed = RedisStore::connect(url).await.unwrap().scrub().await.unwrap();
+        let scrubbed = patient().connect(url).await.unwrap().scrub().await.unwrap();
         assert_eq!(scrubbed.left.len(), left, "{rights}: {scrubbed:?}");
         assert_eq!(!scrubbed.done.is_empty(), is_done, "{rights}");
     }
@@ -174,8 +176,7 @@ impl ConnectionLike for Ending {
 /// The client is killed after each number of commands.
 async fn an_interrupted_erasure_is_completed_by_a_repetition() {
     let mut test = TestServer::new().await;
-    let client = redis::Client::open(test.server.url()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = multiplexed(&test.server).await;
     let under: Prefix = "acme/nemo".parse().unwrap();
     let others = ["acme/nemo-2", "acme/nem", "acme"].map(|id| id.parse::<ConversationId>().unwrap());
     for other in &others {
@@ -187,7 +188,7 @@ async fn an_interrupted_erasure_is_completed_by_a_repetition() {
             say(&test.store, &format!("{under}/{at}").parse().unwrap(), "x").await;
         }
         let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(commands));
-        let store = RedisOptions::new().over(Ending { connection: connection.clone(), left }).await.unwrap();
+        let store = patient().over(Ending { connection: connection.clone(), left }).await.unwrap();
         let erasing = erase_all(&store, &under);
         // The connection waits for ever, and the call for nothing else.
         was_completed = tokio::select! {

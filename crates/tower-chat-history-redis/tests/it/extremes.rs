@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use test_servers::{free_ports, redis::Server, trials};
-use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+use tokio::net::TcpSocket;
+use tower_chat_history_redis::OpenError;
 
-use crate::support::{cluster, conversation, say, texts};
+use crate::support::{cluster, conversation, patient, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![a_store_opens_with_every_time_limit, an_error_names_the_server_without_secrets,]
@@ -25,25 +26,28 @@ async fn a_store_opens_with_every_time_limit() {
     {
         let id = conversation(&format!("extreme {number}"));
         for options in [
-            RedisOptions::new().response_timeout(limit),
-            RedisOptions::new().connection_timeout(limit),
-            RedisOptions::new().retry_for(limit),
-            RedisOptions::new().response_timeout(limit).connection_timeout(limit).retry_for(limit),
+            patient().response_timeout(limit),
+            patient().connection_timeout(limit),
+            patient().retry_for(limit),
+            patient().response_timeout(limit).connection_timeout(limit).retry_for(limit),
         ] {
             say(&options.clone().connect(&address).await.unwrap(), &id, "single").await;
             say(&options.connect_cluster(cluster().urls()).await.unwrap(), &id, "cluster").await;
         }
-        let single = RedisStore::connect(&address).await.unwrap();
+        let single = patient().connect(&address).await.unwrap();
         assert_eq!(texts(&single, &id).await, ["single"; 4]);
     }
     // A single attempt is enough if nothing fails.
-    let once = RedisOptions::new().retry_for(Duration::ZERO).connect(&address).await.unwrap();
+    let once = patient().retry_for(Duration::ZERO).connect(&address).await.unwrap();
     say(&once, &conversation("once"), "one").await;
 }
 
 async fn an_error_names_the_server_without_secrets() {
-    let port = free_ports().next().unwrap();
-    let options = || RedisOptions::new().retry_for(Duration::ZERO).connection_timeout(Duration::from_secs(1));
+    // No server can listen at its port, because this socket has it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let options = || patient().retry_for(Duration::ZERO).connection_timeout(Duration::from_secs(1));
     let single = options().connect(format!("redis://me:hunter2@127.0.0.1:{port}/")).await.unwrap_err();
     let cluster = options().connect_cluster([format!("redis://me:hunter2@127.0.0.1:{port}/")]).await.unwrap_err();
     for error in [single, cluster] {

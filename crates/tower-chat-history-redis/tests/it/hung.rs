@@ -1,18 +1,15 @@
 //! Nodes of a Cluster that hang: their operating system answers, but they do not.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use redis::Connection;
 use test_servers::{cluster::Cluster, trials};
-use tower_chat_history_core::{ConversationId, Epoch, HistoryStore, Load, Loaded, StoreError};
-use tower_chat_history_redis::RedisOptions;
+use tokio::time::timeout;
+use tower_chat_history_core::{ConversationId, Epoch, HistoryStore, Load, Loaded};
 
-use crate::support::{command, conversation, key, say, slot_keys, texts};
+use crate::support::{command, conversation, key, open, patient, say, slot_keys, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![a_node_that_hangs_is_left_after_another_one_took_its_place]
@@ -20,9 +17,6 @@ pub(crate) fn tests() -> Vec<Trial> {
 
 /// The number of slots of the first node of a cluster of three.
 const SLOTS: u16 = 16_384 / 3;
-/// The time for which the node hangs. It is longer than the calls of the test take.
-const HANGS_FOR: &str = "60";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 fn slot(node: &mut Connection, key: &str) -> u16 {
     command(&["CLUSTER", "KEYSLOT", key]).query(node).unwrap()
@@ -39,29 +33,21 @@ async fn a_node_that_hangs_is_left_after_another_one_took_its_place() {
     let mut nodes = cluster.connections();
     let id = of_first_node(&mut nodes[0]);
     let limit = Duration::from_millis(300);
-    let options = RedisOptions::new().response_timeout(limit).connection_timeout(limit).retry_for(4 * limit);
-    let store = options.connect_cluster(cluster.urls()).await.unwrap();
+    let options = patient().response_timeout(limit).connection_timeout(limit);
+    let store = open(async || options.clone().connect_cluster(cluster.urls()).await).await;
     say(&store, &id, "one").await;
     assert_eq!(texts(&store, &id).await, ["one"]);
 
     let slot = slot(&mut nodes[0], &key(&id, "")).to_string();
-    let [mut first, mut second, mut third] = <[Connection; 3]>::try_from(nodes).ok().unwrap();
-    // This thread waits for the node until the cluster is dropped.
-    thread::spawn(move || command(&["DEBUG", "SLEEP", HANGS_FOR]).query::<()>(&mut first));
-    let began = Instant::now();
-    while !matches!(store.load(&id, Load::new()).await, Err(StoreError::Unavailable { .. })) {
-        assert!(began.elapsed() < PATIENCE, "the node does not hang");
-    }
+    cluster.hang(0);
+    assert!(timeout(4 * limit, store.load(&id, Load::new())).await.is_err(), "no other node has the slot");
     // The second node takes the place of the first one, with an empty database.
-    let name: String = command(&["CLUSTER", "MYID"]).query(&mut second).unwrap();
-    for node in [&mut second, &mut third] {
+    let name: String = command(&["CLUSTER", "MYID"]).query(&mut nodes[1]).unwrap();
+    for node in &mut nodes[1..] {
         command(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).query::<()>(node).unwrap();
         command(&["CLUSTER", "SETSLOT", &slot, "NODE", &name]).query::<()>(node).unwrap();
     }
     // A call that times out makes a new connection, which other calls use.
-    let mut last = Vec::new();
-    for _ in 0..3 {
-        last = join_all((0..20).map(|_| store.load(&id, Load::new()))).await;
-    }
-    assert!(last.iter().all(|load| matches!(load, Ok(Loaded::Absent(Epoch::FIRST)))), "{last:?}");
+    let loads = join_all((0..20).map(|_| store.load(&id, Load::new()))).await;
+    assert!(loads.iter().all(|load| matches!(load, Ok(Loaded::Absent(Epoch::FIRST)))), "{loads:?}");
 }

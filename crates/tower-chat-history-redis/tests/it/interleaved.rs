@@ -13,9 +13,9 @@ use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, conversation, exchange, key, say, slot_keys};
+use crate::support::{TestServer, append, conversation, exchange, key, multiplexed, patient, say, slot_keys};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -140,8 +140,7 @@ struct Step {
 impl World {
     async fn new(actors: &[Actor], exists: bool) -> Self {
         let test = TestServer::new().await;
-        let client = redis::Client::open(test.server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let connection = multiplexed(&test.server).await;
         let id = conversation("raced");
         let marks = [key(&id, ""), slot_keys(&id)[0].clone()].into();
         let world = Self { test, connection, id, marks, actors: actors.to_vec(), exists };
@@ -178,7 +177,7 @@ impl World {
                 turns: Arc::clone(&turn),
                 sent: Arc::clone(&sent),
             };
-            let store = RedisOptions::new().over(gate).await.unwrap();
+            let store = patient().over(gate).await.unwrap();
             let (id, arrivals) = (self.id.clone(), arrivals.clone());
             calls.push(tokio::spawn(async move {
                 let result = actor.run(&store, &id, since).await;

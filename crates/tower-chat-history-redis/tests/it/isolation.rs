@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{ConversationId, HistoryStore};
-use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisStore};
 
-use crate::support::{TestServer, cluster, conversation, say, shared, texts};
+use crate::support::{TestServer, cluster, conversation, patient, say, shared, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -19,11 +19,11 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 async fn colliding_ids_are_kept_apart() {
-    apart(RedisStore::connect(shared().url()).await.unwrap()).await;
+    apart(patient().connect(shared().url()).await.unwrap()).await;
 }
 
 async fn colliding_ids_are_kept_apart_in_a_cluster() {
-    apart(RedisStore::connect_cluster(cluster().urls()).await.unwrap()).await;
+    apart(patient().connect_cluster(cluster().urls()).await.unwrap()).await;
 }
 
 async fn apart(store: RedisStore) {
@@ -79,7 +79,7 @@ async fn prefixes_are_kept_apart() {
     let server = shared();
     let mut stores = Vec::new();
     for prefix in ["one:", "one", "", ":"] {
-        stores.push((prefix, RedisOptions::new().prefix(prefix).connect(server.url()).await.unwrap()));
+        stores.push((prefix, patient().prefix(prefix).connect(server.url()).await.unwrap()));
     }
     let id = conversation("prefixes");
     for (prefix, store) in &stores {
@@ -88,7 +88,7 @@ async fn prefixes_are_kept_apart() {
     for (prefix, store) in &stores {
         assert_eq!(texts(store, &id).await, [*prefix]);
     }
-    let refused = RedisOptions::new().prefix("{x}").connect(server.url()).await.unwrap_err();
+    let refused = patient().prefix("{x}").connect(server.url()).await.unwrap_err();
     assert!(matches!(refused, OpenError::Prefix), "{refused}");
 }
 
@@ -96,8 +96,8 @@ async fn a_password_is_not_shown() {
     let mut test = TestServer::new().await;
     test.run::<()>(&["CONFIG", "SET", "requirepass", "secret"]);
     let url = |password| format!("{}?pass={password}", test.server.url().replace("unix:", "redis+unix:"));
-    let store = RedisStore::connect(url("secret")).await.unwrap();
+    let store = patient().connect(url("secret")).await.unwrap();
     assert!(!format!("{store:?}").contains("secret"), "{store:?}");
-    let refused = RedisStore::connect(url("another-secret")).await.unwrap_err();
+    let refused = patient().connect(url("another-secret")).await.unwrap_err();
     assert!(!format!("{refused} {refused:?}").contains("secret"), "{refused:?}");
 }

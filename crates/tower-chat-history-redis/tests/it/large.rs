@@ -22,7 +22,10 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{TestServer, attach, attached, attachment, conversation, exchange, recall, say, texts, window};
+use crate::support::{
+    PATIENCE, TestServer, attach, attached, attachment, conversation, exchange, multiplexed, patient, recall, say,
+    texts, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -46,8 +49,6 @@ const MAX_SMALL: usize = 256 << 10;
 const AT_A_TIME: usize = 4;
 /// The longest time that a call waits for a permit, where a test measures it.
 const RETRY_FOR: Duration = Duration::from_secs(1);
-/// The same where a test does not.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection that holds calls after their answers, if command or answer is large.
 #[derive(Clone)]
@@ -60,8 +61,7 @@ struct Holding {
 
 impl Holding {
     async fn new(test: &TestServer, options: RedisOptions) -> (Self, RedisStore) {
-        let client = redis::Client::open(test.server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let connection = multiplexed(&test.server).await;
         let released = Arc::new(Semaphore::new(0));
         let holding = Self { connection, held: Arc::default(), most_held: Arc::default(), released };
         let store = options.over(holding.clone()).await.unwrap();
@@ -118,7 +118,7 @@ impl ConnectionLike for Holding {
 /// Makes large calls in many conversations, and a short turn in another one while as many of them run as may.
 async fn check_that_a_short_turn_overtakes(large: impl AsyncFn(&RedisStore, &ConversationId), ids: &[ConversationId]) {
     let test = TestServer::new().await;
-    let (holding, store) = Holding::new(&test, RedisOptions::new().retry_for(PATIENCE)).await;
+    let (holding, store) = Holding::new(&test, patient()).await;
     let short = conversation("short");
     say(&test.store, &short, "one").await;
     for id in ids {
@@ -160,7 +160,7 @@ async fn fill(store: &RedisStore) -> Vec<ConversationId> {
 
 async fn a_large_call_waits_no_longer_than_calls_are_repeated() {
     let test = TestServer::new().await;
-    let (holding, store) = Holding::new(&test, RedisOptions::new().retry_for(RETRY_FOR)).await;
+    let (holding, store) = Holding::new(&test, patient().retry_for(RETRY_FOR)).await;
     let ids = fill(&test.store).await;
     let held = join_all(ids.iter().map(|id| window(&store, id)));
     let waiting = async {
@@ -169,7 +169,8 @@ async fn a_large_call_waits_no_longer_than_calls_are_repeated() {
         let error = store.load(&ids[0], Load::new()).await.unwrap_err();
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
         let waited = began.elapsed();
-        assert!((RETRY_FOR..RETRY_FOR * 2).contains(&waited), "{waited:?}");
+        // The answers may take much longer.
+        assert!((RETRY_FOR..PATIENCE / 2).contains(&waited), "{waited:?}");
         holding.released.add_permits(AT_A_TIME);
     };
     tokio::join!(held, waiting);
@@ -177,21 +178,24 @@ async fn a_large_call_waits_no_longer_than_calls_are_repeated() {
 
 async fn a_large_call_that_is_not_polled_keeps_no_permit() {
     let test = TestServer::new().await;
+    let (holding, store) = Holding::new(&test, patient()).await;
     let ids = fill(&test.store).await;
-    let append = async |id| say(&test.store, id, &"y".repeat(MAX_SMALL)).await;
-    let mut calls: Vec<_> = ids.iter().map(|id| Box::pin(append(id))).collect();
-    for call in &mut calls {
-        assert!(call.now_or_never().is_none());
+    let mut calls = join_all(ids.iter().map(|id| window(&store, id)));
+    tokio::select! {
+        _ = &mut calls => panic!("their answers are held"),
+        () = holding.is_full() => {}
     }
+    // From here on they are not polled. The permits are for them, and for the calls after them.
+    holding.released.add_permits(2 * AT_A_TIME);
     for id in &ids {
-        window(&test.store, id).await;
+        window(&store, id).await;
     }
-    join_all(calls).await;
+    calls.await;
 }
 
 async fn a_large_call_that_is_dropped_gives_up_its_place() {
     let test = TestServer::new().await;
-    let (holding, store) = Holding::new(&test, RedisOptions::new().retry_for(PATIENCE)).await;
+    let (holding, store) = Holding::new(&test, patient()).await;
     let ids = fill(&test.store).await;
     let held = join_all(ids.iter().map(|id| window(&store, id)));
     let dropped = async {
@@ -259,10 +263,9 @@ async fn a_conversation_may_be_deleted_between_the_two_scripts() {
     let test = TestServer::new().await;
     let id = conversation("deleted");
     say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
-    let client = redis::Client::open(test.server.url()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = multiplexed(&test.server).await;
     let deleting = Deleting { connection, other: test.store.clone(), id: id.clone() };
-    let store = RedisOptions::new().over(deleting).await.unwrap();
+    let store = patient().over(deleting).await.unwrap();
     assert!(matches!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent(_)));
     say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
     assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap(), Page::absent());

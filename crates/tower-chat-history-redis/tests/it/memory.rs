@@ -5,9 +5,9 @@ use test_servers::trials;
 use tower_chat_history_core::{
     Compact, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Profile, PruneTo, Seq, StoreError, Summary,
 };
-use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+use tower_chat_history_redis::OpenError;
 
-use crate::support::{TestServer, append, conversation, say, texts};
+use crate::support::{TestServer, append, conversation, patient, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -61,10 +61,10 @@ async fn room_can_be_made_on_a_full_server() {
 
 async fn a_server_that_evicts_is_refused_by_option() {
     let mut test = TestServer::new().await;
-    let require = || RedisOptions::new().require_noeviction(true);
+    let require = || patient().require_noeviction(true);
     require().connect(test.server.url()).await.unwrap();
     test.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     let refused = require().connect(test.server.url()).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "allkeys-lru"), "{refused}");
-    RedisStore::connect(test.server.url()).await.unwrap();
+    patient().connect(test.server.url()).await.unwrap();
 }

@@ -10,13 +10,14 @@ use std::{
 };
 
 use libtest_mimic::Trial;
+use redis::aio::ConnectionManagerConfig;
 use test_servers::{redis::Server, trials};
 use tower_chat_history_core::{
     Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, Profile, Seq,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, conversation, exchange, key, say, texts};
+use crate::support::{TestServer, append, conversation, exchange, key, open, patient, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -47,7 +48,7 @@ async fn a_cut_connection_is_replaced() {
 
 async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
     let mut test = TestServer::new().await;
-    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(test.server.url()).await.unwrap();
+    let store = test.store.clone();
     let id = conversation("a");
     let writers: Vec<_> = (0..8)
         .map(|_| {
@@ -79,8 +80,8 @@ async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
 /// The server holds writes for longer than the store waits, and then executes all of them.
 async fn a_lost_answer_makes_no_duplicate() {
     let mut test = TestServer::new().await;
-    let options = RedisOptions::new().response_timeout(Duration::from_millis(50)).retry_for(Duration::from_secs(30));
-    let store = options.connect(test.server.url()).await.unwrap();
+    let options = patient().response_timeout(Duration::from_millis(50));
+    let store = open(async || options.clone().connect(test.server.url()).await).await;
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
     let cut = Cut::window_from(Seq::new(1));
@@ -155,7 +156,7 @@ async fn some_more(count: &AtomicUsize) {
 
 async fn a_missing_server_is_a_retryable_error() {
     let mut test = TestServer::new().await;
-    let options = RedisOptions::new().retry_for(Duration::from_millis(100));
+    let options = patient().retry_for(Duration::from_millis(100));
     let store = options.connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
@@ -174,7 +175,7 @@ async fn a_missing_server_is_a_retryable_error() {
 /// A load is not served either: the data of a former master may be old.
 async fn a_demoted_master_is_not_used() {
     let mut test = TestServer::new().await;
-    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect(test.server.url()).await.unwrap();
+    let store = test.store.clone();
     let id = conversation("a");
     say(&store, &id, "one").await;
     let calls: [fn(RedisStore) -> Pin<Box<dyn Future<Output = ()> + Send>>; 3] = [
@@ -199,7 +200,7 @@ async fn a_demoted_master_is_not_used() {
 
 async fn a_master_without_enough_replicas_is_not_read() {
     let mut test = TestServer::new().await;
-    let store = RedisOptions::new().retry_for(Duration::ZERO).connect(test.server.url()).await.unwrap();
+    let store = patient().retry_for(Duration::ZERO).connect(test.server.url()).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
     test.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
@@ -216,9 +217,10 @@ async fn a_master_without_enough_replicas_is_not_read() {
 
 async fn a_connection_can_be_given() {
     let test = TestServer::new().await;
+    let unlimited = ConnectionManagerConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let client = redis::Client::open(test.server.url()).unwrap();
-    let manager = client.get_connection_manager().await.unwrap();
-    let store = RedisOptions::new().over(manager).await.unwrap();
+    let manager = client.get_connection_manager_with_config(unlimited).await.unwrap();
+    let store = patient().over(manager).await.unwrap();
     let id = conversation("a");
     say(&store, &id, "one").await;
     assert_eq!(say(&test.store, &id, "two").await.seq, Seq::new(1));

@@ -8,9 +8,8 @@ use tower_chat_history_core::{
     Append, ConversationId, Epoch, Erase, EraseExt, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
     Truncate,
 };
-use tower_chat_history_redis::RedisOptions;
 
-use crate::support::{PARTS, TestServer, connect, conversation, exchange, key, say, slot_keys, texts, window};
+use crate::support::{PARTS, TestServer, connect, conversation, exchange, key, patient, say, slot_keys, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -102,7 +101,7 @@ async fn a_conversation_without_a_name_is_erased_by_its_id() {
 
 async fn new_conversations_remove_the_names_of_expired_ones() {
     let mut test = TestServer::new().await;
-    let hour = RedisOptions::new().expire_after(Duration::from_secs(3_600)).connect(test.server.url()).await.unwrap();
+    let hour = patient().expire_after(Duration::from_secs(3_600)).connect(test.server.url()).await.unwrap();
     // Conversations of one slot.
     let probe = slot_keys(&conversation("0"));
     let mut ids = (0..).map(|number| conversation(&number.to_string())).filter(|id| slot_keys(id) == probe);

@@ -4,19 +4,19 @@ use libtest_mimic::Trial;
 use redis::{
     Cmd, Pipeline, RedisFuture, Value,
     aio::{ConnectionLike, MultiplexedConnection},
-    cluster::ClusterClient,
+    cluster::ClusterClientBuilder,
 };
-use test_servers::{redis::Server, trials};
+use test_servers::trials;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
     Attach, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt,
     Load, Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
-use tower_chat_history_redis::{RedisOptions, RedisStore};
+use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, recall, recalled_texts, say,
-    shared, texts, window,
+    PATIENCE, REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, multiplexed, patient,
+    recall, recalled_texts, say, shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -36,8 +36,8 @@ async fn every_call_may_be_sent_twice() {
 }
 
 async fn every_call_may_be_sent_twice_to_a_cluster() {
-    let client = ClusterClient::new(cluster().urls()).unwrap();
-    twice(client.get_async_connection().await.unwrap()).await;
+    let client = ClusterClientBuilder::new(cluster().urls()).connection_timeout(PATIENCE).response_timeout(PATIENCE);
+    twice(client.build().unwrap().get_async_connection().await.unwrap()).await;
 }
 
 /// A failover to a replica that was behind: the newest exchange is lost, and another one has the same
@@ -58,10 +58,6 @@ async fn an_exchange_lost_in_a_failover_is_not_cached() {
     let other = say(&test.store, &id, "two").await;
     assert_eq!(other.revision, lost.revision);
     assert_eq!(replica.load(&id, Load::new()).await.unwrap(), test.store.load(&id, Load::new()).await.unwrap());
-}
-
-async fn multiplexed(server: &Server) -> MultiplexedConnection {
-    redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
 }
 
 /// Forwards all methods of a [`ConnectionLike`] but the one for a single command to a field.
@@ -98,7 +94,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
 }
 
 async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
-    let store = RedisOptions::new().over(Twice(connection)).await.unwrap();
+    let store = patient().over(Twice(connection)).await.unwrap();
     let id = conversation("twice");
     for n in 0..9 {
         let appended = say(&store, &id, &n.to_string()).await;
@@ -196,7 +192,7 @@ async fn delete_overtaken(begins: bool) -> (TestServer, Vec<String>) {
     }
     let connection = multiplexed(&test.server).await;
     let connection = Overtaken { connection, other: test.store.clone(), id: id.clone(), begins };
-    RedisOptions::new().over(connection).await.unwrap().delete(&id).await.unwrap();
+    patient().over(connection).await.unwrap().delete(&id).await.unwrap();
     assert_eq!(test.names(), [id.as_str()], "the present conversation is registered");
     let left = texts(&test.store, &id).await;
     (test, left)
@@ -219,7 +215,7 @@ async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
         .map(|_| {
             let (url, id) = (test.server.url(), id.clone());
             tokio::spawn(async move {
-                let store = RedisStore::connect(url).await.unwrap();
+                let store = patient().connect(url).await.unwrap();
                 for _ in 0..ROUNDS {
                     say(&store, &id, "again").await;
                     store.delete(&id).await.unwrap();

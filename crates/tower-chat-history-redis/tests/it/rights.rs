@@ -11,11 +11,11 @@ use tower_chat_history_core::{
     HistoryStoreExt, ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Profile, Prune,
     PruneTo, Recalled, Revision, Seq, StoreError, Truncate,
 };
-use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+use tower_chat_history_redis::{OpenError, RedisStore};
 
 use crate::support::{
     BEGINNING, ERASED, TestServer, UNSWEPT_END, append, attach, attached, attachment, cluster, command, conversation,
-    exchange, made_by, make, providers, recall, recalled_texts, say, texts, window,
+    exchange, made_by, make, patient, providers, recall, recalled_texts, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -45,10 +45,10 @@ async fn the_documented_rights_are_enough() {
     let mut test = TestServer::new().await;
     test.run::<()>(&user("app", &[RIGHTS]));
     let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
-    let refused = RedisOptions::new().require_noeviction(true).connect(&url).await.unwrap_err();
+    let refused = patient().require_noeviction(true).connect(&url).await.unwrap_err();
     assert!(matches!(&refused, OpenError::Evicts { policy } if policy == "unknown"), "{refused}");
-    let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
-    let store = RedisStore::connect(&url).await.unwrap();
+    let expiring = patient().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
+    let store = patient().connect(&url).await.unwrap();
     let id = conversation("a");
     every_call(&expiring, &store, &id).await;
     say(&store, &id, "one").await;
@@ -62,8 +62,8 @@ async fn the_documented_rights_are_enough_for_a_cluster() {
         command(&user("few", &[RIGHTS, CLUSTER_RIGHTS])).query::<()>(node).unwrap();
     }
     let urls = || cluster().urls().into_iter().map(|url| url.replace("//", "//few:pass@"));
-    let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect_cluster(urls()).await.unwrap();
-    let store = RedisStore::connect_cluster(urls()).await.unwrap();
+    let expiring = patient().expire_after(Duration::from_secs(60)).connect_cluster(urls()).await.unwrap();
+    let store = patient().connect_cluster(urls()).await.unwrap();
     // Most likely, each node gets at least one of these.
     for name in ["a", "b", "c", "d", "e", "f"] {
         every_call(&expiring, &store, &conversation(&format!("few {name}"))).await;
@@ -149,8 +149,8 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
     let mut test = TestServer::new().await;
     test.run::<()>(&user("app", &[RIGHTS]));
     let url = format!("{}?user=app&pass=pass", test.server.url().replace("unix:", "redis+unix:"));
-    let store = RedisStore::connect(&url).await.unwrap();
-    let expiring = RedisOptions::new().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
+    let store = patient().connect(&url).await.unwrap();
+    let expiring = patient().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
     for lacking in RIGHTS.split_whitespace().filter(|right| !right.starts_with("+eval")).map(|right| &right[1..]) {
         for (number, call) in WRITES.into_iter().enumerate() {
             let (id, what) = (conversation(&format!("{lacking} {number}")), format!("{call} without {lacking}"));
@@ -259,7 +259,7 @@ async fn a_call_waits_for_a_slot_that_moves() {
         command(&user("mover", &[RIGHTS, CLUSTER_RIGHTS])).query::<()>(node).unwrap();
     }
     let urls = cluster().urls().into_iter().map(|url| url.replace("//", "//mover:pass@"));
-    let store = RedisOptions::new().retry_for(Duration::from_secs(60)).connect_cluster(urls).await.unwrap();
+    let store = patient().connect_cluster(urls).await.unwrap();
     let id = conversation("moving");
     let names: Vec<String> = nodes.iter_mut().map(|node| ask(node, &["CLUSTER", "MYID"])).collect();
     let slot: u64 = ask(&mut nodes[0], &["CLUSTER", "KEYSLOT", id.as_str()]);

@@ -1,8 +1,8 @@
 //! Support that the tests of this store share.
 
-use std::sync::OnceLock;
+use std::{sync::OnceLock, time::Duration};
 
-use redis::{Client, Cmd, Connection, FromRedisValue};
+use redis::{AsyncConnectionConfig, Client, Cmd, Connection, FromRedisValue, aio::MultiplexedConnection};
 use test_servers::{cluster::Cluster, redis::Server};
 use tower_chat_history_conformance::shorthand;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, window};
@@ -10,7 +10,31 @@ use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Cut, Digest, Exchange, Expect,
     HistoryStore, Origin, PromptDigests, Provenance, Recalled, Seq,
 };
-use tower_chat_history_redis::RedisStore;
+use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
+
+/// A time that no call of a test takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns options with time limits that no call reaches, also on a busy machine.
+pub(crate) fn patient() -> RedisOptions {
+    RedisOptions::new().response_timeout(PATIENCE).connection_timeout(PATIENCE).retry_for(PATIENCE)
+}
+
+/// Opens a store with time limits that are so short that a busy machine may exceed them.
+pub(crate) async fn open(connect: impl AsyncFn() -> Result<RedisStore, OpenError>) -> RedisStore {
+    loop {
+        match connect().await {
+            Ok(store) => return store,
+            Err(error) => assert!(matches!(error, OpenError::Connect { .. }), "{error:?}"),
+        }
+    }
+}
+
+/// Opens a connection that has no time limits. By default, those of redis-rs are short.
+pub(crate) async fn multiplexed(server: &Server) -> MultiplexedConnection {
+    let unlimited = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    Client::open(server.url()).unwrap().get_multiplexed_async_connection_with_config(&unlimited).await.unwrap()
+}
 
 /// Returns the server that tests share if they do not change its settings.
 pub(crate) fn shared() -> &'static Server {
@@ -37,7 +61,7 @@ impl TestServer {
     }
 
     pub(crate) async fn on(server: Server) -> Self {
-        let store = RedisStore::connect(server.url()).await.unwrap();
+        let store = patient().connect(server.url()).await.unwrap();
         let admin = connect(&server);
         Self { server, store, admin }
     }

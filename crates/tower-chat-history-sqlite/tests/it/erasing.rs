@@ -2,7 +2,8 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
+    process::Stdio,
 };
 
 use tower_chat_history_conformance::shorthand::log_texts;
@@ -240,18 +241,23 @@ async fn a_trigger_that_keeps_labels_is_not_hidden() {
 const VICTIM: &str = "CHAT_HISTORY_ERASER";
 const ERASED: &str = "erased ";
 
+/// The most conversations that one process erases. It may be killed late, and ten of them must leave some of the 400.
+const MOST: u32 = 39;
+
 #[tokio::test]
 async fn an_erasure_continues_after_its_process_was_killed() {
     let under = prefix("acme/user");
     if let Ok(path) = env::var(VICTIM) {
         let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(path).await.unwrap();
         store.bar(&under).await.unwrap();
-        loop {
+        for _ in 0..MOST {
             // From the beginning each time, as a repeated erasure does.
             let page = store.erase(&under, None, 1).await.unwrap();
             println!("{ERASED}{}", page.removed.total().conversations);
-            assert!(page.next.is_some(), "it is killed before it is done");
         }
+        // Nothing is written to the input. The process waits here until it is killed.
+        io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
+        return;
     }
     let database = TestDatabase::new();
     let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&database.path).await.unwrap();
@@ -268,7 +274,8 @@ async fn an_erasure_continues_after_its_process_was_killed() {
     store.close().await.unwrap();
     for enough in [1, 2, 5, 1, 9, 3, 1, 4, 7, 2] {
         let test = "erasing::an_erasure_continues_after_its_process_was_killed";
-        let mut victim = child_test(env::current_exe().unwrap(), test).env(VICTIM, &database.path).spawn().unwrap();
+        let mut victim = child_test(env::current_exe().unwrap(), test);
+        let mut victim = victim.env(VICTIM, &database.path).stdin(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut acknowledged = 0;
         for line in lines.filter(|line| line.contains(ERASED)) {
@@ -288,7 +295,7 @@ async fn an_erasure_continues_after_its_process_was_killed() {
         store.close().await.unwrap();
     }
     let store = database.open().await;
-    assert!(left > 0, "the processes were killed in time");
+    assert!(left > 0);
     assert_eq!(sum(erase_all(&store, &under, 7).await), created(left));
     assert_eq!(store.count(&under).await.unwrap().total(), created(0));
     assert_eq!((rows(&database), store.count(&Prefix::all()).await.unwrap().total()), (of_others, created(5)));

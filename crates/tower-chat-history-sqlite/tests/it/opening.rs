@@ -13,7 +13,7 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{TestDatabase, append, conversation, exchange, say, texts, window};
+use crate::support::{TestDatabase, append, conversation, exchange, patient, say, texts, window};
 
 #[tokio::test]
 async fn acknowledged_writes_are_found_after_reopening() {
@@ -114,7 +114,7 @@ async fn many_stores_can_create_the_same_file_at_once() {
                 thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     barrier.wait();
-                    runtime.block_on(SqliteStore::open(path)).map(drop)
+                    runtime.block_on(patient().open(path)).map(drop)
                 })
             })
             .collect();

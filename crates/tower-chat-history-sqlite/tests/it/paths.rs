@@ -5,7 +5,7 @@ use std::{error::Error, fs};
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
 use tower_chat_history_sqlite::{OpenError, Replaced, SqliteStore};
 
-use crate::support::{TestDatabase, URI_LIKE_NAMES, append, conversation, say, texts, window};
+use crate::support::{TestDatabase, URI_LIKE_NAMES, append, conversation, patient, say, texts, window};
 
 #[tokio::test]
 async fn an_absolute_path_is_never_a_uri() {
@@ -121,8 +121,8 @@ async fn a_link_to_a_reserved_name_is_refused() {
     // A link to another name is followed, even if its target does not exist yet.
     for (name, target) in [("chat-link-wal.db", "chat.db"), ("new-link.db", "new.db")] {
         symlink(at(target), at(name)).unwrap();
-        say(&SqliteStore::open(at(name)).await.unwrap(), &id, "y").await;
-        assert_eq!(texts(&window(&SqliteStore::open(at(target)).await.unwrap(), &id).await).last().unwrap(), "y");
+        say(&patient().open(at(name)).await.unwrap(), &id, "y").await;
+        assert_eq!(texts(&window(&patient().open(at(target)).await.unwrap(), &id).await).last().unwrap(), "y");
     }
     // A link to itself leads to no file.
     symlink("loop.db", at("loop.db")).unwrap();

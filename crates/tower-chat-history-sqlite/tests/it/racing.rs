@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_sqlite::SqliteStore;
 
-use crate::support::{TestDatabase, append, assert_one_test_passed, child_test, conversation, exchange, say};
+use crate::support::{TestDatabase, append, assert_one_test_passed, child_test, conversation, exchange, patient, say};
 
 const APPENDS: usize = 25;
 const RACERS: usize = 6;
@@ -42,7 +42,7 @@ async fn stores_on_one_new_file_do_not_lose_or_mix_appends() {
     for name in names.clone() {
         let (path, id) = (database.path.clone(), id.clone());
         tasks.push(tokio::spawn(async move {
-            let store = SqliteStore::open(path).await.unwrap();
+            let store = patient().open(path).await.unwrap();
             race(&store, &id, &name).await;
         }));
     }
@@ -119,7 +119,7 @@ async fn processes_on_one_new_file_do_not_lose_or_mix_appends() {
     let id = conversation("shared");
     if let Ok(role) = env::var(RACE) {
         let (name, path) = role.split_once(' ').unwrap();
-        let store = SqliteStore::open(path).await.unwrap();
+        let store = patient().open(path).await.unwrap();
         race(&store, &id, name).await;
         return;
     }

@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     process::{Child, Command, Stdio},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use rusqlite::{Connection, types::ValueRef};
@@ -16,7 +17,7 @@ use tower_chat_history_core::{
     Attach, Attachment, AttachmentName, Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load,
     Recalled, Seq, StoreError,
 };
-use tower_chat_history_sqlite::SqliteStore;
+use tower_chat_history_sqlite::{SqliteOptions, SqliteStore};
 
 /// File names that SQLite would take for URIs.
 pub(crate) const URI_LIKE_NAMES: [&str; 7] = [
@@ -28,6 +29,12 @@ pub(crate) const URI_LIKE_NAMES: [&str; 7] = [
     "file:victim.db?",
     "FILE:u.db#fragment",
 ];
+
+/// Returns options for stores that wait for each other's locks. A busy machine may stall the holder of a lock for
+/// longer than the default timeout.
+pub(crate) fn patient() -> SqliteOptions {
+    SqliteOptions::new().busy_timeout(Duration::from_secs(120))
+}
 
 /// A temporary directory, and the path of a database in it.
 pub(crate) struct TestDatabase {
@@ -43,7 +50,7 @@ impl TestDatabase {
     }
 
     pub(crate) async fn open(&self) -> SqliteStore {
-        SqliteStore::open(&self.path).await.unwrap()
+        patient().open(&self.path).await.unwrap()
     }
 
     /// Opens a connection of its own, as another process would.

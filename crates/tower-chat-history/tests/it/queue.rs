@@ -13,7 +13,7 @@ use crate::support::{Piece, Pieces, ask, log, streaming, texts, unary};
 
 fn queued(max_waiting: usize) -> HistoryOptions {
     HistoryOptions::new().policies(
-        Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(max_waiting, Duration::from_secs(5)))),
+        Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::new(max_waiting, Duration::from_secs(60)))),
     )
 }
 

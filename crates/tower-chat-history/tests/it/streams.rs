@@ -160,7 +160,7 @@ async fn drain_waits_for_detached_streams() {
     llm.next_request().await.unwrap().1.send_response(stream::iter([TEXT]).chain(rest).boxed());
     drop(call.await.unwrap());
     let engine = chat.get_ref().engine().clone();
-    let drained = tokio::spawn(async move { engine.drain(Duration::from_secs(5)).await });
+    let drained = tokio::spawn(async move { engine.drain(Duration::from_secs(60)).await });
     tokio::task::yield_now().await;
     assert!(!drained.is_finished());
     finish.send(()).unwrap();

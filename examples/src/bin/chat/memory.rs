@@ -1,6 +1,6 @@
 //! Options for the context window, for summaries and for recall.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use tower_chat_history::{
@@ -19,6 +19,9 @@ const MAX_SUMMARY: u32 = 400;
 
 /// The largest limit of a reply, in tokens.
 const MAX_REPLY: u32 = 1_024;
+
+/// The longest time of a search for earlier messages. One user waits here, and would miss a message more than a second.
+const MAX_SEARCH: Duration = Duration::from_secs(30);
 
 /// Limits of the history that the model receives.
 pub(crate) struct Memory {
@@ -44,7 +47,7 @@ impl Memory {
             options = options.context(ContextBudget::tokens(tokens));
         }
         if let Some(recall) = self.recall {
-            let recall = RecallOptions::new(recall);
+            let recall = RecallOptions::new(recall).timeout(MAX_SEARCH);
             // The default share of a small window has no room for a message.
             let is_small = self.context.is_some_and(|tokens| tokens < 1_000);
             options = options.recall(if is_small { recall.percent(40) } else { recall });

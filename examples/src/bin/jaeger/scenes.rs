@@ -1,6 +1,6 @@
 //! The scenes of the demo.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tower_chat_history::{
     BoxError, ContextOptions, ConversationId, HistoryOptions, Policies, TurnReport,
@@ -40,6 +40,9 @@ const QUESTIONS: [&str; 8] = [
 
 /// A fact that leaves the window.
 const DOG: &str = "My dog Rex comes along. What should I pack for him?";
+
+/// The longest time of a search for earlier messages. The scene needs its result, however busy the machine is.
+const MAX_SEARCH: Duration = Duration::from_secs(30);
 
 /// The resources that all scenes share.
 pub(crate) struct Stage {
@@ -145,7 +148,7 @@ impl Stage {
             "Look at recall in the last trace, and at chat_history.prompt.cached_prefix_ratio on chat_history.",
         );
         let store = SqliteStore::open(&self.database).await?;
-        let recall = RecallOptions::new(LogRecall::new(store.clone()));
+        let recall = RecallOptions::new(LogRecall::new(store.clone())).timeout(MAX_SEARCH);
         let chat = Chat::new(store, &self.models, self.options().recall(recall));
         let id = conversation("recalls")?;
         let mut has_left = false;
@@ -186,7 +189,8 @@ impl Stage {
         };
         let earlier = chat.stream(Request::post("/chat/stream", "another call waits for this one"), &id, first).await?;
         let request = Request::post("/chat", "a call waits for an earlier one, and for a summary");
-        let (earlier, report) = tokio::join!(earlier.read(), chat.ask(&request, &id, second));
+        // The second call begins to wait before the stream is read.
+        let (report, earlier) = tokio::join!(chat.ask(&request, &id, second), earlier.read());
         let ((earlier, before), report) = (earlier?, report?);
         show(earlier, 200, &describe(&before));
         show(request, 200, &describe(&report));

@@ -68,11 +68,10 @@ async fn main() -> Result<(), BoxError> {
     let engine = layer.engine().clone();
     let app = App { chat: BoxCloneSyncService::new(layer.layer(upstream.client()?)), adapter };
 
+    let interrupted = interrupted();
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, Router::new().fallback(forward).with_state(app))
-        .with_graceful_shutdown(interrupted())
-        .await?;
+    axum::serve(listener, Router::new().fallback(forward).with_state(app)).with_graceful_shutdown(interrupted).await?;
     // Finish the saves, and the answers of clients that have disconnected.
     engine.drain(Duration::from_secs(30)).await?;
     upstream.shutdown().await;

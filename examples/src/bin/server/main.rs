@@ -53,9 +53,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let (chat, engine) = stack::build(Arc::clone(&store), provider.client());
     let app = routes::router(routes::App { chat, store, model: provider.model.clone() });
+    let interrupted = interrupted();
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, app).with_graceful_shutdown(interrupted()).await?;
+    axum::serve(listener, app).with_graceful_shutdown(interrupted).await?;
 
     // Finish the replies of users who have disconnected, so that they find them in the log later.
     if let Err(error) = engine.drain(Duration::from_secs(30)).await {

@@ -9,9 +9,8 @@ use tower_chat_history::{
     CachedStore, MemoryStore,
     store::{Erase, Prune, Truncate},
 };
-use tower_chat_history_postgres::PostgresOptions;
-use tower_chat_history_redis::RedisOptions;
-use tower_chat_history_sqlite::SqliteStore;
+
+use crate::patient;
 
 /// A store that supports all operations.
 pub(super) trait FullStore: Truncate + Prune + Erase {}
@@ -36,7 +35,7 @@ impl Opened {
             0 => {
                 let place = tempfile::tempdir().unwrap();
                 let path = place.path().join("chat.db");
-                let open = async || Arc::new(SqliteStore::open(&path).await.unwrap()) as Arc<dyn FullStore>;
+                let open = async || Arc::new(patient::sqlite().open(&path).await.unwrap()) as Arc<dyn FullStore>;
                 Self { _place: Some(place), ..Self::of("sqlite", [open().await, open().await]) }
             }
             1 => {
@@ -59,7 +58,7 @@ impl Opened {
                 static URL: OnceCell<String> = OnceCell::const_new();
                 let url = URL.get_or_init(|| async { postgres::shared().database().await }).await;
                 let open = async || {
-                    let options = PostgresOptions::new().schema("random").connections(2);
+                    let options = patient::postgres().schema("random").connections(2);
                     Arc::new(options.connect(url).await.unwrap()) as Arc<dyn FullStore>
                 };
                 Some(Self::of("postgres", [open().await, open().await]))
@@ -68,7 +67,7 @@ impl Opened {
                 static SERVER: OnceLock<redis::Server> = OnceLock::new();
                 let url = SERVER.get_or_init(redis::Server::start).url();
                 let open = async || {
-                    Arc::new(RedisOptions::new().prefix("random").connect(&url).await.unwrap()) as Arc<dyn FullStore>
+                    Arc::new(patient::redis().prefix("random").connect(&url).await.unwrap()) as Arc<dyn FullStore>
                 };
                 Some(Self::of("redis", [open().await, open().await]))
             }
@@ -76,7 +75,7 @@ impl Opened {
                 static CLUSTER: OnceLock<Cluster> = OnceLock::new();
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
                 let open = async || {
-                    Arc::new(RedisOptions::new().prefix("random").connect_cluster(&urls).await.unwrap())
+                    Arc::new(patient::redis().prefix("random").connect_cluster(&urls).await.unwrap())
                         as Arc<dyn FullStore>
                 };
                 Some(Self::of("redis cluster", [open().await, open().await]))

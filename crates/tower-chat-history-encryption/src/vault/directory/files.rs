@@ -33,7 +33,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     directory: PathBuf,
-    lock_limit: Duration,
+    pub(super) lock_limit: Duration,
     /// Makes renames and removals in the directory durable.
     sync: fn(&Path) -> io::Result<()>,
 }

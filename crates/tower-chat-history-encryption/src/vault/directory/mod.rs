@@ -85,7 +85,7 @@ impl Vault for DirectoryVault {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::{pin::pin, time::Duration};
 
     use futures_util::FutureExt as _;
 
@@ -95,7 +95,9 @@ mod tests {
     #[tokio::test]
     async fn a_read_waits_neither_for_a_change_that_waits_for_the_lock_nor_for_a_listing() {
         let directory = tempfile::tempdir().unwrap();
-        let vault = DirectoryVault::open(directory.path()).unwrap();
+        let mut vault = DirectoryVault::open(directory.path()).unwrap();
+        // This thread may be stalled while it has the lock.
+        vault.files.lock_limit = Duration::from_secs(120);
         let (of, key) =
             (EntryId::from_bytes([1; 32]), DataKey::new(KeyId::from_bytes([1; 8]), Wrapped::new("m", vec![1])));
         let lock = vault.files.lock().unwrap();

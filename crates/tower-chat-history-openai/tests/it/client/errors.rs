@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use async_openai::{error::OpenAIError, traits::RequestOptionsBuilder as _};
+use async_openai::{config::OpenAIConfig, error::OpenAIError, traits::RequestOptionsBuilder as _};
+use tokio::net::TcpSocket;
 use tower_chat_history::{
     HistoryError, MemoryStore, MissingConversation, Unsaved, adapt::to_json_body, error::HeaderError,
 };
 use tower_chat_history_openai::{
-    client::{CONVERSATION_ID, EXCHANGE_ID, STATELESS},
+    client::{CONVERSATION_ID, EXCHANGE_ID, OpenAiHistory, STATELESS},
     to_response,
 };
 use tower_chat_history_test::{ApiFailure, Fault, FaultStore, Op, Reply};
@@ -37,14 +38,18 @@ async fn errors_are_the_same_as_without_history_and_nothing_is_stored() {
         Reply::error(ApiFailure::insufficient_quota()),
         Reply::text("lost").abort_after(0),
     ];
-    let (server, client) = start(replies, store.clone()).await;
+    let (_server, client) = start(replies, store.clone()).await;
     for code in ["context_length_exceeded", "insufficient_quota"] {
         let error = ask(&client, false, "u").await.unwrap_err();
         assert!(matches!(&error, OpenAIError::ApiError(e) if e.api_error.code.as_deref() == Some(code)), "{error:?}");
     }
     let error = ask(&client, false, "u").await.unwrap_err();
     assert!(matches!(error, OpenAIError::Reqwest(_)), "{error:?}");
-    server.shutdown().await;
+    // A port that refuses connections. No other server can get it, because it is bound.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let base = format!("http://{}/v1", closed.local_addr().unwrap());
+    let client = OpenAiHistory::new(store.clone()).client(OpenAIConfig::new().with_api_base(base));
     let error = ask(&client, false, "u").await.unwrap_err();
     assert!(matches!(&error, OpenAIError::Reqwest(error) if error.is_connect()), "{error:?}");
     assert_eq!(log(&store).await, [""; 0]);

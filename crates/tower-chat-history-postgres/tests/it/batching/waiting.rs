@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, Pool, Runtime};
 use futures_util::{FutureExt as _, future::join_all};
 use libtest_mimic::Trial;
 use test_servers::trials;
@@ -10,15 +9,13 @@ use tokio::{
     runtime,
     time::{self, Instant},
 };
-use tokio_postgres::NoTls;
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
-use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 use super::{at_once, conversations};
 use crate::{
     limits::one_thread,
     proxy::Proxy,
-    support::{append, conversation, database, say, single, texts},
+    support::{append, conversation, database, patient, say, single, single_with, texts},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -61,9 +58,9 @@ async fn large_appends_go_alone() {
 }
 
 fn a_batched_call_waits_no_longer_than_a_single_one() {
-    const WAIT: Duration = Duration::from_secs(5);
+    const WAIT: Duration = Duration::from_secs(30);
     one_thread().block_on(async {
-        let store = PostgresOptions::new().connections(1).pool_timeout(WAIT).connect(&database().await).await.unwrap();
+        let store = patient().connections(1).pool_timeout(WAIT).connect(&database().await).await.unwrap();
         let ids = conversations(20);
         let held = store.pool().get().await.unwrap();
         time::pause();
@@ -83,10 +80,7 @@ fn a_batched_call_waits_no_longer_than_a_single_one() {
 /// On one thread, which a busy loop would block.
 fn a_pool_without_waiting_is_not_polled_forever() {
     one_thread().block_on(async {
-        let url = database().await;
-        let manager = Manager::new(url.parse().unwrap(), NoTls);
-        let pool = Pool::builder(manager).max_size(1).wait_timeout(Some(Duration::ZERO)).runtime(Runtime::Tokio1);
-        let store = PostgresStore::with_pool(pool.build().unwrap()).await.unwrap();
+        let store = single_with(&database().await, Duration::ZERO).await;
         let _held = store.pool().get().await.unwrap();
         let ids = conversations(3);
         let failed = join_all(ids.iter().map(|id| store.load(id, Load::new()))).await;
@@ -116,10 +110,7 @@ fn a_waiting_call_outlives_the_runtime_of_another() {
 fn a_waiting_call_does_not_depend_on_an_idle_runtime() {
     let (idle, second) = (one_thread(), runtime::Builder::new_multi_thread().enable_all().build().unwrap());
     let ids = conversations(2);
-    let store = second.block_on(async {
-        let options = PostgresOptions::new().connections(1).pool_timeout(Duration::from_millis(300));
-        options.connect(&database().await).await.unwrap()
-    });
+    let store = second.block_on(async { single_with(&database().await, Duration::from_millis(300)).await });
     let held = second.block_on(store.pool().get()).unwrap();
     let mut of_idle = store.append(&ids[0], append("one"));
     let mut of_second = store.append(&ids[1], append("one"));

@@ -70,6 +70,8 @@ async fn rotate(
                 Ok(is_rotated) => rotations.fetch_add(u64::from(is_rotated), Relaxed),
                 // An id with fewer parts than others have has no key before its conversation begins.
                 Err(KeyError::Prefix { .. }) => continue,
+                // A stalled worker can hold the lock for long.
+                Err(error) if error.is_retryable() => continue,
                 Err(error) => return Err(error.into()),
             };
         }

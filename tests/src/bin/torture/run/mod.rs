@@ -28,7 +28,7 @@ use self::{
 use crate::{
     deployment::{Deployment, Kind},
     rng::SeededRng,
-    store,
+    store::{self, Limits},
 };
 
 /// The limit of file checks during a run: checking a large file takes long.
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
     let rotations = encryption.as_ref().map_or(0, Encryption::stop);
     let began = Instant::now();
     let found = runtime.block_on(async {
-        let store = store::open(&url_of(deployment.direct())).await?;
+        let store = store::open(&url_of(deployment.direct()), Limits::Patient).await?;
         let mut of_people = verify::Found::default();
         people::check(&store, &ledger.people, &mut of_people).await;
         // The chats come after the erasures, which must not have touched them.

@@ -32,7 +32,7 @@ use crate::{
     exchange::{Conversation, Kind, Name, Task, is_signed},
     protocol::WorkerMessage,
     rng::SeededRng,
-    store::{self, Store},
+    store::{self, Limits, Store},
 };
 
 /// One turn in this many uses tools, in each dialect.
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     });
 
     let output = Output::default();
-    let store = store::open(&args.store).await?;
+    let store = store::open(&args.store, Limits::Default).await?;
     let mut rng = SeededRng::new(args.seed);
     // Every second worker caches windows. The checks of `watch` read from the store itself.
     let used: Store =

@@ -14,10 +14,7 @@ use test_servers::{
     postgres::{self, Durability},
     redis,
 };
-use tests::FullStore;
-use tower_chat_history_postgres::PostgresStore;
-use tower_chat_history_redis::RedisStore;
-use tower_chat_history_sqlite::SqliteStore;
+use tests::{FullStore, patient};
 
 use super::search::secrets_in_files;
 
@@ -62,7 +59,7 @@ impl SqlitePlace {
 #[async_trait]
 impl Place for SqlitePlace {
     async fn open(&self) -> Arc<dyn FullStore> {
-        Arc::new(SqliteStore::open(self.0.path().join("chat.db")).await.unwrap())
+        Arc::new(patient::sqlite().open(self.0.path().join("chat.db")).await.unwrap())
     }
 
     fn directory(&self) -> PathBuf {
@@ -101,7 +98,7 @@ impl PostgresPlace {
 #[async_trait]
 impl Place for PostgresPlace {
     async fn open(&self) -> Arc<dyn FullStore> {
-        Arc::new(PostgresStore::connect(&self.url).await.unwrap())
+        Arc::new(patient::postgres().connect(&self.url).await.unwrap())
     }
 
     fn directory(&self) -> PathBuf {
@@ -151,7 +148,7 @@ impl RedisPlace {
 #[async_trait]
 impl Place for RedisPlace {
     async fn open(&self) -> Arc<dyn FullStore> {
-        Arc::new(RedisStore::connect(self.0.url()).await.unwrap())
+        Arc::new(patient::redis().connect(self.0.url()).await.unwrap())
     }
 
     fn directory(&self) -> PathBuf {
