@@ -65,7 +65,8 @@ impl Data {
             }
             Self::Cluster => {
                 let urls = CLUSTER.get_or_init(Cluster::start).urls();
-                let options = RedisOptions::new().response_timeout(PATIENCE).retry_for(PATIENCE);
+                let options =
+                    RedisOptions::new().response_timeout(PATIENCE).connection_timeout(PATIENCE).retry_for(PATIENCE);
                 Arc::new(EncryptedStore::new(options.connect_cluster(urls).await.unwrap(), keys()))
             }
         }

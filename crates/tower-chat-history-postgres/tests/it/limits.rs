@@ -39,6 +39,9 @@ pub(crate) fn tests() -> Vec<Trial> {
 /// coarse.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The longest time for which a test waits for a lock of another connection.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Returns the SQLSTATE of a transient error.
 fn state(error: &StoreError) -> &str {
     let StoreError::Unavailable { source } = error else { panic!("{error:?}") };
@@ -124,7 +127,9 @@ async fn a_frozen_replica_locks_a_conversation_for_seconds_only() {
     proxy.freeze(2);
     let mut truncate = pin!(frozen.truncate(&id, revision, Seq::new(0)));
     assert!((&mut truncate).now_or_never().is_none());
-    while watcher.query(locked, &[]).await.is_ok() {}
+    // If this thread stalls until the server has released the lock, it never sees it.
+    let began = Instant::now();
+    while watcher.query(locked, &[]).await.is_ok() && began.elapsed() < PATIENCE {}
     say(&store, &id, "two").await;
     assert_eq!(texts(&store, &id).await, ["one", "two"]);
 }
@@ -138,9 +143,11 @@ async fn a_frozen_migration_blocks_other_replicas_for_seconds_only() {
     let mut frozen = pin!(patient().connect(&behind));
     let locked = "select 1 from pg_locks where locktype = 'advisory' and granted \
                   and database = (select oid from pg_database where datname = current_database())";
-    let locked = async { while watcher.query(locked, &[]).await.unwrap().is_empty() {} };
+    // If this thread stalls until the server has released the lock, it never sees it.
+    let began = Instant::now();
+    let locked = async { while watcher.query(locked, &[]).await.unwrap().is_empty() && began.elapsed() < PATIENCE {} };
     tokio::select! {
-        opened = &mut frozen => panic!("the answer is held: {opened:?}"),
+        opened = &mut frozen => assert!(opened.is_err(), "the answer is held"),
         () = locked => {}
     }
     // From here on it is not polled, so that its own time limit does not end it either.

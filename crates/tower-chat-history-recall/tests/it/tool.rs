@@ -1,12 +1,12 @@
 //! The tool pages through all results, within its size, and answers mistakes.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp};
-use tower_chat_history_recall::{ArgumentsError, SearchTool, ToolError, render_frame};
+use tower_chat_history_recall::{ArgumentsError, SearchTool, StoredIndex, ToolError, render_frame};
 
 use crate::store_index::Chat;
 
@@ -18,6 +18,11 @@ fn read(answer: &str) -> (Vec<u64>, String) {
     let (lines, after) = rest.split_once(&format!("\n{closing}\n")).unwrap();
     let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["position"].as_u64().unwrap();
     (lines.trim_start().lines().map(line).collect(), after.to_owned())
+}
+
+/// Creates a tool whose searches take as long as they need.
+fn tool(index: StoredIndex) -> SearchTool {
+    SearchTool::new(index).time_limit(Duration::from_secs(120))
 }
 
 async fn call(tool: &SearchTool, chat: &Chat, arguments: &Value) -> (Vec<u64>, String) {
@@ -40,7 +45,7 @@ async fn pages_have_all_results_once_also_those_of_the_window() {
     chat.say((0..150).map(|number| if number % 3 == 0 { format!("dog {number}") } else { format!("page {number}") }))
         .await;
     for index in [chat.index(), chat.index()] {
-        let tool = SearchTool::new(index.clone());
+        let tool = tool(index.clone());
         let mut all = Vec::new();
         for page in 1.. {
             let (positions, after) = call(&tool, &chat, &json!({"query": "dogs", "page": page})).await;
@@ -72,7 +77,7 @@ async fn times_are_those_of_the_exchange() {
         exchange.at = Timestamp::from_unix_millis(number * day + 1000);
         chat.store.store.append(&chat.id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     }
-    let tool = SearchTool::new(chat.index());
+    let tool = tool(chat.index());
     for (from, to, expected) in [
         (Some("1970-01-03"), Some("1970-01-05"), 2..5),
         (Some("1970-01-03T00:00:01Z"), Some("1970-01-05T00:00Z"), 2..5),
@@ -92,7 +97,7 @@ async fn times_are_those_of_the_exchange() {
 async fn a_message_that_is_longer_than_a_page_is_named() {
     let chat = Chat::new();
     chat.say(["before", &"dog ".repeat(2000), "after"]).await;
-    let tool = SearchTool::new(chat.index()).page_bytes(2000);
+    let tool = tool(chat.index()).page_bytes(2000);
     let (positions, after) = call(&tool, &chat, &json!({"query": "dog"})).await;
     assert_eq!(positions, [0, 2], "its neighbors");
     assert_eq!(after, "A message at position 1 is too long to be shown.\nThere are no more results.");
@@ -101,7 +106,7 @@ async fn a_message_that_is_longer_than_a_page_is_named() {
 #[tokio::test]
 async fn mistakes_and_absent_conversations_have_answers() {
     let chat = Chat::new();
-    let tool = SearchTool::new(chat.index());
+    let tool = tool(chat.index());
     for (arguments, error) in [
         ("", ArgumentsError::NotAnObject),
         ("{}", ArgumentsError::NoQuery),
@@ -135,7 +140,7 @@ proptest! {
             for message in messages {
                 chat.append(vec![message]).await;
             }
-            let tool = SearchTool::new(chat.index()).page_bytes(page_bytes);
+            let tool = tool(chat.index()).page_bytes(page_bytes);
             for page in 1..200 {
                 let answer = match tool.call(&chat.id, &json!({"query": query, "page": page}).to_string()).await {
                     Ok(answer) => answer,
@@ -157,7 +162,7 @@ proptest! {
 #[tokio::test]
 async fn the_last_page_says_if_a_limit_ended_the_results() {
     let last = async |chat: &Chat| {
-        let tool = SearchTool::new(chat.index());
+        let tool = tool(chat.index());
         for page in 1.. {
             let (positions, after) = call(&tool, chat, &json!({"query": "dogs", "page": page})).await;
             if !after.contains("\"page\"") {

@@ -7,7 +7,7 @@ use tests::{Storage, over_every_store};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryOptions, HistoryStore as _,
     HistoryStoreExt as _, Message, Reply, Turn, TurnInput,
-    store::{EraseExt as _, Load, Loaded, Prefix, Role, Seq},
+    store::{Derived, EraseExt as _, Load, Loaded, Prefix, PruneTo, Role, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
@@ -27,17 +27,22 @@ enum End {
     Erase,
     Delete,
     Truncate,
+    Prune,
 }
 
-const ENDS: [End; 3] = [End::Erase, End::Delete, End::Truncate];
+const ENDS: [End; 4] = [End::Erase, End::Delete, End::Truncate, End::Prune];
 
 impl End {
-    /// Ends the log. Its second exchange is gone, and the first one only stays after a truncation.
+    /// Ends a log of three exchanges, of which the second one is removed.
     async fn of(self, storage: &Storage, id: &ConversationId) {
         match self {
             Self::Erase => drop(storage.store.erase_all(&Prefix::from(id)).await.unwrap()),
             Self::Delete => storage.store.delete(id).await.unwrap(),
-            Self::Truncate => storage.store.conversation(id).truncate(Seq::new(1)).await.map(drop).unwrap(),
+            Self::Truncate => drop(storage.store.conversation(id).truncate(Seq::new(1)).await.unwrap()),
+            Self::Prune => {
+                let keep = PruneTo::LastTurns(1);
+                drop(storage.store.conversation(id).prune(keep, Derived::Erase).await.unwrap());
+            }
         }
     }
 }
@@ -70,13 +75,9 @@ async fn ask(engine: &Engine, id: &ConversationId, exchange: &str, question: Mes
     assert_eq!(report.outcome.kind(), "stored");
 }
 
-/// Checks that the log has no compaction, and that the next prompt has no secret.
-async fn assert_has_no_trace(storage: &Storage, engine: &Engine, id: &ConversationId, question: Message, end: End) {
-    engine.drain(Duration::from_secs(300)).await.unwrap();
+async fn assert_has_no_compaction(storage: &Storage, id: &ConversationId, end: End) {
     let Loaded::Window(window) = storage.store.load(id, Load::new()).await.unwrap() else { panic!("{end:?}: no log") };
     assert_eq!(window.compaction, None, "{end:?}");
-    let turn = begin(engine, id, "next", question).await;
-    assert!(!turn.context().iter().any(|message| message.json().contains(SECRET)), "{end:?}: {:?}", turn.context());
 }
 
 async fn its_summary_is_not_stored_in_the_new_log(storage: Storage) {
@@ -87,19 +88,22 @@ async fn its_summary_is_not_stored_in_the_new_log(storage: Storage) {
         let answer = || vec![Message::assistant("I see.")];
         ask(&replica, &id, "one", Message::user("hello"), answer()).await;
         ask(&replica, &id, "two", Message::user(format!("my illness is {SECRET}")), answer()).await;
+        ask(&replica, &id, "three", Message::user("thank you"), answer()).await;
 
         let late = begin(&engine, &id, REPEATED, Message::user("and now?")).await;
         assert!(late.context()[0].text().contains(SECRET), "the prompt has the summary");
         end.of(&storage, &id).await;
         ask(&replica, &id, REPEATED, Message::user("and now?"), answer()).await;
         // The summary would begin the window at an exchange that the new log has, too.
-        for exchange in ["three", "four"] {
+        for exchange in ["four", "five", "six"] {
             ask(&replica, &id, exchange, Message::user("hello again"), answer()).await;
         }
         let report = late.commit(Reply::of(answer())).await.unwrap();
         assert_eq!(report.outcome.kind(), "duplicate", "{end:?}");
 
-        assert_has_no_trace(&storage, &replica, &id, Message::user("what do I have?"), end).await;
+        assert_has_no_compaction(&storage, &id, end).await;
+        let turn = begin(&replica, &id, "next", Message::user("what do I have?")).await;
+        assert!(!turn.context().iter().any(|message| message.json().contains(SECRET)), "{end:?}");
     }
 }
 
@@ -109,7 +113,7 @@ async fn its_repair_is_not_stored_in_the_new_log(storage: Storage) {
         let engine = Engine::new(storage.store.clone());
         let replica = Engine::new(storage.replica().await.store);
         let question = || Message::compose(&SigningDialect, &Role::User, "u").unwrap();
-        for exchange in ["one", "two"] {
+        for exchange in ["one", "two", "three"] {
             let input = TurnInput::new(id.clone(), [question()]).exchange(ExchangeId::new(exchange).unwrap());
             let head = input.request.digest();
             let turn = replica.begin(input).await.unwrap();
@@ -122,14 +126,13 @@ async fn its_repair_is_not_stored_in_the_new_log(storage: Storage) {
         let mut late = begin(&engine, &id, REPEATED, question()).await;
         assert!(late.repair("400").await, "the prompt has reasoning");
         end.of(&storage, &id).await;
-        for exchange in [REPEATED, "three", "four"] {
+        for exchange in [REPEATED, "four", "five", "six"] {
             ask(&replica, &id, exchange, question(), answer()).await;
         }
         let report = late.commit(Reply::of(answer())).await.unwrap();
         assert_eq!(report.outcome.kind(), "duplicate", "{end:?}");
 
         engine.drain(Duration::from_secs(300)).await.unwrap();
-        let Loaded::Window(window) = storage.store.load(&id, Load::new()).await.unwrap() else { panic!("{end:?}") };
-        assert_eq!(window.compaction, None, "{end:?}");
+        assert_has_no_compaction(&storage, &id, end).await;
     }
 }

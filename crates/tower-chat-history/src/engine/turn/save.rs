@@ -135,20 +135,26 @@ impl TurnState {
                 return Outcome::Failed(Arc::new(error));
             }
         };
+        if self.planned.history.incarnation.is_some_and(|loaded| loaded != stored.revision.incarnation()) {
+            // The loaded log ended during the turn, by a deletion, an erasure or a truncation, and the new log had the
+            // exchange already. The summary and the positions of this turn are of the old log.
+            return if is_duplicate {
+                Outcome::Duplicate { revision: stored.revision, seq: stored.seq }
+            } else {
+                Outcome::Stored { revision: stored.revision, seq: stored.seq, moved: false, incomplete }
+            };
+        }
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
         let stored_cut = cut.filter(|_| has_cut);
         let seen = CompactionPositions::of(stored.revision, stored_cut.as_ref());
         engine.shared.last_seen.update(conversation, seen);
-        // If the log was deleted, erased or truncated during the turn, the duplicate may be in a new log. A summary of
-        // the old log must not reach it.
-        let is_loaded_log = self.planned.history.incarnation == Some(stored.revision.incarnation());
-        if let Some(before) = self.repaired.filter(|_| !has_cut && is_loaded_log) {
+        if let Some(before) = self.repaired.filter(|_| !has_cut) {
             engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
         }
         // This runs even if the log has the exchange of another call under the same id, because the turn is over in
         // this case too.
         if let Some(summaries) = &engine.shared.summaries {
-            if let Some(pending) = pending.filter(|_| is_loaded_log)
+            if let Some(pending) = pending
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, &stored, pending)).await
             {
                 let seen = CompactionPositions::of(stored.revision, Some(&cut));
