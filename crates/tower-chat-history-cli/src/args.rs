@@ -33,12 +33,6 @@ pub(crate) struct Args {
     /// Beginning of the keys in Redis [default: that of the library]
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Store")]
     pub(crate) key_prefix: Option<String>,
-    /// File to which a line of JSON is appended before anything is read or changed: who, what, which conversations
-    #[arg(long, env = "CHAT_HISTORY_AUDIT", global = true, value_name = "FILE", help_heading = "Audit")]
-    pub(crate) audit: Option<PathBuf>,
-    /// Who runs the command, for the audit [default: the name of the user]
-    #[arg(long, env = "CHAT_HISTORY_ACTOR", global = true, value_name = "NAME", help_heading = "Audit")]
-    pub(crate) actor: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -64,39 +58,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the name of the command.
-    pub(crate) const fn name(&self) -> &'static str {
-        match self {
-            Self::List(_) => "list",
-            Self::Show(_) => "show",
-            Self::Export(_) => "export",
-            Self::Import(_) => "import",
-            Self::Erase(_) => "erase",
-            Self::Expire(_) => "expire",
-            Self::Verify(_) => "verify",
-            Self::Stats(_) => "stats",
-        }
-    }
-
     /// Returns the file to which the command writes, if there is one.
     pub(crate) fn output(&self) -> Option<&Path> {
         match self {
             Self::Export(export) => export.output.as_deref(),
             _ => None,
         }
-    }
-
-    /// Returns the file that the command reads, if there is one.
-    pub(crate) fn input(&self) -> Option<&Path> {
-        match self {
-            Self::Import(import) => import.input.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// Returns `true` if the command reads standard input.
-    pub(crate) fn reads_stdin(&self) -> bool {
-        matches!(self, Self::Import(import) if import.input.is_none())
     }
 }
 

@@ -15,12 +15,6 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     is_same_path || is_file(one) && is_file(other) && same_file::is_same_file(one, other).unwrap_or(false)
 }
 
-/// Returns `true` if standard input is this file.
-pub(crate) fn is_stdin(path: &Path) -> bool {
-    let is_same = || Ok::<_, io::Error>(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?);
-    is_file(path) && is_same().unwrap_or(false)
-}
-
 fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 use crate::{
+    conversation_id::ConversationId,
     cursor::Cursor,
+    management::TARGET,
     prefix::Prefix,
-    removed::ByStore,
+    removed::{ByStore, Removed},
     store::{Erase, FailedConversation, Listed, StoreError},
     timestamp::Timestamp,
 };
@@ -183,9 +185,10 @@ impl Expiry {
                 }
                 Ok(listed) => {
                     if self.is_due(&listed, now) {
-                        let removed = if erases { erased(store, &listed, run).await? } else { None };
+                        if erases {
+                            erase(store, &listed, run).await?;
+                        }
                         run.due += 1;
-                        run.removed += removed.unwrap_or_default();
                     }
                     listed.id
                 }
@@ -224,24 +227,37 @@ impl Expiry {
 }
 
 /// Erases an expired conversation if it has not changed. A failure that repetition does not mend is counted.
-async fn erased<S: Erase + ?Sized>(
-    store: &S,
-    listed: &Listed,
-    run: &mut ExpiryRun,
-) -> Result<Option<ByStore>, StoreError> {
+async fn erase<S: Erase + ?Sized>(store: &S, listed: &Listed, run: &mut ExpiryRun) -> Result<(), StoreError> {
     match store.erase_if(&listed.id, listed.revision).await {
-        Ok(removed) => Ok(removed.map(|removed| ByStore::of(store.system(), removed))),
+        Ok(None) => Ok(()),
+        Ok(Some(removed)) => {
+            emit(&listed.id, &removed);
+            run.removed += ByStore::of(store.system(), removed);
+            Ok(())
+        }
         Err(error) => {
             let (removed, error) = error.into_erased();
+            emit(&listed.id, &removed.total());
             run.removed += removed;
             if error.is_retryable() {
                 return Err(error);
             }
             run.failed += 1;
             run.first_failure.get_or_insert_with(|| FailedConversation::new(listed.id.clone(), error));
-            Ok(None)
+            Ok(())
         }
     }
+}
+
+fn emit(id: &ConversationId, removed: &Removed) {
+    tracing::info!(
+        target: TARGET,
+        action = "expire",
+        conversation = %id,
+        conversations = removed.conversations,
+        exchanges = removed.exchanges,
+        bytes = removed.bytes,
+    );
 }
 
 /// The receipt of one run of the [expiry](Expiry). It contains ids and numbers, and no message text.

@@ -38,6 +38,7 @@
 //! | list conversations, for example in a sidebar | [`List`], [`ListExt::newest`] |
 //! | erase a person's data and keep a receipt | [`EraseExt::erase_all`] |
 //! | let conversations expire | [`Expiry`] |
+//! | keep a record of erasures, exports and edits | [`management`] |
 //! | write a store | [the guide](writing_a_store) |
 //! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
 //! | find tools for store authors | [`backend`] |
@@ -65,6 +66,7 @@ mod exchange_id;
 mod expiry;
 mod labels;
 mod lossy;
+pub mod management;
 mod memory;
 mod message;
 pub mod nested;

@@ -84,7 +84,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod adapt;
-pub mod audit;
 mod cached;
 mod call;
 #[doc(hidden)] // It is shown in `adapt`.

@@ -6,7 +6,7 @@
 //! | list conversations, for example for a sidebar | [`List`], [`ListExt::newest`] |
 //! | erase everything of a user, with a receipt | [`EraseExt::erase_all`] |
 //! | erase conversations that are idle or old | [`Expiry`], [`ExpiryTask`] |
-//! | record who reads and erases what | [`AuditedStore`](crate::audit::AuditedStore) |
+//! | keep a record of erasures, exports and edits | [`management`] |
 //! | list the open tool calls | [`Conversation::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
 //! | cache the windows of a store, which other processes may use too | [`CachedStore`] |
@@ -27,7 +27,7 @@ pub use tower_chat_history_core::{
     Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests, Provenance,
     Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Reseal, Revision, RevisionError, Role, Scrubbed,
     Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
-    Window, erase_quotes,
+    Window, erase_quotes, management,
 };
 
 #[doc(inline)]

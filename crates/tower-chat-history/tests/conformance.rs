@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use test_servers::conformance;
 use tower_chat_history::{
     CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore,
-    audit::{AuditEvent, AuditedStore},
     store::{Attach, Erase, Prune, StoreList, Truncate},
 };
 use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore, all};
@@ -105,10 +104,6 @@ fn routed_over_a_list() -> SharedStore<RoutedOverList> {
     SharedStore(RoutedStore::over(stores, half as fn(&ConversationId) -> usize).unwrap())
 }
 
-fn audited() -> AuditedStore<MemoryStore> {
-    AuditedStore::new(MemoryStore::new(), Arc::new(|_: &AuditEvent| {}), "test")
-}
-
 /// Runs the suite in one function over one storage.
 async fn all_behaviors_share_one_storage() {
     let left_out = all(&SharedStore(MemoryStore::new())).await;
@@ -136,7 +131,6 @@ fn main() -> ExitCode {
         conformance("routed to one type", &lacking_of_one_type, async || routed_to_one_type()),
         conformance("routed to any type", &lacking_of_any_type, async || routed_to_any_type()),
         conformance("routed over a list", &[Durable], async || routed_over_a_list()),
-        conformance("audited", &[Durable], async || SharedStore(audited())),
         vec![test_servers::test("all_behaviors_share_one_storage", all_behaviors_share_one_storage)],
     ];
     test_servers::run_groups([(None, tests.into_iter().flatten().collect())])

@@ -1,7 +1,6 @@
 //! The program, over SQLite files.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
-mod audit;
 mod damage;
 mod encrypted;
 mod erasing;

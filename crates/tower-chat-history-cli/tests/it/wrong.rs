@@ -1,6 +1,6 @@
 //! Wrong command lines, and stores that cannot be opened.
 
-use crate::support::{Place, Ran};
+use crate::support::Place;
 
 #[test]
 fn errors_are_sentences_with_their_cause() {
@@ -35,41 +35,10 @@ fn files_of_the_store_are_no_outputs() {
     let before = std::fs::read(&database).unwrap();
     for file in [database.clone(), place.path("chat.db-wal"), link, hard_link] {
         let file = file.to_str().unwrap();
-        for (args, option) in [(&["export", "-o", file][..], "--output"), (&["--audit", file, "list"], "--audit")] {
-            let ran = place.run(args);
-            let expected = format!("chat-history: {option}: this is a file of the store\n");
-            assert_eq!((ran.code, ran.err), (Some(1), expected), "{args:?}");
-        }
+        let ran = place.run(&["export", "-o", file]);
+        assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --output: this is a file of the store\n"), "{file}");
     }
     assert_eq!(std::fs::read(database).unwrap(), before);
-}
-
-#[test]
-fn an_export_does_not_replace_the_file_of_the_audit() {
-    let place = Place::filled();
-    let (audit, link) = (place.path("audit.jsonl"), place.path("link"));
-    std::os::unix::fs::symlink(&audit, &link).unwrap();
-    let audit = audit.to_str().unwrap();
-    for output in [audit, link.to_str().unwrap()] {
-        let ran = place.run(&["--audit", audit, "export", "-o", output]);
-        let expected = "chat-history: --output: this is the file of the audit\n";
-        assert_eq!((ran.code, &*ran.err), (Some(1), expected), "{output}");
-    }
-    assert_eq!(std::fs::read(audit).unwrap(), b"");
-}
-
-#[test]
-fn an_import_does_not_read_the_file_of_the_audit() {
-    let place = Place::filled();
-    let input = place.path("all.jsonl");
-    place.run(&["export", "-o", "all.jsonl"]).ok();
-    let before = std::fs::read(&input).unwrap();
-    let ran = place.run(&["--audit", input.to_str().unwrap(), "import", "all.jsonl"]);
-    assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --audit: this is the file to import\n"));
-    let mut from_stdin = place.command("chat.db", &["--audit", input.to_str().unwrap(), "import"]);
-    let ran: Ran = from_stdin.stdin(std::fs::File::open(&input).unwrap()).output().unwrap().into();
-    assert_eq!((ran.code, &*ran.err), (Some(1), "chat-history: --audit: this is the file to import\n"));
-    assert_eq!(std::fs::read(&input).unwrap(), before);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use super::Conversation;
 use crate::{
     exchange::Recorded,
+    management::TARGET,
+    revision::Revision,
     seq::Seq,
     store::{StoreError, Truncate, Truncated},
 };
@@ -25,7 +27,7 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// Nothing is removed then. Returns another error if the store cannot be read or written.
     pub async fn truncate(&self, from: Seq) -> Result<Truncated, StoreError> {
         match self.revision().await? {
-            Some(revision) => self.store.truncate(self.id, revision, from).await,
+            Some(revision) => self.truncate_at(revision, from).await,
             None => Ok(Truncated::new(None, 0)),
         }
     }
@@ -73,7 +75,14 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     pub async fn take_last(&self) -> Result<Option<Recorded>, StoreError> {
         let Some((revision, mut turn)) = self.end().await? else { return Ok(None) };
         let Some(last) = turn.pop() else { return Ok(None) };
-        self.store.truncate(self.id, revision, last.seq).await?;
+        self.truncate_at(revision, last.seq).await?;
         Ok(Some(last))
+    }
+
+    async fn truncate_at(&self, revision: Revision, from: Seq) -> Result<Truncated, StoreError> {
+        let truncated = self.store.truncate(self.id, revision, from).await?;
+        let exchanges = truncated.removed;
+        tracing::info!(target: TARGET, action = "truncate", conversation = %self.id, exchanges);
+        Ok(truncated)
     }
 }

@@ -4,6 +4,7 @@ use super::{Conversation, PAGE, settle};
 use crate::{
     conversation_id::ConversationId,
     exchange::Recorded,
+    management::TARGET,
     revision::Incarnation,
     seq::Seq,
     store::{Append, Expect, HistoryStore, StoreError},
@@ -70,6 +71,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
                 break;
             }
         }
+        tracing::info!(target: TARGET, action = "fork", conversation = %self.id, %to, exchanges = copied);
         Ok(copied)
     }
 

@@ -3,6 +3,7 @@
 use super::{Conversation, settle};
 use crate::{
     exchange::Recorded,
+    management::TARGET,
     message::{ForeignShape, Message},
     split::{Tail, exchanges},
     store::{Append, Expect, HistoryStore, StoreError},
@@ -52,6 +53,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
             written += exchange.messages.len();
             tail.push(&Recorded::new(appended.seq, exchange));
         }
+        tracing::info!(target: TARGET, action = "import", conversation = %self.id, exchanges = imported);
         Ok(imported)
     }
 }

@@ -4,6 +4,7 @@ mod back;
 mod edit;
 mod fork;
 mod import;
+mod label;
 mod retain;
 
 use std::fmt;
@@ -12,6 +13,7 @@ pub use self::{back::PageBack, fork::ForkError, import::ImportError};
 use crate::{
     conversation_id::ConversationId,
     exchange::Recorded,
+    management::TARGET,
     message::{Message, ToolCall},
     revision::Revision,
     rounds::NewestRound,
@@ -136,7 +138,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     ///
     /// Returns an error if the store cannot be written.
     pub async fn clear(&self) -> Result<(), StoreError> {
-        self.store.delete(self.id).await
+        self.store.delete(self.id).await?;
+        tracing::info!(target: TARGET, action = "delete", conversation = %self.id);
+        Ok(())
     }
 
     /// Returns the exchanges of the newest turn, in order, or none if there is no such conversation.

@@ -1,7 +1,10 @@
 //! Removal of the beginning of a conversation.
 
 use super::Conversation;
-use crate::store::{Derived, Prune, PruneTo, Pruned, StoreError};
+use crate::{
+    management::TARGET,
+    store::{Derived, Prune, PruneTo, Pruned, StoreError},
+};
 
 impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// Removes all but the last `turns` turns from the store. Returns the number of removed exchanges. The last
@@ -67,7 +70,10 @@ impl<S: Prune + ?Sized> Conversation<'_, S> {
     /// removed. Repeating the call is safe.
     pub async fn prune(&self, keep: PruneTo, derived: Derived) -> Result<Option<Pruned>, StoreError> {
         let Some(revision) = self.revision().await? else { return Ok(None) };
-        self.store.prune(self.id, revision.incarnation(), keep, derived).await.map(Some)
+        let pruned = self.store.prune(self.id, revision.incarnation(), keep, derived).await?;
+        let exchanges = pruned.removed;
+        tracing::info!(target: TARGET, action = "prune", conversation = %self.id, exchanges, ?derived);
+        Ok(Some(pruned))
     }
 
     async fn removed(&self, keep: PruneTo) -> Result<u64, StoreError> {

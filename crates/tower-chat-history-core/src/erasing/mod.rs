@@ -11,6 +11,7 @@ pub use self::{
 };
 use crate::{
     cursor::Cursor,
+    management::TARGET,
     prefix::Prefix,
     removed::ByStore,
     store::{Erase, StoreError},
@@ -128,7 +129,7 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
     /// Returns the receipt of what was erased so far.
     #[must_use]
     pub fn into_receipt(self) -> Receipt {
-        self.receipt
+        self.receipt.clone()
     }
 
     fn failed(&mut self, error: StoreError) -> EraseError {
@@ -137,5 +138,21 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
         self.receipt.remaining = None;
         self.receipt.ended_at = Timestamp::now();
         EraseError { receipt: Box::new(self.receipt.clone()), source }
+    }
+}
+
+// Also if the erasure fails or is dropped, because it may have erased something.
+impl<S: ?Sized> Drop for Erasure<'_, S> {
+    fn drop(&mut self) {
+        let removed = self.receipt.removed.total();
+        tracing::info!(
+            target: TARGET,
+            action = "erase",
+            under = %self.receipt.under,
+            complete = self.receipt.is_complete(),
+            conversations = removed.conversations,
+            exchanges = removed.exchanges,
+            bytes = removed.bytes,
+        );
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::{
     conversation_id::ConversationId,
     cursor::Cursor,
+    management::TARGET,
     prefix::Prefix,
     seq::Seq,
     store::{Derived, FailedConversation, List, Listed, Prune, PruneTo, StoreError},
@@ -110,7 +111,13 @@ async fn erase_of<S: Prune + List + ?Sized>(store: &S, mut listed: Listed) -> Re
     for _ in 0..MAX_ATTEMPTS {
         let incarnation = listed.revision.incarnation();
         match store.prune(&listed.id, incarnation, PruneTo::From(Seq::FIRST), Derived::Erase).await {
-            Ok(pruned) => return Ok(pruned.revision.incarnation() != incarnation),
+            Ok(pruned) => {
+                let is_changed = pruned.revision.incarnation() != incarnation;
+                if is_changed {
+                    tracing::info!(target: TARGET, action = "erase_quotes", conversation = %listed.id);
+                }
+                return Ok(is_changed);
+            }
             // It was erased or truncated since it was listed.
             Err(StoreError::Gone) => match store.describe(&listed.id).await? {
                 Some(now) => listed = now,

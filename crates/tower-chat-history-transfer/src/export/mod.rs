@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use futures_core::Stream;
 use futures_util::stream;
-use tower_chat_history_core::{Cursor, List, Listed, Prefix, StoreError};
+use tower_chat_history_core::{Cursor, List, Listed, Prefix, StoreError, management::TARGET};
 
 pub use self::{
     options::ExportOptions,
@@ -143,5 +143,19 @@ impl Export {
                 Err(error) => Some((Err(error), None)),
             }
         })
+    }
+}
+
+// Also if it fails or is dropped, because the lines so far were handed out.
+impl Drop for Export {
+    fn drop(&mut self) {
+        tracing::info!(
+            target: TARGET,
+            action = "export",
+            under = %self.under,
+            conversations = self.report.conversations,
+            exchanges = self.report.exchanges,
+            bytes = self.report.bytes,
+        );
     }
 }

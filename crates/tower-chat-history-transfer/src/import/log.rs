@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use tower_chat_history_core::{
     Append, ConversationId, Epoch, Exchange, Expect, HistoryStore, Load, Loaded, Recorded, Revision, Seq, StoreError,
+    management::TARGET,
 };
 
 use super::report::Reason;
@@ -23,6 +24,8 @@ pub(crate) struct Log {
     next: Seq,
     /// Stored exchanges from `next` on, which were read but not compared yet.
     stored: VecDeque<Recorded>,
+    /// The number of exchanges that were appended.
+    appended: u64,
 }
 
 /// The outcome for one exchange.
@@ -51,7 +54,7 @@ impl Log {
                 Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => {}
             }
         }
-        Ok(Self { id, revision, epoch, first, next: first, stored: VecDeque::new() })
+        Ok(Self { id, revision, epoch, first, next: first, stored: VecDeque::new(), appended: 0 })
     }
 
     /// Returns the revision of the log, or `None` if there is no such conversation yet.
@@ -118,7 +121,17 @@ impl Log {
         }
         self.revision = Some(appended.revision);
         self.epoch = None;
+        self.appended += 1;
         Ok(Put::Stored)
+    }
+}
+
+// Also if the import fails or is dropped, because it may have stored something.
+impl Drop for Log {
+    fn drop(&mut self) {
+        if self.appended > 0 {
+            tracing::info!(target: TARGET, action = "import", conversation = %self.id, exchanges = self.appended);
+        }
     }
 }
 

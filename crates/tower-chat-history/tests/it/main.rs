@@ -1,10 +1,10 @@
 //! The layer, the engine and the stores of this crate.
 //!
 //! The files next to this folder are separate test binaries. `cache_limit` and `memory_limit` set a global allocator.
-//! `causes`, `summaries_quiet` and `unreadable_warned` set a subscriber, which calls on other threads would disturb.
+//! `causes`, `management`, `summaries_quiet` and `unreadable_warned` set a subscriber, which calls on other threads
+//! would disturb.
 #![allow(clippy::unwrap_used)] // Tests may unwrap.
 
-mod audit;
 mod beginnings;
 mod cached_store;
 mod commit;
