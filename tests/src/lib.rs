@@ -18,5 +18,5 @@ pub use self::{
     },
     property::check,
     short::{ABANDONED, exchanges, log, prompt, prompts, short},
-    storage::{FullStore, MASTER_KEY, Remote, ResealStore, Storage, patient},
+    storage::{FullStore, MASTER_KEY, Remote, Storage, patient},
 };

@@ -127,8 +127,7 @@ pub use self::{
     store::{
         Added, Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect,
         FailedConversation, HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Reseal, Scrubbed, StoreError, Truncate, Truncated,
-        Window,
+        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
     translator::{Translator, Untranslated},

@@ -124,7 +124,7 @@ impl SealedBytes {
 }
 
 /// Returns the id of the key that a sealed text names. The rest of the text is not read.
-pub(crate) fn key_of(text: &str) -> Option<KeyId> {
+fn key_of(text: &str) -> Option<KeyId> {
     text.get(..HEADER_CHARS).and_then(|header| URL_SAFE_NO_PAD.decode(header).ok()).as_deref().and_then(key_in)
 }
 

@@ -68,7 +68,7 @@ pub use self::{
     key::{KeyError, KeyId, Secret},
     keys::{Keys, RewrapError, RewrapRun},
     master::{KeyRing, KeyService, MasterKeys, Wrapped},
-    store::{EncryptedStore, ResealError, ResealRun},
+    store::EncryptedStore,
     vault::{DataKey, DirectoryVault, EntryId, MemoryVault, Vault},
 };
 

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, Exchange, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Reseal,
-    Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
     backend::{Erasures, KeyRange},
 };
 
@@ -121,22 +121,6 @@ impl Prune for PostgresStore {
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
         self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Reseal for PostgresStore {
-    async fn reseal(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        seq: Seq,
-        from: &Exchange,
-        to: Exchange,
-    ) -> Result<bool, StoreError> {
-        let (id, from) = (id.clone(), from.clone());
-        self.call(move |call| async move { write::reseal(&call, &id, incarnation, seq, &from, &to).await }).await
     }
 }
 

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, Exchange, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Reseal,
-    Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
@@ -79,21 +79,6 @@ impl Prune for RedisStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         write::prune(&self.shared, id, incarnation, keep, derived).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Reseal for RedisStore {
-    async fn reseal(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        seq: Seq,
-        from: &Exchange,
-        to: Exchange,
-    ) -> Result<bool, StoreError> {
-        write::reseal(&self.shared, id, incarnation, seq, from, &to).await
     }
 }
 

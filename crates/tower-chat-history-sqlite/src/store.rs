@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, Exchange, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Reseal,
-    Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
+    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
+    Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     stats::Stats,
     write::{
         AppendExchange, DeleteConversation, DeleteIf, EraseStep, PruneLog, RecordErasure, ReplaceLabels,
-        ResealExchange, StoreAttachments, StoreCompaction, TruncateLog,
+        StoreAttachments, StoreCompaction, TruncateLog,
     },
 };
 
@@ -169,21 +169,6 @@ impl Prune for SqliteStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.write(PruneLog { id: id.clone(), incarnation, keep, derived }).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Reseal for SqliteStore {
-    async fn reseal(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        seq: Seq,
-        from: &Exchange,
-        to: Exchange,
-    ) -> Result<bool, StoreError> {
-        self.write(ResealExchange::new(id.clone(), incarnation, seq, from, to)?).await
     }
 }
 

@@ -25,9 +25,9 @@ pub use tower_chat_history_core::{
     HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError, LabelsOutcome,
     LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
     Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests, Provenance,
-    Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Reseal, Revision, RevisionError, Role, Scrubbed,
-    Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
-    Window, erase_quotes, management,
+    Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed, Sealed,
+    SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    erase_quotes, management,
 };
 
 #[doc(inline)]

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
     CachedStore, ConversationId, MemoryStore,
-    store::{Attach, Erase, Prune, Reseal, Truncate},
+    store::{Attach, Erase, Prune, Truncate},
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history_test::FaultStore;
@@ -62,11 +62,6 @@ macro_rules! over_every_store {
 pub trait FullStore: Truncate + Prune + Attach + Erase {}
 
 impl<S: Truncate + Prune + Attach + Erase> FullStore for S {}
-
-/// A store that can also replace encrypted exchanges, as all stores can that keep data themselves.
-pub trait ResealStore: FullStore + Reseal {}
-
-impl<S: FullStore + Reseal> ResealStore for S {}
 
 /// A store to run a test on. It fails on demand.
 pub struct Storage {
@@ -113,7 +108,7 @@ impl Location {
     }
 
     /// Opens the store without wrappers.
-    async fn open_plain(&self) -> Arc<dyn ResealStore> {
+    async fn open_plain(&self) -> Arc<dyn FullStore> {
         match self {
             Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
             Self::Encrypted(inner, _) => Box::pin(inner.open_plain()).await,
@@ -202,11 +197,6 @@ impl Storage {
     /// Opens another handle to the same data, which encrypts with these keys and caches what it decrypts.
     pub async fn with_keys(&self, keys: Keys) -> Self {
         Self::at(Location::Encrypted(Box::new(self.location.clone()), keys)).await
-    }
-
-    /// Opens another handle to the same data, without wrappers. Encrypted data stays encrypted.
-    pub async fn plain(&self) -> Arc<dyn ResealStore> {
-        self.location.open_plain().await
     }
 
     /// Returns the address of the data for [`open_address`](Self::open_address), if another process can open it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Exchange;
-use crate::{message::DialectName, recalled::Recalled};
+use crate::message::DialectName;
 
 /// The content of an exchange that a store wrapper has encrypted, with the sizes of what it contains.
 ///
@@ -116,18 +116,6 @@ impl Exchange {
             provenance: None,
         })
     }
-
-    /// Returns `true` if both exchanges are sealed, and everything that is visible without a key is the same.
-    #[must_use]
-    pub fn is_resealed_as(&self, to: &Self) -> bool {
-        let both = self.sealed.is_some() && to.sealed.is_some();
-        let least_cited = |exchange: &Self| exchange.recalled.as_ref().map(Recalled::least_cited);
-        let sizes = |exchange: &Self| (exchange.message_count(), exchange.bytes());
-        both && (&self.id, self.at, self.continues) == (&to.id, to.at, to.continues)
-            && sizes(self) == sizes(to)
-            && least_cited(self) == least_cited(to)
-            && self.provenance.is_some() == to.provenance.is_some()
-    }
 }
 
 #[cfg(test)]
@@ -165,27 +153,6 @@ mod tests {
         ] {
             assert!(record.contains(from), "{record}");
             assert!(Exchange::decode(&record.replace(from, to)).is_err(), "{to}");
-        }
-    }
-
-    #[test]
-    fn only_another_form_of_the_same_exchange_is_the_same() {
-        let (one, other) = (sealed("x"), sealed("y"));
-        assert!(one.is_resealed_as(&other));
-        let change = |change: &dyn Fn(&mut Exchange)| {
-            let mut exchange = other.clone();
-            change(&mut exchange);
-            exchange
-        };
-        for changed in [
-            change(&|exchange| exchange.id = ExchangeId::generate()),
-            change(&|exchange| exchange.continues = None),
-            change(&|exchange| exchange.sealed = None),
-            change(&|exchange| exchange.sealed = Sealed::new("y".repeat(100), 2, 67).ok()),
-            change(&|exchange| exchange.recalled = Some(Recalled::new("text", Vec::new()))),
-            change(&|exchange| exchange.provenance = Some(Box::default())),
-        ] {
-            assert!(!one.is_resealed_as(&changed), "{changed:#?}");
         }
     }
 

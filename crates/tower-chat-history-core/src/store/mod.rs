@@ -7,7 +7,6 @@ mod error;
 mod list;
 mod load;
 mod prune;
-mod reseal;
 mod truncate;
 mod unsealed;
 
@@ -23,7 +22,6 @@ pub use self::{
     list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
     load::{Added, KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
-    reseal::Reseal,
     truncate::{Truncate, Truncated},
 };
 use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};

@@ -163,15 +163,6 @@ impl Keys {
         self.cipher(found, id).await
     }
 
-    /// Returns the newest data key of a conversation's prefix and the older ones, as they are in the vault now. Returns
-    /// `None` if there is none.
-    pub(crate) async fn newest(&self, id: &ConversationId) -> Result<Option<(Cipher, Vec<KeyId>)>, KeyError> {
-        let known = self.read(id).await?;
-        let Some((newest, older)) = known.keys.split_last() else { return Ok(None) };
-        let older = older.iter().map(|key| key.stored.id).collect();
-        Ok(Some((self.cipher(newest, id).await?, older)))
-    }
-
     /// Checks that a prefix has the number of parts of those that have data keys.
     fn check(&self, of: &Prefix) -> Result<(), KeyError> {
         let (parts, keyed) = (of.as_id().map_or(0, |id| id.parts().count()), self.0.parts);

@@ -5,7 +5,6 @@ mod attach;
 mod edit;
 mod history;
 mod list;
-mod reseal;
 
 use std::{fmt, sync::Arc};
 
@@ -14,7 +13,6 @@ use tower_chat_history_core::{
     Compaction, ConversationId, Labels, Listed, Page, Prefix, Profile, Recorded, Revision, StoreError,
 };
 
-pub use self::reseal::{ResealError, ResealRun};
 use crate::{
     error::OpenError,
     key::KeyError,

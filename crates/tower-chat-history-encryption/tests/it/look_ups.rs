@@ -72,24 +72,6 @@ async fn calls_that_need_one_key_at_the_same_time_unwrap_it_once() {
 }
 
 #[tokio::test]
-async fn a_pass_unwraps_each_key_once_and_leaves_it_in_memory() {
-    let (master, inner, vault) = (Counted::new(), MemoryStore::new(), MemoryVault::new());
-    let store = master.store(&inner, &vault);
-    let ids: Vec<_> = (0..8).map(|n| id(&format!("acme/anna/{n}"))).collect();
-    for id in &ids {
-        append(&store, id, turn("a")).await;
-    }
-    store.keys().rotate(&"acme/anna".parse().unwrap()).await.unwrap();
-    master.take();
-    let run = store.reseal(&Prefix::all(), &[], None, 100).await.unwrap();
-    assert_eq!((run.examined, run.items, run.failed), (8, 8, 0));
-    assert_eq!(master.take(), 2, "the old key and the new one");
-    store.conversation(&ids[0]).messages().await.unwrap();
-    append(&store, &ids[0], turn("b")).await;
-    assert_eq!(master.take(), 0);
-}
-
-#[tokio::test]
 async fn the_labels_of_a_page_are_opened_side_by_side() {
     let (mut master, inner, vault) = (Counted::new(), MemoryStore::new(), MemoryVault::new());
     for user in 0..16 {

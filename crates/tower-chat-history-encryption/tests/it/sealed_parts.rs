@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
     Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived,
-    Expect, HistoryStore, Load, Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError, Summary,
+    Expect, HistoryStore, List as _, Load, Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError,
+    Summary,
 };
 use tower_chat_history_encryption::{EncryptedStore, OpenError};
 
@@ -117,4 +118,13 @@ async fn a_limit_counts_the_data_of_thousands_of_attachments_without_their_overh
         let read = store.attachments(&id, &names, limit).await.unwrap();
         assert_eq!((read.attachments.len(), read.more), (fitting, more));
     }
+}
+
+#[tokio::test]
+async fn a_sealed_exchange_is_not_sealed_again() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    let sealed = turn("a").sealed_as("x".repeat(100)).unwrap();
+    let refused = store.append(&id, Append::new(Expect::AnyOrCreate, sealed)).await;
+    assert!(matches!(refused, Err(StoreError::Sealed { .. })), "{refused:?}");
+    assert!(store.describe(&id).await.unwrap().is_none());
 }

@@ -72,8 +72,6 @@ pub(crate) struct Sql {
     pub(crate) attach: Statement,
     pub(crate) list: Statement,
     pub(crate) set_labels: Statement,
-    /// Replaces the record of an exchange that still has the expected one.
-    pub(crate) reseal: Statement,
     pub(crate) bar: Statement,
     pub(crate) delete: Statement,
     pub(crate) lock: Statement,
@@ -125,12 +123,6 @@ impl Sql {
             attach: call(ATTACH),
             list: call(LIST),
             set_labels: call(SET_LABELS),
-            reseal: statement(
-                "update @.exchange e set body = $5, recalled = $6, provenance = $7 from @.conversation c \
-                 where c.key = $1 and c.incarnation = $2 and e.conversation = c.id and e.seq = $3 and e.body = $4 \
-                 and (e.recalled is null) = ($6 is null) and (e.provenance is null) = ($7 is null) returning true",
-                "tultttt",
-            ),
             bar: call(BAR),
             delete: call(DELETE),
             lock: statement(&format!("{CONVERSATION} where c.key = $1 for update"), "t"),

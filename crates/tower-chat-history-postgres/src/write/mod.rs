@@ -9,7 +9,6 @@ mod delete;
 mod erase;
 mod labels;
 mod prune;
-mod reseal;
 mod scrub;
 mod truncate;
 
@@ -21,7 +20,6 @@ pub(crate) use self::{
     erase::{SYSTEM, bar, erase, erase_if},
     labels::set_labels,
     prune::prune,
-    reseal::reseal,
     scrub::scrub,
     truncate::truncate,
 };

@@ -107,8 +107,6 @@ pub(crate) static PRUNE: LazyLock<Script> = script!(
     "detach.lua",
     "prune.lua"
 );
-pub(crate) static RESEAL: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "rights.lua", "refused.lua", "reseal.lua");
 pub(crate) static SWEEP: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
 pub(crate) static ATTACH: LazyLock<Script> =

@@ -6,10 +6,7 @@ mod attach;
 mod compact;
 mod prune;
 mod remaining;
-mod reseal;
 mod sweep;
 mod truncate;
 
-pub(crate) use self::{
-    append::append, attach::attach, compact::compact, prune::prune, reseal::reseal, truncate::truncate,
-};
+pub(crate) use self::{append::append, attach::attach, compact::compact, prune::prune, truncate::truncate};

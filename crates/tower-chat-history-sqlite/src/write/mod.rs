@@ -13,7 +13,6 @@ mod labels;
 mod prune;
 #[cfg(test)]
 mod removal_tests;
-mod reseal;
 mod truncate;
 mod upkeep;
 
@@ -33,7 +32,6 @@ pub(crate) use self::{
     erasures::RecordErasure,
     labels::ReplaceLabels,
     prune::PruneLog,
-    reseal::ResealExchange,
     truncate::TruncateLog,
 };
 use crate::{

@@ -15,8 +15,8 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, Exchange, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Reseal,
-    Revision, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
+    StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, order::Order, space::Space};
@@ -262,22 +262,6 @@ impl Attach for MemoryStore {
 
     async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
         Ok(self.shard(id).get(id).map_or_else(Page::absent, |log| log.pick(positions)))
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Reseal for MemoryStore {
-    async fn reseal(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        seq: Seq,
-        from: &Exchange,
-        to: Exchange,
-    ) -> Result<bool, StoreError> {
-        let mut shard = self.shard(id);
-        shard.get_mut(id).ok_or(StoreError::Gone)?.reseal(incarnation, seq, from, to, &self.shared.space)
     }
 }
 

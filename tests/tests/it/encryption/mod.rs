@@ -1,6 +1,5 @@
 //! Encrypted conversations over every store.
 
-mod killed;
 mod plaintext;
 mod recall;
 mod rows;

@@ -6,4 +6,4 @@ mod killed;
 mod late_duplicate;
 mod neighbors;
 pub(crate) mod secrets;
-pub(crate) mod world;
+mod world;

@@ -7,12 +7,9 @@ use tower_chat_history::{
     ConversationId, HistoryStore as _, Message,
     store::{
         Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect,
-        Labels, LabelsVersion, List as _, Listed, Prefix, Profile, Recorded, Revision, Seq, Summary, Timestamp,
+        Labels, LabelsVersion, List as _, Listed, Prefix, Profile, Recorded, Seq, Summary, Timestamp,
     },
 };
-
-/// The content of a conversation, without the versions that a change counts: its revision, log, labels and attachments.
-pub(crate) type Content = (Revision, Vec<Recorded>, Labels, Vec<Attachment>);
 
 /// Everything that was read of a conversation.
 #[derive(Debug, PartialEq)]
@@ -26,12 +23,12 @@ fn name() -> AttachmentName {
     AttachmentName::new("terms/test").unwrap()
 }
 
-pub(crate) fn prefix(text: &str) -> Prefix {
+pub(super) fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
 /// Stores a conversation with two exchanges, a summary, labels and an attachment. Each of them contains `said`.
-pub(crate) async fn store(storage: &Storage, id: &ConversationId, said: &str, at: Timestamp) {
+pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at: Timestamp) {
     let mut appended = None;
     for turn in ["one", "two"] {
         let messages = [Message::user(format!("{said} {turn}")), Message::assistant(format!("reply to {said}"))];
@@ -50,13 +47,6 @@ pub(crate) async fn store(storage: &Storage, id: &ConversationId, said: &str, at
     storage.store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
     let attachment = Attachment::new(name(), Seq::FIRST..Seq::new(1), said.as_bytes());
     storage.store.attach(id, incarnation, &[], &[attachment]).await.unwrap();
-}
-
-/// Reads the contents of all conversations under the prefix.
-pub(crate) async fn contents(storage: &Storage, under: &Prefix) -> Vec<(String, Content)> {
-    let kept = read_all(storage, under).await.into_iter();
-    kept.map(|(id, Kept { listed, log, attachments })| (id, (listed.revision, log, listed.labels, attachments)))
-        .collect()
 }
 
 /// Reads everything under the prefix.

@@ -3,7 +3,6 @@
 mod attachments;
 mod listed;
 mod removal;
-mod reseal;
 mod size;
 
 use std::{
