@@ -130,5 +130,5 @@ pub use self::{
         LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
-    translator::{Translator, Untranslated},
+    translator::Translator,
 };

@@ -44,8 +44,7 @@
 //!
 //! A translation depends only on the exchange, its position, the calls that its results answer, the dialect and the
 //! provider of the call. All replicas therefore send the same bytes, and prompts in one dialect begin with each other.
-//! The engine keeps translations in memory up to a [limit](crate::HistoryOptions::translation_cache), over any store, so
-//! that a call translates only what is new. Large windows are translated on a thread for blocking work.
+//! They are made anew for each call. Large windows are translated on a thread for blocking work.
 //!
 //! | in the log | in the other dialect |
 //! |---|---|

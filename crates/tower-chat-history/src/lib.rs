@@ -95,7 +95,6 @@ mod discard;
 pub mod engine;
 pub mod error;
 mod expire;
-mod last_used;
 pub mod limits;
 mod memory;
 pub mod middleware;

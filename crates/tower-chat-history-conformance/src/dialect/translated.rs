@@ -62,9 +62,7 @@ pub fn conversations_of_other_dialects_can_be_said(samples: &Samples) {
         for (seq, (messages, reply_len)) in (0..).map(Seq::new).zip(log) {
             let recorded = recorded(from, seq, messages, *reply_len);
             let [found, again] = translators.each_mut().map(|translator| {
-                // A copy of an exchange has no translation yet.
-                let copy = Recorded::new(seq, Exchange::clone(&recorded.exchange));
-                translator.translate(&copy).unwrap_or_else(|error| {
+                translator.translate(&recorded).unwrap_or_else(|error| {
                     fail(&clause::READS_ITS_ELEMENTS, from.name(), "an element", &error.to_string())
                 })
             });

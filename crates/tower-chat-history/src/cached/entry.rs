@@ -8,8 +8,7 @@ use tower_chat_history_core::{
     backend::{Scan, WindowScan},
 };
 
-use super::size;
-use crate::last_used::LastUsed;
+use super::{last_used::LastUsed, size};
 
 /// The largest number of cached windows of one conversation. Few services use more profiles and limits.
 const MAX_WINDOWS: usize = 4;

@@ -2,6 +2,7 @@
 
 mod entry;
 mod erase;
+mod last_used;
 mod size;
 
 use std::{collections::hash_map::RandomState, fmt, sync::Arc, time::Duration};
@@ -17,8 +18,10 @@ use tower_chat_history_core::{
     Revision, Seq, StoreError, Truncate, Truncated, Window,
 };
 
-use self::entry::{CachedWindow, Entry};
-use crate::last_used::{IDLE_LIMIT, UseClock};
+use self::{
+    entry::{CachedWindow, Entry},
+    last_used::{IDLE_LIMIT, UseClock},
+};
 
 /// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
 /// them again.

@@ -42,8 +42,6 @@ pub struct HistoryConfig {
     pub save_attempts: Option<u32>,
     /// [`HistoryOptions::stream_idle_timeout`].
     pub stream_idle_timeout_ms: Option<OrNone>,
-    /// [`HistoryOptions::translation_cache`].
-    pub translation_cache_bytes: Option<u64>,
     /// The number of turns of each conversation that stay stored: [`Retention::LastTurns`]. The default is all. Every
     /// limit `max_exchanges` must be more than 5/4 of this number, because a conversation at its limit is not pruned.
     /// Turns with calls of tools have several exchanges, so set it to a multiple of that.
@@ -146,9 +144,6 @@ impl HistoryConfig {
         }
         if let Some(timeout) = self.stream_idle_timeout_ms {
             options = options.stream_idle_timeout(timeout.millis("stream_idle_timeout_ms")?);
-        }
-        if let Some(bytes) = self.translation_cache_bytes {
-            options = options.translation_cache(size(bytes));
         }
         if let Some(turns) = self.retain_last_turns {
             positive(turns, "retain_last_turns")?;

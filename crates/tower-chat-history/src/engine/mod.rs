@@ -42,7 +42,6 @@ mod shared;
 mod store;
 pub mod stream;
 mod summaries;
-mod translations;
 mod turn;
 mod unreadable;
 mod wait;
@@ -262,21 +261,18 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Removes what this engine keeps in memory of the conversations under the prefix:
-    /// [translations](crate::HistoryOptions::translation_cache), positions, and hashes of prompts. Call it after you
-    /// have deleted or [erased](crate::store::Erase) conversations, also if another process did so. Later turns make
-    /// them again.
+    /// Removes what this engine keeps in memory of the conversations under the prefix: positions, and hashes of
+    /// prompts. Call it after you have deleted or [erased](crate::store::Erase) conversations, also if another process
+    /// did so. Later turns make them again.
     ///
     /// Numbers stay in memory for some conversations, with their ids: counts for retention, pauses after failed
     /// summaries, [rates](crate::limits), and the progress of [recall](crate::recall). Each of these tables has a limited
     /// number of entries.
     ///
-    /// Turns that are running keep what they have loaded until they end. Without this call, a translation stays in
-    /// memory until it was not used for an hour, or until it is evicted. A [`CachedStore`](crate::CachedStore) forgets
+    /// Turns that are running keep what they have loaded until they end. A [`CachedStore`](crate::CachedStore) forgets
     /// what is erased through it, and has [a method](crate::CachedStore::forget) for what others erase.
     pub fn forget(&self, under: &Prefix) {
-        let Shared { translations, last_seen, store, .. } = &*self.shared;
-        translations.forget(under);
+        let Shared { last_seen, store, .. } = &*self.shared;
         last_seen.forget(under);
         store.recorder().forget(under);
     }

@@ -7,8 +7,7 @@ use tower_chat_history_core::HistoryStore;
 
 use super::{
     in_flight::InFlight, last_seen::LastSeen, queue::Queues, rates::Rates, recall::RecallWorker, repair::Repairs,
-    retention::Retainer, store::BoundedStore, summaries::SummaryWorker, translations::TranslationCache,
-    unreadable::Unreadable,
+    retention::Retainer, store::BoundedStore, summaries::SummaryWorker, unreadable::Unreadable,
 };
 use crate::{options::HistoryOptions, telemetry::Recorder};
 
@@ -31,7 +30,6 @@ pub(super) struct Shared {
     pub(super) unreadable: Unreadable,
     pub(super) last_seen: LastSeen,
     pub(super) rates: Rates,
-    pub(super) translations: Arc<TranslationCache>,
 }
 
 impl Shared {
@@ -40,11 +38,9 @@ impl Shared {
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
         let rates = Rates::new(&store.options().limits);
-        let translations = Arc::new(TranslationCache::new(store.options().translation_cache));
         let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
-            summaries: summaries
-                .map(|summaries| SummaryWorker::new(store.clone(), Arc::clone(&translations), summaries)),
+            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
             recall: recall.map(|recall| RecallWorker::new(recall, store.clone())),
             repairs: Repairs::new(store.clone()),
             store,
@@ -57,7 +53,6 @@ impl Shared {
             unreadable: Unreadable::default(),
             last_seen: LastSeen::default(),
             rates,
-            translations,
         }
     }
 }

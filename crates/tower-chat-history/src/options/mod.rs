@@ -31,7 +31,6 @@ pub struct HistoryOptions {
     pub(crate) conversation_quota: Option<ConversationQuota>,
     pub(crate) origin: Origin,
     pub(crate) dialects: Vec<&'static dyn Dialect>,
-    pub(crate) translation_cache: usize,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
     pub(crate) save_attempts: u32,
@@ -54,7 +53,6 @@ impl HistoryOptions {
             conversation_quota: None,
             origin: Origin::UNKNOWN,
             dialects: Vec::new(),
-            translation_cache: 64 << 20,
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
             save_attempts: 3,
@@ -126,19 +124,6 @@ impl HistoryOptions {
     #[must_use]
     pub fn dialects(mut self, dialects: impl IntoIterator<Item = &'static dyn Dialect>) -> Self {
         self.dialects = dialects.into_iter().collect();
-        self
-    }
-
-    /// Sets the largest memory, in bytes, that the engine takes to keep translations between calls
-    /// ([`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate)). 0 means that each call translates its
-    /// window again. The default is 64 MiB.
-    ///
-    /// The size of a translation is an estimate, and includes that of the exchange that was translated. To stay within
-    /// the limit, translations that are seldom used are removed. They also stay in memory for up to an
-    /// hour after a conversation was deleted: see [`Engine::forget`](crate::Engine::forget).
-    #[must_use]
-    pub const fn translation_cache(mut self, bytes: usize) -> Self {
-        self.translation_cache = bytes;
         self
     }
 
@@ -238,7 +223,6 @@ impl fmt::Debug for HistoryOptions {
             .field("limits", &self.limits)
             .field("conversation_quota", &self.conversation_quota)
             .field("dialects", &self.dialects)
-            .field("translation_cache", &self.translation_cache)
             .field("telemetry", &self.telemetry)
             .field("store_timeout", &self.store_timeout)
             .field("save_attempts", &self.save_attempts)

@@ -1,16 +1,13 @@
 //! Conversations that change their dialect.
 
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::Mutex,
     thread::{self, ThreadId},
 };
 
 use tower_chat_history::{
-    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, MemoryStore,
-    Message, Policies, Reply, TurnInput, TurnReport,
+    ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
+    TurnInput, TurnReport,
     dialect::{
         AnthropicMessages, CallId, ChatCompletions, Dialect, DialectName, Expressed, Index, LeftOut, MessageError,
         OpenAiResponses, Part, Statement,
@@ -19,7 +16,6 @@ use tower_chat_history::{
     error::{DialectPlace, OtherDialect, StoreResultsError, TranscriptError},
     policy::{OnOtherDialect, OnTranscriptMismatch},
     report::TranslationReport,
-    store::Prefix,
     store::{Exchange, Origin, Role, Seq},
 };
 use tower_chat_history_test::{
@@ -221,28 +217,25 @@ async fn deepseek_gets_the_field_that_it_requires() {
     assert!(prompt[1].contains(r#""reasoning_content":"""#), "{body}");
 }
 
-/// Chat completions under another name, which counts its translations.
+/// Chat completions under another name, which notes how the newest translation was made.
 #[derive(Debug, Default)]
-struct Counted {
-    translated: AtomicUsize,
-    /// The thread of the newest one.
-    thread: Mutex<Option<ThreadId>>,
-}
+struct Noted(Mutex<Option<(ThreadId, Origin)>>);
 
-impl Counted {
+impl Noted {
     /// A dialect that only one test uses.
     fn new() -> &'static Self {
         Box::leak(Box::default())
     }
 
-    fn translated(&self) -> usize {
-        self.translated.load(Relaxed)
+    /// The thread that made the newest translation, and the provider for which it was made.
+    fn newest(&self) -> (ThreadId, Origin) {
+        self.0.lock().unwrap().clone().unwrap()
     }
 }
 
-impl Dialect for Counted {
+impl Dialect for Noted {
     fn name(&self) -> &'static str {
-        "test/counted"
+        "test/noted"
     }
 
     fn index(&self, json: &str) -> Result<Index, MessageError> {
@@ -266,76 +259,30 @@ impl Dialect for Counted {
     }
 
     fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
-        // An exchange is written in two parts: its input, and its reply.
-        self.translated.fetch_add(usize::from(!expressed.is_followed), Relaxed);
-        *self.thread.lock().unwrap() = Some(thread::current().id());
+        *self.0.lock().unwrap() = Some((thread::current().id(), expressed.reader.clone()));
         ChatCompletions.express(statements, expressed)
     }
 }
 
 #[tokio::test]
-async fn a_later_turn_translates_only_what_is_new() {
-    let counted = Counted::new();
-    let options = options().dialects([counted as &'static dyn Dialect]);
-    let store = MemoryStore::new();
-    let engine = Engine::with_options(store.clone(), options.clone());
-    for number in 0..10 {
-        turn(&engine, &AnthropicMessages, &format!("t{number}")).await;
-    }
-    turn(&engine, counted, "one").await;
-    assert_eq!(counted.translated(), 10);
-    turn(&engine, counted, "two").await;
-    assert_eq!(counted.translated(), 10, "nothing is translated again");
-    turn(&engine, &AnthropicMessages, "t10").await;
-    turn(&engine, counted, "three").await;
-    assert_eq!(counted.translated(), 11);
-    engine.forget(&Prefix::all());
-    turn(&engine, counted, "four").await;
-    assert_eq!(counted.translated(), 22);
-    let none = Engine::with_options(store, options.translation_cache(0));
-    for calls in 1..3 {
-        turn(&none, counted, "five").await;
-        assert_eq!(counted.translated(), 22 + 11 * calls, "nothing is kept");
-    }
-}
-
-#[tokio::test]
-async fn another_model_of_the_provider_needs_no_new_translation() {
-    let counted = Counted::new();
-    let store = MemoryStore::new();
-    let engine = Engine::with_options(store, options().dialects([counted as &'static dyn Dialect]));
+async fn a_dialect_sees_only_the_provider_of_the_call() {
+    let noted = Noted::new();
+    let engine = Engine::with_options(MemoryStore::new(), options());
     turn(&engine, &AnthropicMessages, "u").await;
-    for (provider, model, translated) in [("p", "a", 1), ("p", "b", 1), ("q", "b", 2), ("p", "a", 2)] {
-        let mut input = TurnInput::new(id(), [said(counted, &Role::User, "v")]);
-        input.request.origin = Origin::unknown().provider(provider).model(model);
-        drop(engine.begin(input).await.unwrap());
-        assert_eq!(counted.translated(), translated, "{provider} {model}");
-    }
-}
-
-#[tokio::test]
-async fn a_log_that_was_deleted_and_made_again_is_translated_again() {
-    let counted = Counted::new();
-    let store = MemoryStore::new();
-    let engine = Engine::with_options(store.clone(), options().dialects([counted as &'static dyn Dialect]));
-    for text in ["old", "new"] {
-        turn(&engine, &AnthropicMessages, text).await;
-        let (prompt, _) = turn(&engine, counted, "u").await;
-        let expected = [text, text, "u"].map(|text| format!(r#""content":"{text}""#));
-        assert!(prompt.iter().zip(&expected).all(|(json, text)| json.contains(text)), "{prompt:?}");
-        store.delete(&id()).await.unwrap();
-    }
+    let mut input = TurnInput::new(id(), [said(noted, &Role::User, "v")]);
+    input.request.origin = Origin::unknown().provider("p").model("a");
+    engine.begin(input).await.unwrap();
+    assert_eq!(noted.newest().1, Origin::unknown().provider("p"));
 }
 
 #[tokio::test]
 async fn a_large_window_is_translated_on_another_thread() {
     for (bytes, is_here) in [(1_000, true), (100_000, false)] {
-        let counted = Counted::new();
-        let store = MemoryStore::new();
-        let engine = Engine::with_options(store, options().dialects([counted as &'static dyn Dialect]));
+        let noted = Noted::new();
+        let engine = Engine::with_options(MemoryStore::new(), options());
         turn(&engine, &AnthropicMessages, &"x".repeat(bytes)).await;
-        turn(&engine, counted, "u").await;
-        assert_eq!(counted.thread.lock().unwrap().unwrap() == thread::current().id(), is_here, "{bytes}");
+        turn(&engine, noted, "u").await;
+        assert_eq!(noted.newest().0 == thread::current().id(), is_here, "{bytes}");
     }
 }
 

@@ -57,7 +57,7 @@ impl SummaryWorker {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
                 let read = read_each(self.store.options(), turn.dialect, conversation, &window.exchanges);
                 match read {
-                    Ok(()) => in_dialect(&self.translations, called, conversation, &mut window.exchanges).await,
+                    Ok(()) => in_dialect(called, &mut window.exchanges).await,
                     Err(error) => Err(error),
                 }
                 .map(|_| window)

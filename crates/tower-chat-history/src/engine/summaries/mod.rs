@@ -16,7 +16,6 @@ use self::{backoff::SummaryBackoff, job::PAGE};
 use super::{
     running::{Running, RunningWork},
     store::BoundedStore,
-    translations::TranslationCache,
 };
 use crate::summary::{Summaries, SummaryReport};
 
@@ -24,15 +23,14 @@ use crate::summary::{Summaries, SummaryReport};
 #[derive(Clone)]
 pub(super) struct SummaryWorker {
     store: BoundedStore,
-    translations: Arc<TranslationCache>,
     summaries: Summaries,
     running: Arc<RunningWork<Arc<SummaryReport>>>,
     backoff: Arc<SummaryBackoff>,
 }
 
 impl SummaryWorker {
-    pub(super) fn new(store: BoundedStore, translations: Arc<TranslationCache>, summaries: Summaries) -> Self {
-        Self { store, translations, summaries, running: Arc::default(), backoff: Arc::default() }
+    pub(super) fn new(store: BoundedStore, summaries: Summaries) -> Self {
+        Self { store, summaries, running: Arc::default(), backoff: Arc::default() }
     }
 
     /// Returns the number of running summaries.

@@ -74,7 +74,7 @@ impl Call {
             Some(mut window) => {
                 read_each(options, self.dialect, &self.conversation, &window.exchanges)?;
                 check_turn(self.dialect, &window.exchanges, &self.input)?;
-                translations = self.in_dialect(&mut window.exchanges).await?;
+                translations = in_dialect(self.called(), &mut window.exchanges).await?;
                 // Boxed, so that calls that are not pinned do not pay for the size of this future.
                 let pinned = match plan::pinned(&window, &self.input, &self.request) {
                     Some(cut) => Box::pin(self.pinned(&window, translations.as_ref(), cut)).await?,
@@ -117,11 +117,6 @@ impl Call {
 }
 
 impl Call {
-    /// Translates the exchanges that are in another dialect.
-    async fn in_dialect(&self, exchanges: &mut [Recorded]) -> Result<Option<Translations>, HistoryError> {
-        in_dialect(&self.engine.shared.translations, self.called(), &self.conversation, exchanges).await
-    }
-
     /// Returns the window under the cut under which the turn of the input was opened. Returns `None` if it cannot be
     /// read, or if the turns that the load left out are more than the load limit allows. Its exchanges are translated
     /// together, because results can be in another part of the log than their calls.
@@ -137,7 +132,7 @@ impl Call {
         let Some(mut exchanges) = self.read_between(window, from, loaded_from).await? else { return Ok(None) };
         read_each(self.engine.options(), self.dialect, &self.conversation, &exchanges)?;
         exchanges.extend_from_slice(loaded);
-        let translations = self.in_dialect(&mut exchanges).await?;
+        let translations = in_dialect(self.called(), &mut exchanges).await?;
         let compaction = Compaction::new(window.compaction_version(), cut);
         let pinned = Window::new(window.revision, Some(compaction), exchanges, false).log_bytes(window.log_bytes);
         Ok(Some((pinned, translations)))

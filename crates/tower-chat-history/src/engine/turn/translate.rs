@@ -1,14 +1,15 @@
 //! Exchanges that are stored in another dialect than that of the call.
 
+use std::mem;
+
 use tokio::runtime::Handle;
 use tower_chat_history_core::{
     ConversationId, Dialect, DialectName, LeftOut, Message, MessageError, NewestRound, Origin, Recorded, Seq,
-    StoreError, Translated, Translator, Untranslated,
+    StoreError, Translator,
 };
 
 use super::read_in;
 use crate::{
-    engine::translations::{TranslatedFor, TranslationCache},
     error::{DialectPlace, HistoryError, OtherDialect},
     options::HistoryOptions,
     policy::OnOtherDialect,
@@ -50,48 +51,25 @@ pub(in crate::engine) fn read_each(
 }
 
 /// Translates those exchanges that are in another dialect than that of the call. They must have been
-/// [read](read_each). The exchanges are the log from any of them on. Translations that the engine keeps are not made
-/// again. Returns `None` if all exchanges are in the dialect of the call.
+/// [read](read_each). The exchanges are the log from any of them on. Returns `None` if all of them are in the dialect of
+/// the call.
 pub(in crate::engine) async fn in_dialect(
-    cache: &TranslationCache,
     called: Called<'_>,
-    conversation: &ConversationId,
-    exchanges: &mut [Recorded],
+    exchanges: &mut Vec<Recorded>,
 ) -> Result<Option<Translations>, HistoryError> {
-    let name = called.dialect.name();
-    let is_other = |recorded: &Recorded| !recorded.exchange.dialect.is(name);
-    if !exchanges.iter().any(is_other) {
+    let to = called.dialect;
+    if exchanges.iter().all(|recorded| recorded.exchange.dialect.is(to.name())) {
         return Ok(None);
     }
-    let mut translations = Translations { as_stored: exchanges.to_vec(), left_out: Vec::new() };
+
     // A dialect sees no other part of the origin, so that a translation stays the same if the model changes.
     let mut reader = Origin::unknown();
     reader.provider.clone_from(&called.origin.provider);
-    let call = TranslatedFor { conversation, to: called.dialect, provider: reader.provider.as_deref() };
-    let mut translator = Translator::new(called.dialect, &reader);
-    let forgotten = cache.forgotten();
-    let (mut places, mut new) = (Vec::new(), Vec::new());
-    for recorded in exchanges {
-        if !is_other(recorded) {
-            translator.keep(recorded);
-            continue;
-        }
-        let next = translator.next(recorded);
-        match cache.get(call, &next) {
-            Some(kept) => translations.replace(recorded, kept),
-            None => {
-                places.push(recorded);
-                new.push(next);
-            }
-        }
-    }
-    let made = translate_all(called.dialect, &reader, &new).await;
-    let made = made.map_err(|source| HistoryError::Composed { dialect: DialectName::of(called.dialect), source })?;
-    for ((recorded, of), translated) in places.into_iter().zip(new).zip(made) {
-        translations.replace(recorded, translated.clone());
-        cache.insert(call, of, translated, forgotten);
-    }
-    Ok(Some(translations))
+    let translated = translate_or_spawn(to, &reader, exchanges).await;
+    let (translated, left_out) =
+        translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(to), source })?;
+    let as_stored = mem::replace(exchanges, translated);
+    Ok(Some(Translations { as_stored, left_out }))
 }
 
 /// The exchanges of a window before they were translated, and the parts that were left out.
@@ -104,12 +82,6 @@ pub(in crate::engine) struct Translations {
 }
 
 impl Translations {
-    /// Replaces an exchange by its translation.
-    fn replace(&mut self, recorded: &mut Recorded, translated: Translated) {
-        recorded.exchange = translated.exchange;
-        self.left_out.push((recorded.seq, translated.left_out));
-    }
-
     /// Returns the report about the exchanges that are sent, or `None` if none of them was translated.
     pub(super) fn report(&self, sent: &[Seq]) -> Option<TranslationReport> {
         let mut report = TranslationReport::default();
@@ -126,24 +98,41 @@ impl Translations {
 /// milliseconds.
 const BLOCKING_THRESHOLD_BYTES: usize = 1 << 16;
 
-/// Translates exchanges for this provider.
-async fn translate_all(
+/// The exchanges in one dialect, and the positions of those that were translated, with what was left out of each.
+type InOneDialect = (Vec<Recorded>, Vec<(Seq, LeftOut)>);
+
+async fn translate_or_spawn(
     to: &'static dyn Dialect,
     reader: &Origin,
-    exchanges: &[Untranslated],
-) -> Result<Vec<Translated>, MessageError> {
-    let translate = |exchanges: &[Untranslated], reader: &Origin| -> Result<Vec<Translated>, MessageError> {
-        exchanges.iter().map(|exchange| exchange.translate(to, reader)).collect()
-    };
-    let bytes: usize = exchanges.iter().map(|exchange| exchange.recorded().exchange.bytes()).sum();
+    exchanges: &[Recorded],
+) -> Result<InOneDialect, MessageError> {
+    let translated = exchanges.iter().filter(|recorded| !recorded.exchange.dialect.is(to.name()));
+    let bytes: usize = translated.map(|recorded| recorded.exchange.bytes()).sum();
     if let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= BLOCKING_THRESHOLD_BYTES) {
         let (exchanges, reader) = (exchanges.to_vec(), reader.clone());
         // It fails if the runtime shuts down, or if the dialect panics.
-        if let Ok(translated) = runtime.spawn_blocking(move || translate(&exchanges, &reader)).await {
+        if let Ok(translated) = runtime.spawn_blocking(move || translate(to, &reader, &exchanges)).await {
             return translated;
         }
     }
-    translate(exchanges, reader)
+    translate(to, reader, exchanges)
+}
+
+fn translate(to: &'static dyn Dialect, reader: &Origin, exchanges: &[Recorded]) -> Result<InOneDialect, MessageError> {
+    let mut translator = Translator::new(to, reader);
+    let mut in_dialect = exchanges.to_vec();
+    let mut left_out = Vec::new();
+    for recorded in &mut in_dialect {
+        if recorded.exchange.dialect.is(to.name()) {
+            translator.keep(recorded);
+            continue;
+        }
+
+        let translated = translator.translate(recorded)?;
+        recorded.exchange = translated.exchange;
+        left_out.push((recorded.seq, translated.left_out));
+    }
+    Ok((in_dialect, left_out))
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the

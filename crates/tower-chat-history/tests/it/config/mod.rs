@@ -120,13 +120,11 @@ async fn all_policies_and_other_settings_are_used() {
         )
         .store_timeout(None)
         .save_attempts(7)
-        .stream_idle_timeout(Duration::from_millis(1_500))
-        .translation_cache(1_000);
+        .stream_idle_timeout(Duration::from_millis(1_500));
     let toml = r#"
         store_timeout_ms = "none"
         save_attempts = 7
         stream_idle_timeout_ms = 1_500
-        translation_cache_bytes = 1_000
         telemetry = { spans = false, chat_span = false, conversation_ids = "raw", content = "SPAN_ONLY" }
 
         [policies]

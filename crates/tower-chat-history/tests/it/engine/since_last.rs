@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tower_chat_history::{
     ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Retention,
-    store::{Compact, CompactionVersion, Cut, Profile, Seq},
+    store::{Compact, CompactionVersion, Cut, Prefix, Profile, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -74,5 +74,19 @@ async fn another_processes_compaction_is_reported_and_a_new_incarnation_is_not()
 
     store.delete(&conversation("c")).await.unwrap();
     assert_eq!(turn(&engine, "c").await.since_last, None);
+    assert_eq!(turn(&engine, "c").await.since_last, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_conversation_reports_no_changes() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    for _ in 0..4 {
+        turn(&engine, "c").await;
+    }
+    let incarnation = window(&store, "c").await.revision.incarnation();
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(3)));
+    store.compact(&conversation("c"), incarnation, compact).await.unwrap();
+    engine.forget(&Prefix::from(&conversation("c")));
     assert_eq!(turn(&engine, "c").await.since_last, None);
 }

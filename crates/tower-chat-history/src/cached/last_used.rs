@@ -8,14 +8,14 @@ use std::{
 use tokio::time::Instant;
 
 /// The time for which an unused item stays in a cache: one hour.
-pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// The pause between two searches for idle items. A search looks at all items.
 const PAUSE: Duration = Duration::from_secs(5 * 60);
 
 /// The clock of a cache. It counts milliseconds since the cache was created.
 #[derive(Debug)]
-pub(crate) struct UseClock {
+pub(super) struct UseClock {
     start: Instant,
     /// The time of the last search for idle items.
     searched: AtomicU64,
@@ -23,10 +23,10 @@ pub(crate) struct UseClock {
 
 /// The time at which an item was last used.
 #[derive(Debug, Default)]
-pub(crate) struct LastUsed(AtomicU64);
+pub(super) struct LastUsed(AtomicU64);
 
 impl UseClock {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { start: Instant::now(), searched: AtomicU64::new(0) }
     }
 
@@ -35,18 +35,18 @@ impl UseClock {
     }
 
     /// Records that an item is used now.
-    pub(crate) fn touch(&self, item: &LastUsed) {
+    pub(super) fn touch(&self, item: &LastUsed) {
         item.0.store(self.now(), Ordering::Relaxed);
     }
 
     /// Returns a test for items that have been unused for this long.
-    pub(crate) fn idle_for(&self, limit: Duration) -> impl Fn(&LastUsed) -> bool + use<> {
+    pub(super) fn idle_for(&self, limit: Duration) -> impl Fn(&LastUsed) -> bool + use<> {
         let (now, limit) = (self.now(), millis(limit));
         move |item| now.saturating_sub(item.0.load(Ordering::Relaxed)) >= limit
     }
 
     /// Returns `true` if it is time to search for idle items. Of several callers at the same time, one gets `true`.
-    pub(crate) fn is_search_due(&self) -> bool {
+    pub(super) fn is_search_due(&self) -> bool {
         let (now, before) = (self.now(), self.searched.load(Ordering::Relaxed));
         now.saturating_sub(before) >= millis(PAUSE)
             && self.searched.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
