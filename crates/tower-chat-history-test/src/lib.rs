@@ -8,7 +8,6 @@
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
 //! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](messages#rules), and each signature fits |
 //! | [`ResponsesProvider`](responses::ResponsesProvider) | OpenAI's Responses API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](responses#rules) of items |
-//! | [`SigningProvider`](signing::SigningProvider) | a provider that signs its reasoning, without a network | each prompt obeys the rules of its [own format](signing), and each signature fits |
 //!
 //! `MockLlm` and `MockServer` answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests
 //! that they receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's
@@ -180,8 +179,8 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`], [`responses`] and [`signing`] need no
-//! feature. [`MockApi`] is a tower service with any of the two.
+//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`] and [`responses`] need no feature.
+//! [`MockApi`] is a tower service with any of the two.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
@@ -190,9 +189,6 @@
 mod api;
 mod chat_rules;
 mod fault;
-// For the tests of this workspace.
-#[doc(hidden)]
-pub mod formats;
 #[cfg(feature = "openai")]
 mod llm;
 mod lock;
@@ -210,7 +206,6 @@ pub mod rules;
 #[cfg(feature = "server")]
 mod server;
 mod signature;
-pub mod signing;
 
 #[cfg(feature = "openai")]
 pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};

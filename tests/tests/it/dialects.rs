@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tests::{Storage, over_every_store};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStore as _,
@@ -19,7 +20,6 @@ use tower_chat_history::{
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryOutcome, SummaryPrompt, SummaryRequest},
 };
 use tower_chat_history_recall::IndexError;
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]

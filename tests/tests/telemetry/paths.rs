@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_openai::types::chat::ChatCompletionStreamOptions;
 use futures_util::{FutureExt as _, StreamExt as _, future};
 use serde_json::{Value, json};
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tests::{CallKind, Chat, Storage, TypedCall};
 use tower_chat_history::{
     ContextBudget, ContextOptions, HistoryOptions, InConversation, Message, Policies, TurnInput,
@@ -16,10 +17,7 @@ use tower_chat_history::{
     tokens::TokenCounter,
 };
 use tower_chat_history_openai::summarizer;
-use tower_chat_history_test::{
-    ApiFailure, Fault, MockLlm, Op, Replies, Reply,
-    signing::{Say, SigningDialect, SigningProvider},
-};
+use tower_chat_history_test::{ApiFailure, Fault, MockLlm, Op, Replies, Reply};
 
 use crate::{
     chats::drain,

@@ -117,8 +117,8 @@ fn has_earlier_exchanges(loaded: &[Recorded]) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use test_providers::signing::SigningDialect;
     use tower_chat_history_core::{AnthropicMessages, ExchangeId, OpenAiResponses};
-    use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
     use crate::view::tests::calls;

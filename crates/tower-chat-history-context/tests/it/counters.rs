@@ -1,10 +1,10 @@
 //! Every counter counts messages of every dialect.
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history_context::tokens::{
     ByteEstimate, Cached, Estimate, LangChainEstimate, MessageCount, PerText, TokenCounter,
 };
 use tower_chat_history_core::Message;
-use tower_chat_history_test::signing::SigningDialect;
 
 /// Returns all counters except those that call a closure with whole messages.
 fn counters() -> Vec<Box<dyn TokenCounter>> {

@@ -3,6 +3,7 @@
 mod restarts;
 
 use proptest::prelude::*;
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_context::{
     RequestInfo,
@@ -15,7 +16,6 @@ use tower_chat_history_core::{
     Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
     Origin, Positions, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
 };
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 /// Something that happens to a conversation.
 #[derive(Clone, Debug)]

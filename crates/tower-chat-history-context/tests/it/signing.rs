@@ -2,11 +2,11 @@
 //! text, signatures.
 
 use proptest::prelude::*;
+use test_providers::signing::{Refusal, Say, SigningDialect, SigningProvider};
 use tower_chat_history_context::View;
 use tower_chat_history_core::{
     CallId, Digest, Exchange, ExchangeId, Message, NewestRound, Recorded, Rounds, Seq, Space,
 };
-use tower_chat_history_test::signing::{Refusal, Say, SigningDialect, SigningProvider};
 
 const IDS: [&str; 2] = ["x", "y"];
 

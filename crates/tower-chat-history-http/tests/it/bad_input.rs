@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
+use test_providers::formats::Api;
 use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
 use tower_chat_history_http::{CONVERSATION_ID, CallError};
-use tower_chat_history_test::formats::Api;
 
 use super::{
     hostile::{MIB, hostile},

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use test_providers::formats::Api;
 use tower_chat_history::{
     BoxError, HistoryError, HistoryOptions, HistoryStoreExt as _, Policies, error::TranscriptError,
     policy::OnOtherDialect, store::Seq,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
-use tower_chat_history_test::formats::Api;
 
 use super::support::{History, JSON, Sent, answer, id, text};
 

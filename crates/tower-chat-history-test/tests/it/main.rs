@@ -16,6 +16,5 @@ mod responses;
 mod rules;
 #[cfg(all(feature = "openai", feature = "server"))]
 mod server;
-mod signing;
 #[cfg(feature = "server")]
 mod wire;

@@ -266,8 +266,8 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
 
 #[cfg(test)]
 mod tests {
+    use test_providers::signing::SigningDialect;
     use tower_chat_history_core::{CallId, ChatCompletions, Incarnation, Index, MessageError, Part};
-    use tower_chat_history_test::signing::SigningDialect;
 
     use super::*;
 

@@ -135,9 +135,9 @@ fn of_unknown_form(message: &Message, text: Cow<'_, str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use test_providers::signing::SigningDialect;
     use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter as _};
     use tower_chat_history_core::Role;
-    use tower_chat_history_test::signing::SigningDialect;
 
     use super::{
         super::{shorten::shorten_message, transcript::transcript},

@@ -91,7 +91,7 @@ fn arguments(arguments: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_test::signing::SigningDialect;
+    use test_providers::signing::SigningDialect;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Calls and messages of more than one dialect.
 
 use async_trait::async_trait;
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore,
     Message, Reply, SaveError, TurnInput,
@@ -11,7 +12,7 @@ use tower_chat_history::{
     summary::{Summaries, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_core::MessageError;
-use tower_chat_history_test::{FaultStore, Op, signing::SigningDialect};
+use tower_chat_history_test::{FaultStore, Op};
 
 fn id() -> ConversationId {
     ConversationId::new(["dialects"]).unwrap()

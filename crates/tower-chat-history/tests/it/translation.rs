@@ -5,6 +5,7 @@ use std::{
     thread::{self, ThreadId},
 };
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Policies, Reply,
     TurnInput, TurnReport,
@@ -18,10 +19,7 @@ use tower_chat_history::{
     report::TranslationReport,
     store::{Exchange, Origin, Role, Seq},
 };
-use tower_chat_history_test::{
-    messages::{MessagesProvider, Say},
-    signing::SigningDialect,
-};
+use tower_chat_history_test::messages::{MessagesProvider, Say};
 
 fn id() -> ConversationId {
     ConversationId::new(["translation"]).unwrap()

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     recall::{Analyzer, Language, StoredIndex},
     store::Attach,
 };
 use tower_chat_history_recall::Gate;
-use tower_chat_history_test::signing::SigningDialect;
 
 /// The number of indexes of each conversation. Each has its own analyzer, so there is more to write and to interrupt.
 pub(crate) const INDEXES: usize = 3;

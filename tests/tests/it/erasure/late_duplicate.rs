@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tests::{Storage, over_every_store};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryOptions, HistoryStore as _,
@@ -10,7 +11,6 @@ use tower_chat_history::{
     store::{Derived, EraseExt as _, Load, Loaded, Prefix, PruneTo, Role, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 over_every_store! {
     #[tokio::test]

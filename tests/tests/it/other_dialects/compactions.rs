@@ -1,13 +1,13 @@
 //! Compactions that a provider makes, which stand for everything before them.
 
 use futures_util::future;
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tests::{Storage, over_every_store};
 use tower_chat_history::{
     HistoryOptions, Message, Reply,
     dialect::{CallId, OpenAiResponses, Space},
     store::{Origin, Role},
 };
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 use super::{Talk, element, said};
 

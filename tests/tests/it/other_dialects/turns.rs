@@ -1,5 +1,6 @@
 //! Turns of a conversation with exchanges in another dialect.
 
+use test_providers::signing::SigningDialect;
 use tests::{Storage, over_every_store};
 use tower_chat_history::{
     ContextBudget, HistoryOptions, Message, Reply,
@@ -8,10 +9,7 @@ use tower_chat_history::{
     error::{DialectPlace, StoreResultsError},
     store::{Role, Seq},
 };
-use tower_chat_history_test::{
-    messages::{MessagesProvider, Reason, Say},
-    signing::SigningDialect,
-};
+use tower_chat_history_test::messages::{MessagesProvider, Reason, Say};
 
 use super::{Talk, element, other_dialect, said, translating};
 

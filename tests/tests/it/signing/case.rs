@@ -1,8 +1,8 @@
 //! The cases: a setup for each of two engines, and the steps of a conversation.
 
 use proptest::prelude::*;
+use test_providers::signing::Say;
 use tower_chat_history_core::Space;
-use tower_chat_history_test::signing::Say;
 
 use super::setup::{Setup, any_setup};
 

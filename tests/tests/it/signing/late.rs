@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use test_providers::signing::{SigningDialect, SigningProvider};
 use tower_chat_history::{
     ContextOptions, ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message,
     TurnInput,
     dialect::{CallId, Digest, Space},
     store::{Append, Compact, CompactionVersion, Cut, Expect, Profile, Seq},
 };
-use tower_chat_history_test::signing::{SigningDialect, SigningProvider};
 
 fn element(json: &str) -> Message {
     Message::in_dialect(&SigningDialect, json).unwrap()

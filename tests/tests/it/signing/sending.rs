@@ -1,13 +1,13 @@
 //! Calls: the prompt that is sent, its check, and the reply that is stored.
 
 use proptest::prop_assert;
+use test_providers::signing::{SigningDialect, SigningProvider};
 use tower_chat_history::{
     CallOptions, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError, Turn, TurnInput,
     report::Outcome,
     store::{CompactionVersion, Load, Loaded, Origin, Positions, Seq, Usage},
 };
 use tower_chat_history_core::Digest;
-use tower_chat_history_test::signing::{SigningDialect, SigningProvider};
 
 use super::{
     case::Script,

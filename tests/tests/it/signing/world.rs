@@ -9,6 +9,7 @@ use std::{
 };
 
 use proptest::test_runner::TestCaseError;
+use test_providers::signing::{Say, SigningDialect};
 use tests::FullStore;
 use tower_chat_history::{
     CallOptions, ConversationId, Engine, HistoryStoreExt as _, Message,
@@ -19,7 +20,6 @@ use tower_chat_history::{
     },
 };
 use tower_chat_history_core::Rounds;
-use tower_chat_history_test::signing::{Say, SigningDialect};
 
 use super::{
     case::{Case, Script, Step, calls},

@@ -8,13 +8,13 @@ mod trimmed;
 
 use std::sync::Arc;
 
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
     TurnReport,
     dialect::{CallId, Space},
     store::{Compact, Cut, Load, Loaded, Profile, Role, Seq, Summary, Window},
 };
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 /// A conversation with a provider that signs its reasoning.
 struct Talk {

@@ -1,12 +1,12 @@
 //! The prompts in which reasoning is sent.
 
+use test_providers::signing::{Say, SigningProvider};
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, Message, Reply, Retention, TurnInput,
     dialect::DialectName,
     error::DialectPlace,
     store::{Origin, Seq},
 };
-use tower_chat_history_test::signing::{Say, SigningProvider};
 
 use super::{Talk, answers, asks, question, result};
 

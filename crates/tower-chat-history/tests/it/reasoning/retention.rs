@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use test_providers::signing::{Say, SigningDialect};
 use tower_chat_history::{
     Engine, HistoryOptions, MemoryStore, Message, Reply, Retention, TurnInput, engine::ToolResults, store::Role,
 };
-use tower_chat_history_test::{
-    Fault, FaultStore, Op,
-    signing::{Say, SigningDialect},
-};
+use tower_chat_history_test::{Fault, FaultStore, Op};
 
 use super::{Talk, answers, asks, question, result};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use test_providers::signing::Say;
 use tower_chat_history::{Engine, HistoryOptions, MemoryStore, Retention};
 use tower_chat_history_conformance::shorthand::cases;
-use tower_chat_history_test::signing::Say;
 
 use super::{Talk, answers, asks, question, result};
 

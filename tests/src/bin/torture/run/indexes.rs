@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     BoxError, ConversationId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message,
     recall::StoredIndex,
     store::{Append, Attach, Expect, Recorded, Revision},
 };
 use tower_chat_history_recall::{Ask, Found, Searched};
-use tower_chat_history_test::signing::SigningDialect;
 
 use super::verify;
 use crate::{

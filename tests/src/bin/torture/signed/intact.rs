@@ -1,8 +1,8 @@
 //! Checks of a stored exchange: it must have its task's input and reply, element by element.
 
 use serde_json::Value;
+use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tower_chat_history::{Exchange, Message, Role, dialect::Digest};
-use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
 
 use super::{input, script};
 use crate::{

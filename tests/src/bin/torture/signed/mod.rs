@@ -4,12 +4,12 @@
 mod intact;
 mod sent;
 
+use test_providers::signing::{Say, SigningDialect};
 use tower_chat_history::{
     Message, Role,
     dialect::{CallId, Space},
     store::MessageError,
 };
-use tower_chat_history_test::signing::{Say, SigningDialect};
 
 pub(crate) use self::{
     intact::task,
@@ -134,12 +134,12 @@ pub(crate) use self::tests::exchange;
 mod tests {
     use std::collections::HashSet;
 
+    use test_providers::signing::SigningProvider;
     use tower_chat_history::{
         Exchange,
         dialect::Digest,
         store::{Cut, Origin, PromptDigests, Provenance, Seq},
     };
-    use tower_chat_history_test::signing::SigningProvider;
 
     use super::*;
     use crate::exchange::Kind;

@@ -1,12 +1,12 @@
 //! A sum of what a stored exchange must have exactly as it was sent: each byte of its elements, its dialect, the length
 //! of its reply, and its provenance.
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     Exchange, Message,
     dialect::Dialect as _,
     store::{Origin, PromptDigests},
 };
-use tower_chat_history_test::signing::SigningDialect;
 
 use crate::rng::hash;
 

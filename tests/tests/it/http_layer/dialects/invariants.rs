@@ -1,8 +1,9 @@
 //! Invariants of DESIGN.
 
+use test_providers::formats::Api;
 use tests::{Storage, over_every_store};
 use tower_chat_history::{ContextOptions, HistoryOptions, store::LoadLimit};
-use tower_chat_history_test::{Op, formats::Api};
+use tower_chat_history_test::Op;
 
 use super::{Answer, Talk};
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use http::Request;
 use http_body_util::BodyExt as _;
+use test_providers::formats::Api;
 use tests::Storage;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
@@ -19,7 +20,6 @@ use tower_chat_history::{
     adapt::extract::FromExtensions,
 };
 use tower_chat_history_http::{HistoryBody, HttpHistory};
-use tower_chat_history_test::formats::Api;
 
 use self::upstream::{Answer, Upstream};
 

@@ -1,8 +1,8 @@
 //! Replies.
 
+use test_providers::formats::Api;
 use tests::{Storage, exchanges, over_every_store};
 use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
-use tower_chat_history_test::formats::Api;
 
 use super::{Answer, Talk};
 

@@ -2,6 +2,7 @@
 
 use http::Request;
 use serde_json::{Value, json};
+use test_providers::formats::Api;
 use tests::{Storage, history_error, input_error, over_every_store};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
@@ -13,7 +14,6 @@ use tower_chat_history::{
     store::Seq,
 };
 use tower_chat_history_http::{Routes, Wire, error_response};
-use tower_chat_history_test::formats::Api;
 
 use super::{Answer, Talk};
 

@@ -1,6 +1,7 @@
 //! A store that fails at the load or at the save.
 
 use http::Response;
+use test_providers::formats::Api;
 use tests::{Storage, history_error, over_every_store};
 use tower_chat_history::{
     HistoryError, HistoryOptions, Policies, StoreError, Unsaved,
@@ -8,7 +9,7 @@ use tower_chat_history::{
     report::Outcome,
 };
 use tower_chat_history_http::HistoryBody;
-use tower_chat_history_test::{Fault, Op, formats::Api};
+use tower_chat_history_test::{Fault, Op};
 
 use super::Talk;
 

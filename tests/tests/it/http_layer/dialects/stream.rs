@@ -4,6 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::poll;
 use http_body_util::BodyExt as _;
+use test_providers::formats::Api;
 use tests::{Storage, exchanges, over_every_store};
 use tower_chat_history::{
     CallOptions, HistoryOptions, Policies,
@@ -11,7 +12,7 @@ use tower_chat_history::{
     policy::OnInterruption,
     report::{NotStored, Outcome},
 };
-use tower_chat_history_test::{Op, formats::Api};
+use tower_chat_history_test::Op;
 
 use super::{Answer, Talk};
 

@@ -2,12 +2,12 @@
 
 mod prompt;
 
+use test_providers::signing::{SigningDialect, SigningProvider};
 use tower_chat_history::{
     BoxError, Engine, Message, Reply, TurnInput,
     dialect::{Dialect as _, Digest},
     store::{Origin, PromptDigests},
 };
-use tower_chat_history_test::signing::{SigningDialect, SigningProvider};
 
 use super::{
     Worker,

@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
+use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     Message,
     dialect::{CallId, Dialect as _, Space},
 };
-use tower_chat_history_test::signing::SigningDialect;
 
 use super::super::model::{SUMMARY, recalled};
 use crate::{

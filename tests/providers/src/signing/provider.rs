@@ -19,7 +19,7 @@ use super::{
 ///
 /// ```
 /// use tower_chat_history_core::{Digest, Message, Role};
-/// use tower_chat_history_test::signing::{Say, SigningDialect, SigningProvider};
+/// use test_providers::signing::{Say, SigningDialect, SigningProvider};
 ///
 /// let mut provider = SigningProvider::new("acme");
 /// let head = Digest::of(b"instructions and tools");

@@ -1,10 +1,11 @@
 //! The signing provider: each refusal, and whole conversations.
+#![allow(clippy::unwrap_used)] // Tests may unwrap.
 
 mod contract;
 mod dialect;
 
+use test_providers::signing::{Refusal, Say, SigningDialect, SigningProvider};
 use tower_chat_history_core::{CallId, Digest, Message, Space};
-use tower_chat_history_test::signing::{Refusal, Say, SigningDialect, SigningProvider};
 
 const F: Space = Space(0);
 const G: Space = Space(1);

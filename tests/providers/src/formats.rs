@@ -1,4 +1,4 @@
-//! The three formats of requests and responses, for this workspace's tests that must hold in each of them.
+//! The three formats of requests and responses, for tests that must hold in each of them.
 
 #![allow(clippy::unwrap_used)] // It writes what it reads.
 
@@ -7,14 +7,19 @@ use serde_json::{Value, json};
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
+    /// Chat completions.
     Chat,
+    /// Anthropic's Messages API.
     Messages,
+    /// OpenAI's Responses API.
     Responses,
 }
 
 impl Api {
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Responses];
 
+    /// Returns the path of requests.
     #[must_use]
     pub const fn path(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use test_providers::signing::SigningDialect;
 use tower_chat_history_conformance::{
     dialect::{Samples, changed::*, parts::*, reading::*, written::*},
     dialect_tests,
@@ -12,7 +13,6 @@ use tower_chat_history_conformance::{
 use tower_chat_history_core::{
     CallId, Closes, Dialect, Digest, Index, Message, MessageError, Origin, Part, PartKinds, Role,
 };
-use tower_chat_history_test::signing::SigningDialect;
 
 mod kept {
     use super::*;

@@ -26,7 +26,7 @@
 //!
 //! ```
 //! use tower_chat_history_core::{Digest, Message, Role};
-//! use tower_chat_history_test::signing::{Refusal, Say, SigningDialect, SigningProvider};
+//! use test_providers::signing::{Refusal, Say, SigningDialect, SigningProvider};
 //!
 //! let mut provider = SigningProvider::new("acme");
 //! let head = Digest::of(b"instructions and tools");

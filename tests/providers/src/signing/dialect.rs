@@ -11,7 +11,7 @@ use super::{
 ///
 /// ```
 /// use tower_chat_history_core::{Closes, Message, Role, Space};
-/// use tower_chat_history_test::signing::SigningDialect;
+/// use test_providers::signing::SigningDialect;
 ///
 /// let call = r#"{"from":"model","call":{"id":"x","kind":"g","name":"look","input":"?"}}"#;
 /// let call = Message::in_dialect(&SigningDialect, call)?;
