@@ -7,7 +7,7 @@ use tower_chat_history::{
     BoxError, Message,
     store::Usage,
     summary::{Summarized, Summarizer, SummaryPrompt, SummaryRequest},
-    tokens::{CountMessages as _, TokenCounter},
+    tokens::{TokenCounter, count_messages},
 };
 use tower_chat_history_test::rules::remembered_answer;
 
@@ -54,7 +54,7 @@ impl Summarizer for Extract {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
         let text = self.text(&request);
         let prompt = SummaryPrompt::default().messages(&request);
-        let input = self.counter.count(&prompt) + u64::from(self.counter.reply_priming());
+        let input = count_messages(&self.counter, &prompt) + u64::from(self.counter.reply_priming());
         let mut summarized = Summarized::new(text);
         summarized.usage = Some(Usage::new(input, self.counter.count_text(&summarized.text).into()));
         Ok(summarized)

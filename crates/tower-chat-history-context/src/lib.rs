@@ -31,7 +31,7 @@
 //! | I want to ... | use |
 //! |---|---|
 //! | trim a list to a valid prompt | [`fit_messages`](trim::fit_messages) |
-//! | trim, filter or merge lists exactly as LangChain does | [`trim_messages`](trim::trim_messages), [`filter_messages`](trim::filter_messages), [`merge_message_runs`](trim::merge_message_runs) |
+//! | trim a list exactly as LangChain does | [`trim_messages`](trim::trim_messages) |
 //! | count tokens, or use my own tokenizer | [`tokens`], [`PerText`](tokens::PerText) |
 //! | look up the context window of a model | [`ModelTable`](budget::ModelTable) |
 //! | configure limits of stored conversations | [`ContextBudget`], [`Watermarks`](budget::Watermarks) |

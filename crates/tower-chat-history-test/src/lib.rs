@@ -6,8 +6,8 @@
 //! | [`MockLlm`] | the model at the bottom of a tower stack, unary or streaming | each prompt obeys the chat rules, and those of a [provider](#providers) |
 //! | [`MockServer`] | the APIs of OpenAI and Anthropic over HTTP, with server-sent events | each prompt obeys the rules of its API, and those of a [provider](#providers) |
 //! | [`FaultStore`] | the store: calls fail, lose their answers, are slow or hang, as the test determines | nothing, but counts the calls of each operation |
-//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](messages#rules), and each signature fits |
-//! | [`ResponsesProvider`](responses::ResponsesProvider) | OpenAI's Responses API, without a network, also as a [tower service](MockApi) | each request obeys the [rules](responses#rules) of items |
+//! | [`MessagesProvider`](messages::MessagesProvider) | Anthropic's Messages API, without a network | each request obeys the [rules](messages#rules), and each signature fits |
+//! | [`ResponsesProvider`](responses::ResponsesProvider) | OpenAI's Responses API, without a network | each request obeys the [rules](responses#rules) of items |
 //!
 //! `MockLlm` and `MockServer` answer with [`Reply`]s, from a script or by a rule ([`Replies`]), and record the requests
 //! that they receive. The rule [`rules::remembering`] shows that memory works: it answers questions about the user's
@@ -86,11 +86,6 @@
 //! | a part of a scripted reply | [`messages::Say`] | [`responses::Say`] |
 //! | a reply: its `body`, its `events`, `answers` to its calls | [`MadeMessage`](messages::MadeMessage) | [`MadeResponse`](responses::MadeResponse) |
 //! | a refused request: its `reason`, `status`, `kind` and `body` | [`messages::Refusal`] | [`responses::Refusal`] |
-//! | a tower service with a script | [`MockMessages`](messages::MockMessages) | [`MockResponses`](responses::MockResponses) |
-//!
-//! [`Reply::blocks_of_messages`] and [`Reply::items_of_responses`] make replies with any blocks or items, such as
-//! redacted thinking or a compaction. [`Replies::messages_provider`] and [`Replies::responses_provider`] set the
-//! providers of a server.
 //!
 //! # Providers
 //!
@@ -180,13 +175,11 @@
 //! | `server` | yes | [`MockServer`], with axum |
 //!
 //! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`] and [`responses`] need no feature.
-//! [`MockApi`] is a tower service with any of the two.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 
-mod api;
 mod chat_rules;
 mod fault;
 #[cfg(feature = "openai")]
@@ -212,7 +205,6 @@ pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
 #[cfg(feature = "server")]
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
-    api::{ApiProvider, MockApi},
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},
     provider::{ChatProvider, ProviderRefusal, Refused},

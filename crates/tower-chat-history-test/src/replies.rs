@@ -97,22 +97,6 @@ impl Replies {
         self
     }
 
-    /// Sets the provider that checks and answers requests of Anthropic's Messages API to a
-    /// [`MockServer`](crate::MockServer). The default is `MessagesProvider::new("mock")`.
-    #[must_use]
-    pub fn messages_provider(mut self, provider: MessagesProvider) -> Self {
-        self.messages = provider;
-        self
-    }
-
-    /// Sets the provider that checks and answers requests of OpenAI's Responses API to a
-    /// [`MockServer`](crate::MockServer). The default is `ResponsesProvider::new("mock")`.
-    #[must_use]
-    pub fn responses_provider(mut self, provider: ResponsesProvider) -> Self {
-        self.responses = provider;
-        self
-    }
-
     /// Sets whether prompts are checked against the rules. The default is true.
     #[must_use]
     pub fn check_prompts(mut self, check: bool) -> Self {

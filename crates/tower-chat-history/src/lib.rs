@@ -94,7 +94,6 @@ pub mod dialect;
 mod discard;
 pub mod engine;
 pub mod error;
-mod expire;
 pub mod limits;
 mod memory;
 pub mod middleware;

@@ -5,7 +5,7 @@
 //! | read, import, edit or clear a conversation | [`HistoryStoreExt::conversation`], [`Conversation`] |
 //! | list conversations, for example for a sidebar | [`List`], [`ListExt::newest`] |
 //! | erase everything of a user, with a receipt | [`EraseExt::erase_all`] |
-//! | erase conversations that are idle or old | [`Expiry`], [`ExpiryTask`] |
+//! | erase conversations that are idle or old | [`Expiry`] |
 //! | keep a record of erasures, exports and edits | [`management`] |
 //! | list the open tool calls | [`Conversation::open_calls`] |
 //! | keep the history in memory | [`MemoryStore`] |
@@ -33,7 +33,6 @@ pub use tower_chat_history_core::{
 #[doc(inline)]
 pub use crate::{
     cached::CachedStore,
-    expire::ExpiryTask,
     memory::MemoryStore,
     routed::{Route, RoutedStore, StoreList, StoreListError},
 };

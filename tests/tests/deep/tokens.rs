@@ -5,7 +5,7 @@ use tower_chat_history::{
     tokens::{
         ByteEstimate, Cached, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter, tokens_of,
     },
-    trim::{MessageFilter, Trim, filter_messages, fit_messages, merge_message_runs, trim_messages},
+    trim::{Trim, fit_messages, trim_messages},
     view::View,
 };
 use tower_chat_history_openai::{from_request_messages, to_request_messages, tokens::Tiktoken};
@@ -21,7 +21,7 @@ pub(crate) const CASES: &[Case] = cases![
     the_estimate_by_bytes_counts,
     messages_and_closures_count,
     tiktoken_counts,
-    lists_are_trimmed_filtered_and_merged,
+    lists_are_trimmed,
     a_view_accepts_deep_messages,
     async_openai_types_are_converted,
 ];
@@ -64,16 +64,13 @@ fn all() -> Vec<Message> {
     log().into_iter().flat_map(|exchange| exchange.messages).collect()
 }
 
-fn lists_are_trimmed_filtered_and_merged() {
+fn lists_are_trimmed() {
     let (all, counter) = (all(), LangChainEstimate::new());
     for tokens in [0, 1_000, 100_000, u64::MAX] {
         let _ = trim_messages(&all, &Trim::last(tokens), &counter);
         let _ = trim_messages(&all, &Trim::first(tokens).allow_partial(), &counter);
         let _ = fit_messages(&all, tokens, &counter);
     }
-    let _ = filter_messages(&all, &MessageFilter::new().exclude_tool_calls());
-    let _ = filter_messages(&all, &MessageFilter::new().exclude_tool_call_ids(["y"]));
-    let _ = merge_message_runs(&[messages(), messages()].concat(), "\n");
 }
 
 fn a_view_accepts_deep_messages() {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::Message;
 
-use super::{CountMessages, TokenCounter};
+use super::TokenCounter;
 
 /// Counts each message as one token, so that a budget limits messages instead of tokens. Set the [reply
 /// reserve](crate::ContextBudget::reply_reserve) to 0. Otherwise the budget would reserve that many messages.
@@ -76,46 +76,8 @@ where
     }
 }
 
-/// Counts lists of messages with a closure, for [`trim_messages`](crate::trim::trim_messages). The count of a list need
-/// not equal the sum of its messages' counts. It must not decrease as messages are added.
-///
-/// For a list of a thousand messages, the closure is called about ten times. The messages are always in the order
-/// of the list. If a [part](crate::trim::Trim::allow_partial) of a text may be kept, the closure is also called
-/// with an empty list.
-#[derive(Clone, Copy)]
-pub struct PerList<F>(F);
-
-impl<F> PerList<F>
-where
-    F: Fn(&[Message]) -> u64,
-{
-    /// Creates a counter from a closure.
-    pub const fn new(count: F) -> Self {
-        Self(count)
-    }
-}
-
-impl<F> CountMessages for PerList<F>
-where
-    F: Fn(&[Message]) -> u64,
-{
-    fn count(&self, messages: &[Message]) -> u64 {
-        (self.0)(messages)
-    }
-
-    fn count_one(&self, _: &Message) -> Option<u64> {
-        None
-    }
-}
-
 impl<F> fmt::Debug for PerMessage<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PerMessage").finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Debug for PerList<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerList").finish_non_exhaustive()
     }
 }

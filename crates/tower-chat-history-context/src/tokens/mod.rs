@@ -2,7 +2,7 @@
 //!
 //! A [`TokenCounter`] counts the tokens of a text. All counters of this module add the same costs for the other parts
 //! of a message, except [`Estimate`], [`LangChainEstimate`], [`MessageCount`], and closures that count whole messages
-//! ([`PerMessage`], [`PerList`]):
+//! ([`PerMessage`]):
 //!
 //! | part of a message | tokens |
 //! |---|---|
@@ -44,7 +44,6 @@
 //! | [`MessageCount`] | messages instead of tokens |
 //! | [`PerText`] | texts by a closure, such as another model's tokenizer |
 //! | [`PerMessage`] | whole messages by a closure |
-//! | [`PerList`] | whole lists by a closure, for [`trim_messages`](crate::trim::trim_messages) only |
 //! | `Tiktoken`, `BpeOpenai` of `tower-chat-history-openai` | exactly what OpenAI's models count, for texts, names and calls |
 //!
 //! # Models without a public tokenizer
@@ -78,7 +77,7 @@ use tower_chat_history_core::Message;
 pub use self::{
     bytes::ByteEstimate,
     cache::{Cached, CountCache},
-    closures::{MessageCount, PerList, PerMessage},
+    closures::{MessageCount, PerMessage},
     estimate::{Costs, DocumentCost, Estimate, ImageCost, MediaCost},
     framing::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE},
     langchain::LangChainEstimate,
@@ -176,29 +175,9 @@ pub fn tokens_of<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> u3
     })
 }
 
-/// Counts the tokens of lists of messages. Every [`TokenCounter`] implements it by adding up the counts of the
-/// messages. [`PerList`] implements it by a closure for the whole list.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not count messages",
-    note = "use a `TokenCounter`, or wrap a closure in `PerMessage` or `PerList`"
-)]
-pub trait CountMessages {
-    /// Returns the tokens of the list.
-    fn count(&self, messages: &[Message]) -> u64;
-
-    /// Returns the tokens of one message if the counter is additive, that is, if the count of a list is always the sum
-    /// of its messages' counts. Returns `None` otherwise.
-    fn count_one(&self, message: &Message) -> Option<u64>;
-}
-
-impl<C: TokenCounter + ?Sized> CountMessages for C {
-    fn count(&self, messages: &[Message]) -> u64 {
-        messages.iter().map(|message| u64::from(tokens_of(self, message))).sum()
-    }
-
-    fn count_one(&self, message: &Message) -> Option<u64> {
-        Some(u64::from(tokens_of(self, message)))
-    }
+/// Returns the sum of the [tokens of these messages](tokens_of).
+pub fn count_messages<C: TokenCounter + ?Sized>(counter: &C, messages: &[Message]) -> u64 {
+    messages.iter().map(|message| u64::from(tokens_of(counter, message))).sum()
 }
 
 /// Converts a length to a count of tokens. Real lengths are far below the limit.

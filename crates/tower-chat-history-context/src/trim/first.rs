@@ -3,12 +3,12 @@
 use tower_chat_history_core::Message;
 
 use super::{Trim, can_end_on, pairs, partial::partial, scan::Scanned};
-use crate::tokens::CountMessages;
+use crate::tokens::TokenCounter;
 
-pub(super) fn first<S, C: CountMessages + ?Sized>(messages: &[Message], trim: &Trim<S>, counter: &C) -> Vec<Message> {
+pub(super) fn first<S, C: TokenCounter + ?Sized>(messages: &[Message], trim: &Trim<S>, counter: &C) -> Vec<Message> {
     let list = pairs::from_start(messages, trim.keep_tool_pairs);
     let scanned = Scanned::of(list, false, trim.max_tokens, counter);
-    let part = partial(&scanned, trim.max_tokens, trim, counter);
+    let part = partial(&scanned, trim, counter);
     if let Some(part) = part.filter(|part| trim.end_on.admit(part.role())) {
         return scanned.fitting_messages().iter().cloned().chain([part]).collect();
     }

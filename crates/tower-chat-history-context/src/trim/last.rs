@@ -3,9 +3,9 @@
 use tower_chat_history_core::Message;
 
 use super::{Speaker, Trim, can_end_on, pairs, partial::partial, scan::Scanned, speaker::Speakers};
-use crate::tokens::CountMessages;
+use crate::tokens::{TokenCounter, tokens_of};
 
-pub(super) fn last<S, C: CountMessages + ?Sized>(
+pub(super) fn last<S, C: TokenCounter + ?Sized>(
     messages: &[Message],
     trim: &Trim<S>,
     start_on: &Speakers,
@@ -23,12 +23,12 @@ pub(super) fn last<S, C: CountMessages + ?Sized>(
     if list.peek().is_none() && system.is_some_and(|system| !trim.end_on.admit(system.role())) {
         return Vec::new();
     }
-    let tokens = system.map_or(0, |system| counter.count(std::slice::from_ref(system)));
+    let tokens = system.map_or(0, |system| u64::from(tokens_of(counter, system)));
     let max_tokens = trim.max_tokens.saturating_sub(tokens);
 
     let scanned = Scanned::of(list, true, max_tokens, counter);
     let starts = |message: &Message| start_on.admit(message.role());
-    let part = partial(&scanned, max_tokens, trim, counter).filter(starts);
+    let part = partial(&scanned, trim, counter).filter(starts);
     let fit = scanned.fitting_messages();
     let start = if part.is_some() {
         0

@@ -1,9 +1,9 @@
-//! Trimming, filtering and merging lists of messages.
+//! Trimming lists of messages.
 //!
 //! These functions are for programs that keep their lists of messages themselves. [`fit_messages`] trims a list to a
-//! valid prompt. [`trim_messages`], [`filter_messages`] and [`merge_message_runs`] do the same as LangChain's functions
-//! of these names. All of them return a new list and change nothing. A service that uses the layer of
-//! `tower-chat-history` needs none of them, because the layer chooses the messages that are sent.
+//! valid prompt. [`trim_messages`] does the same as LangChain's function of this name. Both return a new list and
+//! change nothing. If you use the layer of `tower-chat-history`, you need neither, because the layer chooses the
+//! messages that are sent.
 //!
 //! ```
 //! use tower_chat_history_context::{
@@ -29,10 +29,8 @@
 //! assert_eq!(kept, [&messages[..1], &messages[3..]].concat());
 //! ```
 
-mod filter;
 mod first;
 mod last;
-mod merge;
 mod options;
 mod pairs;
 mod partial;
@@ -44,14 +42,12 @@ use tower_chat_history_core::Message;
 
 use self::options::Strategy;
 pub use self::{
-    filter::{MessageFilter, filter_messages},
-    merge::merge_message_runs,
     options::{First, Last, Trim},
     speaker::Speaker,
     valid_prompt::fit_messages,
 };
 pub use crate::plan::FitError;
-use crate::tokens::CountMessages;
+use crate::tokens::TokenCounter;
 
 /// Returns the messages that fit, as LangChain's `trim_messages` does.
 ///
@@ -65,11 +61,11 @@ use crate::tokens::CountMessages;
 /// [`start_on`](Trim::start_on) and [`end_on`](Trim::end_on) require. The result exceeds the budget in one case: a
 /// [system message](Trim::include_system) stays even if it alone is larger.
 ///
-/// If the counter is additive, at most one message beyond those kept is counted, and none is counted twice. The cost
-/// then depends on the messages that are kept, not on the length of the list.
+/// At most one message beyond those kept is counted, and none is counted twice. The cost depends on the messages that
+/// are kept, not on the length of the list.
 pub fn trim_messages<S, C>(messages: &[Message], trim: &Trim<S>, counter: &C) -> Vec<Message>
 where
-    C: CountMessages + ?Sized,
+    C: TokenCounter + ?Sized,
 {
     match &trim.strategy {
         Strategy::First => first::first(messages, trim, counter),

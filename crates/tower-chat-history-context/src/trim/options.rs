@@ -8,7 +8,7 @@ use super::{
     speaker::{Speaker, Speakers},
     trim_messages,
 };
-use crate::tokens::CountMessages;
+use crate::tokens::TokenCounter;
 
 /// The options of [`trim_messages`]. The strategy is a type ([`Last`] or [`First`]), so an option that has no meaning
 /// for the strategy does not compile.
@@ -154,7 +154,7 @@ impl<S> Trim<S> {
     /// Returns the messages that fit, like [`trim_messages`].
     pub fn apply<C>(&self, messages: &[Message], counter: &C) -> Vec<Message>
     where
-        C: CountMessages + ?Sized,
+        C: TokenCounter + ?Sized,
     {
         trim_messages(messages, self, counter)
     }

@@ -1,4 +1,4 @@
-//! The speakers by which messages are trimmed and filtered.
+//! The speakers by which lists are trimmed.
 
 use tower_chat_history_core::Role;
 
@@ -43,16 +43,8 @@ impl Speakers {
         Self(speakers.into_iter().collect())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn contain(&self, role: &Role) -> bool {
-        Speaker::of(role).is_some_and(|speaker| self.0.contains(&speaker))
-    }
-
     /// Returns `true` if a list may begin or end with a message of this role. An empty set admits all roles.
     pub(super) fn admit(&self, role: &Role) -> bool {
-        self.is_empty() || self.contain(role)
+        self.0.is_empty() || Speaker::of(role).is_some_and(|speaker| self.0.contains(&speaker))
     }
 }

@@ -10,6 +10,7 @@ mod errors;
 mod hostile;
 mod large;
 mod messages;
+mod mock_messages;
 mod parts;
 mod passing;
 mod providers;

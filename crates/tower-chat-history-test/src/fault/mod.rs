@@ -53,7 +53,7 @@ use crate::lock::lock;
 /// fails the third of the next calls, and only that one.
 pub struct FaultStore<S> {
     faults: Arc<[OpFaults; Op::COUNT]>,
-    loaded: Arc<[AtomicUsize; 2]>,
+    loaded_messages: Arc<AtomicUsize>,
     inner: Arc<S>,
 }
 
@@ -94,7 +94,7 @@ impl<S> FaultStore<S> {
     /// Wraps a store. An `Arc<dyn HistoryStore>` is also a store.
     #[must_use]
     pub fn new(inner: S) -> Self {
-        Self { faults: Arc::default(), loaded: Arc::default(), inner: Arc::new(inner) }
+        Self { faults: Arc::default(), loaded_messages: Arc::default(), inner: Arc::new(inner) }
     }
 
     /// Returns the inner store, to inspect or fill it without faults.
@@ -152,16 +152,10 @@ impl<S> FaultStore<S> {
         self.of(op).calls.load(Relaxed)
     }
 
-    /// Returns the number of exchanges that loads have returned so far, in windows or as recorded exchanges.
-    #[must_use]
-    pub fn loaded_exchanges(&self) -> usize {
-        self.loaded[0].load(Relaxed)
-    }
-
-    /// Returns the number of messages that loads have returned so far.
+    /// Returns the number of messages that loads have returned so far, in windows or as recorded exchanges.
     #[must_use]
     pub fn loaded_messages(&self) -> usize {
-        self.loaded[1].load(Relaxed)
+        self.loaded_messages.load(Relaxed)
     }
 
     fn of(&self, op: Op) -> &OpFaults {
@@ -179,14 +173,18 @@ impl<S> FaultStore<S> {
             Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
             Loaded::Absent(_) | Loaded::Unchanged => &[],
         };
-        self.loaded[0].fetch_add(exchanges.len(), Relaxed);
-        self.loaded[1].fetch_add(exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum(), Relaxed);
+        let messages = exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum();
+        self.loaded_messages.fetch_add(messages, Relaxed);
     }
 }
 
 impl<S> Clone for FaultStore<S> {
     fn clone(&self) -> Self {
-        Self { faults: Arc::clone(&self.faults), loaded: Arc::clone(&self.loaded), inner: Arc::clone(&self.inner) }
+        Self {
+            faults: Arc::clone(&self.faults),
+            loaded_messages: Arc::clone(&self.loaded_messages),
+            inner: Arc::clone(&self.inner),
+        }
     }
 }
 

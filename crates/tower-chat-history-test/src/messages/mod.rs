@@ -1,7 +1,7 @@
 //! Anthropic's Messages API: a provider that signs its thinking, and refuses what the API refuses.
 //!
 //! [`MessagesProvider`] checks the body of each request, and makes the body of the response. It needs no network, no
-//! clock and no randomness. [`MockMessages`] is the same as a tower service, with a script.
+//! clock and no randomness.
 //!
 //! # Rules
 //!
@@ -33,8 +33,7 @@
 //! Messages of one role that follow each other are one message. A signature covers `system`, `tools`, and all blocks
 //! before the thinking, except other thinking and `cache_control`. It also names the thinking directly before it. So
 //! the first thinking of a request is accepted without the earlier thinking, as after a cut, and later thinking is
-//! accepted only after the same thinking as when it was made. Models before preserved thinking sign only the thinking
-//! itself ([`without_binding`](MessagesProvider::without_binding)).
+//! accepted only after the same thinking as when it was made.
 //!
 //! System messages have settings and blocks of their own, of which only texts are checked. `max_tokens` may be 0, which
 //! fills the cache.
@@ -85,7 +84,3 @@ pub use self::{
     refusal::{Reason, Refusal},
     say::Say,
 };
-use crate::api::MockApi;
-
-/// A [`MessagesProvider`] with a script, as a tower service. The page of [`MockApi`] has an example.
-pub type MockMessages = MockApi<MessagesProvider>;

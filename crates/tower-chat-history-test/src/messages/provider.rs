@@ -13,7 +13,7 @@ use super::{
     request::{Request, Speaker},
     thinking::{self, Accepted, Made, Rules, is_thinking},
 };
-use crate::{api::ApiProvider, lock::lock};
+use crate::lock::lock;
 
 /// A provider of Anthropic's Messages API. See the [module docs](super). Clones are the same provider.
 #[derive(Clone, Debug)]
@@ -51,22 +51,8 @@ impl MessagesProvider {
     /// each other's thinking.
     #[must_use]
     pub fn new(name: impl AsRef<str>) -> Self {
-        let rules = Rules { secret: Digest::of(name.as_ref().as_bytes()), binds: true, checks_signatures: true };
+        let rules = Rules { secret: Digest::of(name.as_ref().as_bytes()), checks_signatures: true };
         Self { rules, state: Arc::default() }
-    }
-
-    /// Makes this a provider of models before preserved thinking, whose signatures are not bound to the prompt.
-    #[must_use]
-    pub const fn without_binding(mut self) -> Self {
-        self.rules.binds = false;
-        self
-    }
-
-    /// Makes the provider check only the structure of requests.
-    #[must_use]
-    pub const fn without_signatures(mut self) -> Self {
-        self.rules.checks_signatures = false;
-        self
     }
 
     /// Makes the provider know blocks of this type, as if it were a type of the API. It always knows the types of
@@ -165,7 +151,7 @@ impl MessagesProvider {
         pairing::check(&groups)?;
         drop(groups);
         let accepted = self.rules.check(&request)?;
-        if self.rules.checks_signatures && !request.drops_thinking {
+        if !request.drops_thinking {
             thinking::check_last(&request, &lock(&self.state).made)?;
         }
         Ok((request, accepted))
@@ -179,23 +165,5 @@ impl State {
         self.counts.sent += accepted.signatures.len() as u64;
         self.counts.missing += missing - accepted.dropped.min(missing);
         self.counts.dropped += accepted.dropped;
-    }
-}
-
-impl ApiProvider for MessagesProvider {
-    type Say = Say;
-    type Made = MadeMessage;
-    type Refusal = Refusal;
-
-    fn check(&self, body: &str) -> Result<(), Refusal> {
-        self.check(body)
-    }
-
-    fn reply(&self, body: &str, script: &[Say]) -> Result<MadeMessage, Refusal> {
-        self.reply(body, script)
-    }
-
-    fn used_up() -> Refusal {
-        Reason::NoReply.into()
     }
 }

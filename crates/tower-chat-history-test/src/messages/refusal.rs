@@ -212,8 +212,6 @@ pub enum Reason {
         /// The position of the message.
         message: usize,
     },
-    /// The script of a mock has no further reply.
-    NoReply,
 }
 
 impl From<Reason> for Refusal {

@@ -249,12 +249,6 @@ fn thinking_after_another_prompt_is_refused() {
     let mut changed = talk();
     changed.messages()[1] = user(&json!("c"));
     assert_eq!(changed.check(), other);
-    changed.provider = changed.provider.clone().without_signatures();
-    assert_eq!(changed.check(), Ok(()));
-    let mut older =
-        Talk::new(MessagesProvider::new("p").without_binding(), &thinks()).with(user(&json!([result("x")])));
-    older.messages()[1] = user(&json!("c"));
-    assert_eq!(older.check(), Ok(()), "older models bind nothing");
 }
 
 #[test]
@@ -315,7 +309,6 @@ fn a_refusal_has_the_status_the_type_and_the_wording_of_the_api() {
     assert_eq!((&sent["type"], &sent["error"]["type"]), (&json!("error"), &json!("invalid_request_error")));
     assert_eq!(sent["error"]["message"], refusal.to_string());
     assert!(refusal.to_string().starts_with("messages.0: all messages must have non-empty content"));
-    assert_eq!(Refusal::from(Reason::NoReply).status(), 400);
 }
 
 #[test]

@@ -18,8 +18,6 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) secret: Digest,
-    /// `true` if signatures are bound to the prompt.
-    pub(super) binds: bool,
     /// `false` if every signature is accepted.
     pub(super) checks_signatures: bool,
 }
@@ -54,10 +52,8 @@ fn signed(block: &Value) -> (String, &str) {
 impl Rules {
     /// Adds a block to the prompt of the next thinking.
     pub(super) fn add(self, before: &mut Before, speaker: Speaker, block: &Value) {
-        if self.binds {
-            let role = Digest::of(format!("{speaker:?}").as_bytes());
-            before.prompt = before.prompt.then(role).then(normal::digest_of(block));
-        }
+        let role = Digest::of(format!("{speaker:?}").as_bytes());
+        before.prompt = before.prompt.then(role).then(normal::digest_of(block));
     }
 
     /// Signs thinking, and adds it to the prompt of the next one.
@@ -68,14 +64,12 @@ impl Rules {
     }
 
     fn follow(self, before: &mut Before, signature: &str) {
-        if self.binds {
-            before.seal = signature::seal(signature).map(str::to_owned);
-        }
+        before.seal = signature::seal(signature).map(str::to_owned);
     }
 
     /// Checks all signatures of a prompt.
     pub(super) fn check(self, request: &Request) -> Result<Accepted, Reason> {
-        let before = Before { prompt: if self.binds { request.head } else { Digest::default() }, seal: None };
+        let before = Before { prompt: request.head, seal: None };
         let mut accepted = Accepted { before, signatures: Vec::new(), dropped: 0 };
         for (speaker, Placed { message, block, json }) in request.blocks() {
             if !is_thinking(json) {

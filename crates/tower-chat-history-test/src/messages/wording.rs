@@ -56,7 +56,6 @@ pub(super) fn of(reason: &Reason) -> String {
         Reason::MarkedEmptyText { message, block } => {
             format!("messages.{message}.content.{block}.text: cache_control cannot be set for empty text blocks")
         }
-        Reason::NoReply => "The script of the mock has no further reply.".into(),
         Reason::UnansweredCalls { .. }
         | Reason::UnexpectedResult { .. }
         | Reason::RepeatedResult { .. }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tower_chat_history_core::Usage;
 
-use super::{ApiFailure, Choice, End, NoReply, Outcome, Reply, ReportedUsage, Transcript};
+use super::{ApiFailure, Choice, End, NoReply, Outcome, Reply, Transcript};
 use crate::{
     messages::{self, MadeMessage},
     provider::Thought,
@@ -21,28 +21,19 @@ pub(crate) enum Api {
 impl Reply {
     /// Returns the blocks of the reply.
     pub(crate) fn blocks(&self) -> Result<Vec<messages::Say>, NoReply> {
-        match &self.outcome {
-            Outcome::Messages(blocks) => Ok(blocks.clone()),
-            Outcome::Responses(_) => Err(NoReply::other_api()),
-            _ => Ok(self.first_choice()?.map(Choice::blocks).unwrap_or_default()),
-        }
+        Ok(self.first_choice()?.map(Choice::blocks).unwrap_or_default())
     }
 
     /// Returns the items of the reply.
     pub(crate) fn items(&self) -> Result<Vec<responses::Say>, NoReply> {
-        match &self.outcome {
-            Outcome::Responses(items) => Ok(items.clone()),
-            Outcome::Messages(_) => Err(NoReply::other_api()),
-            _ => Ok(self.first_choice()?.map(Choice::items).unwrap_or_default()),
-        }
+        Ok(self.first_choice()?.map(Choice::items).unwrap_or_default())
     }
 
     fn first_choice(&self) -> Result<Option<&Choice>, NoReply> {
         match &self.outcome {
             Outcome::Each(choice) => Ok(Some(choice)),
-            Outcome::Exactly(choices) if choices.len() > 1 => Err(NoReply::other_api()),
+            Outcome::Exactly(choices) if choices.len() > 1 => Err(NoReply::several_choices()),
             Outcome::Exactly(choices) => Ok(choices.first()),
-            Outcome::Messages(_) | Outcome::Responses(_) => Ok(None),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }
@@ -90,13 +81,10 @@ impl Reply {
 
     /// Returns the usage that the reply sets. These APIs always report one.
     fn usage_or(&self, derived: Usage) -> Usage {
-        match self.usage {
-            ReportedUsage::Given(usage) => usage,
-            ReportedUsage::Derived | ReportedUsage::Nothing => {
-                let bytes = self.first_choice().ok().flatten().map_or(4, Choice::bytes);
-                Usage::new(derived.input_tokens, bytes.div_ceil(4) as u64)
-            }
-        }
+        self.usage.unwrap_or_else(|| {
+            let bytes = self.first_choice().ok().flatten().map_or(4, Choice::bytes);
+            Usage::new(derived.input_tokens, bytes.div_ceil(4) as u64)
+        })
     }
 
     /// Returns the number of characters in a delta.

@@ -25,8 +25,6 @@ pub(crate) use self::{
     transcript::{End, Transcript},
     wire::{NoReply, RequestParams},
 };
-#[cfg(feature = "server")]
-use crate::{messages, responses};
 
 /// The reply of a mock model to one request: whole or in chunks, delayed, broken or missing.
 ///
@@ -63,7 +61,8 @@ use crate::{messages, responses};
 #[must_use]
 pub struct Reply {
     outcome: Outcome,
-    usage: ReportedUsage,
+    /// `None` if it is derived from the sizes of prompt and reply.
+    usage: Option<Usage>,
     model: Option<String>,
     latency: Duration,
     chunk_chars: usize,
@@ -79,21 +78,8 @@ enum Outcome {
     Each(Choice),
     /// These choices, whatever the request's `n` says.
     Exactly(Vec<Choice>),
-    /// Blocks of Anthropic's Messages API.
-    #[cfg(feature = "server")]
-    Messages(Vec<messages::Say>),
-    /// Items of OpenAI's Responses API.
-    #[cfg(feature = "server")]
-    Responses(Vec<responses::Say>),
     Failure(ApiFailure),
     Panic(String),
-}
-
-#[derive(Clone, Debug)]
-enum ReportedUsage {
-    Derived,
-    Given(Usage),
-    Nothing,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +123,7 @@ impl Reply {
 
     /// Creates a reply with exactly these choices, whatever the request's `n` says. Anthropic's Messages API and
     /// OpenAI's Responses API have no choices: if there are several, their requests are answered with status 400 and
-    /// the code `reply_of_another_api`.
+    /// the code `several_choices`.
     pub fn choices(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self::new(Outcome::Exactly(choices.into_iter().collect()))
     }
@@ -156,7 +142,7 @@ impl Reply {
     fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
-            usage: ReportedUsage::Derived,
+            usage: None,
             model: None,
             latency: Duration::ZERO,
             chunk_chars: 8,
@@ -165,20 +151,6 @@ impl Reply {
             passing_error: None,
             break_off: None,
         }
-    }
-
-    /// Creates a reply of these blocks, for requests of Anthropic's Messages API. Requests of other APIs are answered
-    /// with status 400 and the code `reply_of_another_api`.
-    #[cfg(feature = "server")]
-    pub fn blocks_of_messages(blocks: impl IntoIterator<Item = messages::Say>) -> Self {
-        Self::new(Outcome::Messages(blocks.into_iter().collect()))
-    }
-
-    /// Creates a reply of these items, for requests of OpenAI's Responses API. Requests of other APIs are answered with
-    /// status 400 and the code `reply_of_another_api`.
-    #[cfg(feature = "server")]
-    pub fn items_of_responses(items: impl IntoIterator<Item = responses::Say>) -> Self {
-        Self::new(Outcome::Responses(items.into_iter().collect()))
     }
 
     /// Adds tool calls to every choice.
@@ -231,8 +203,6 @@ impl Reply {
         match &mut self.outcome {
             Outcome::Each(choice) => *choice = change(std::mem::take(choice)),
             Outcome::Exactly(choices) => choices.iter_mut().for_each(|c| *c = change(std::mem::take(c))),
-            #[cfg(feature = "server")]
-            Outcome::Messages(_) | Outcome::Responses(_) => {}
             Outcome::Failure(_) | Outcome::Panic(_) => {}
         }
         self
@@ -247,13 +217,7 @@ impl Reply {
     /// Sets the reported usage. The default is one token for each 4 bytes, rounded up, of the prompt's JSON and of each
     /// choice.
     pub const fn usage(mut self, usage: Usage) -> Self {
-        self.usage = ReportedUsage::Given(usage);
-        self
-    }
-
-    /// Reports no usage, even if the request asks for it.
-    pub const fn without_usage(mut self) -> Self {
-        self.usage = ReportedUsage::Nothing;
+        self.usage = Some(usage);
         self
     }
 

@@ -38,7 +38,6 @@ impl Reply {
     /// Returns the reply as a stream.
     pub(crate) fn transcript(&self, params: &RequestParams) -> Result<Transcript, NoReply> {
         let choices = self.choices_for(params)?;
-        let reported = if params.include_usage { self.usage_for(params, &choices) } else { None };
         let chunk = |choices: Value, usage: Value| {
             let (id, model) = (params.id(), self.model_for(params));
             let mut chunk = json!({
@@ -52,8 +51,9 @@ impl Reply {
         };
         let parts = alternating(choices.iter().enumerate().map(|(index, choice)| self.parts(index, choice)));
         let mut events: Vec<_> = parts.into_iter().map(|part| chunk(json!([part]), Value::Null)).collect();
-        events.extend(reported.map(|usage| chunk(json!([]), usage)));
-
+        if params.include_usage {
+            events.push(chunk(json!([]), self.usage_for(params, &choices)));
+        }
         Ok(self.broken(events, End::Done, |failure, _| failure.to_json().to_string()))
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tower_chat_history_core::{Message, Usage};
 
-use super::{ApiFailure, BreakOff, Choice, Outcome, Reply, ReportedUsage};
+use super::{ApiFailure, BreakOff, Choice, Outcome, Reply};
 use crate::provider::Making;
 
 /// The creation time of every reply: constant, so that replies are the same on every run.
@@ -42,11 +42,11 @@ pub(crate) enum NoReply {
 }
 
 impl NoReply {
-    /// Returns the error for a reply that only another API can send.
+    /// Returns the error for a reply with several choices to a request of an API that has none.
     #[cfg(feature = "server")]
-    pub(super) fn other_api() -> Self {
-        let message = "the mock's reply is in the format of another API";
-        Self::Failure(ApiFailure::new(400, message).code("reply_of_another_api"))
+    pub(super) fn several_choices() -> Self {
+        let message = "the mock's reply has several choices, which the API does not have";
+        Self::Failure(ApiFailure::new(400, message).code("several_choices"))
     }
 }
 
@@ -70,16 +70,14 @@ impl Reply {
                 "logprobs": null,
             })
         });
-        let mut completion = json!({
+        let completion = json!({
             "id": params.id(),
             "object": "chat.completion",
             "created": CREATED,
             "model": self.model_for(params),
             "choices": indexed.collect::<Value>(),
+            "usage": self.usage_for(params, &choices),
         });
-        if let Some(usage) = self.usage_for(params, &choices) {
-            completion["usage"] = usage;
-        }
         Ok(completion.to_string())
     }
 
@@ -99,8 +97,6 @@ impl Reply {
         match &self.outcome {
             Outcome::Each(choice) => Ok(vec![made(choice); params.n]),
             Outcome::Exactly(choices) => Ok(choices.iter().map(made).collect()),
-            #[cfg(feature = "server")]
-            Outcome::Messages(_) | Outcome::Responses(_) => Err(NoReply::other_api()),
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }
@@ -110,16 +106,12 @@ impl Reply {
         self.model.as_deref().unwrap_or(&params.model)
     }
 
-    pub(super) fn usage_for(&self, params: &RequestParams, choices: &[Choice]) -> Option<Value> {
+    pub(super) fn usage_for(&self, params: &RequestParams, choices: &[Choice]) -> Value {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
-        let usage = match self.usage {
-            ReportedUsage::Derived => {
-                let output = choices.iter().map(|choice| tokens(choice.bytes())).sum();
-                Usage::new(tokens(params.prompt_bytes), output)
-            }
-            ReportedUsage::Given(usage) => usage,
-            ReportedUsage::Nothing => return None,
-        };
+        let usage = self.usage.unwrap_or_else(|| {
+            let output = choices.iter().map(|choice| tokens(choice.bytes())).sum();
+            Usage::new(tokens(params.prompt_bytes), output)
+        });
         let mut reported = json!({
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
@@ -128,6 +120,6 @@ impl Reply {
         if let Some(cached) = usage.cached_input_tokens {
             reported["prompt_tokens_details"] = json!({ "cached_tokens": cached });
         }
-        Some(reported)
+        reported
     }
 }

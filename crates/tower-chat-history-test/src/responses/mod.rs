@@ -2,7 +2,6 @@
 //!
 //! [`ResponsesProvider`] checks the body of each request, and makes a response from a script. It needs no clock and no
 //! randomness. A program that keeps a conversation passes if the provider never returns a [`Refusal`].
-//! [`MockResponses`] is the same as a tower service.
 //!
 //! # Rules
 //!
@@ -85,25 +84,3 @@ pub use self::{
     refusal::{Reason, Refusal},
     say::Say,
 };
-use crate::api::MockApi;
-
-/// A [`ResponsesProvider`] with a script, as a tower service.
-///
-/// ```
-/// use tower::ServiceExt as _;
-/// use tower_chat_history_test::responses::{MockResponses, ResponsesProvider, Say};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mock = MockResponses::script(ResponsesProvider::new("acme"), [vec![Say::text("Hello!")]]);
-/// let made = mock.clone().oneshot(r#"{"model":"gpt-5.5","input":"Hi!"}"#.to_owned()).await?;
-/// assert_eq!(made.output.len(), 1);
-///
-/// let orphan = r#"{"input":[{"type":"function_call_output","call_id":"call_1","output":"12 degrees"}]}"#;
-/// let refusal = mock.clone().oneshot(orphan.to_owned()).await.unwrap_err();
-/// assert_eq!(refusal.to_string(), "No tool call found for function call output with call_id call_1.");
-/// assert_eq!((mock.requests().len(), mock.left()), (2, 0));
-/// # Ok(())
-/// # }
-/// ```
-pub type MockResponses = MockApi<ResponsesProvider>;

@@ -15,7 +15,7 @@ use super::{
     say::Say,
     seal::{Sealed, id},
 };
-use crate::{api::ApiProvider, lock::lock};
+use crate::lock::lock;
 
 /// A provider of OpenAI's Responses API. See the [module docs](super). Clones are the same provider.
 ///
@@ -116,23 +116,5 @@ impl ResponsesProvider {
             incomplete: None,
             fields: serde_json::Map::new(),
         }
-    }
-}
-
-impl ApiProvider for ResponsesProvider {
-    type Say = Say;
-    type Made = MadeResponse;
-    type Refusal = Refusal;
-
-    fn check(&self, body: &str) -> Result<(), Refusal> {
-        self.check(body)
-    }
-
-    fn reply(&self, body: &str, script: &[Say]) -> Result<MadeResponse, Refusal> {
-        self.reply(body, script)
-    }
-
-    fn used_up() -> Refusal {
-        Refusal::of(Reason::NoReply, None)
     }
 }

@@ -85,8 +85,6 @@ pub enum Reason {
         /// The position of the output.
         position: usize,
     },
-    /// The script of a mock has no further reply.
-    NoReply,
 }
 
 impl Refusal {
@@ -113,7 +111,6 @@ impl Refusal {
             Reason::WrongType { .. } => Some("invalid_type"),
             Reason::LongCallId { .. } => Some("string_above_max_length"),
             Reason::ForeignContent { .. } => Some("invalid_encrypted_content"),
-            Reason::NoReply => Some("script_used_up"),
             _ => None,
         }
     }
@@ -156,7 +153,6 @@ impl Refusal {
                     .to_owned(),
                 None,
             ),
-            (Reason::NoReply, _) => ("the mock's script is used up".to_owned(), None),
             (Reason::Empty, _) => ("Missing required parameter: 'input'.".to_owned(), Some("input")),
             _ => ("We could not parse the JSON body of your request.".to_owned(), None),
         };

@@ -174,23 +174,3 @@ fn malformed_requests_are_refused() {
     assert_eq!(text, "Invalid value: 'tool'. Supported values are: 'assistant', 'system', 'developer', and 'user'.");
     assert_eq!(refused(&[r#"{"id":"","role":"assistant","content":""}"#]).0, invalid);
 }
-
-#[cfg(any(feature = "openai", feature = "server"))]
-#[tokio::test]
-async fn a_service_answers_from_its_script_and_refuses() {
-    use tower::ServiceExt as _;
-    use tower_chat_history_test::responses::MockResponses;
-
-    let mock = MockResponses::script(ResponsesProvider::new("acme"), []);
-    mock.push([Say::text("12 degrees.")]);
-    let ask = |body: String| mock.clone().oneshot(body);
-    let orphan = r#"{"type":"function_call_output","call_id":"x","output":""}"#;
-    let refusal = ask(body(&[orphan])).await.unwrap_err();
-    let error = refusal.to_json()["error"].clone();
-    assert_eq!((refusal.status(), &error["param"], mock.left()), (400, &json!("input"), 1));
-    let made = ask(body(&[USER])).await.unwrap();
-    assert!(MadeResponse::items(&made.body()).unwrap()[0].contains("12 degrees."));
-    let used_up = ask(body(&[USER])).await.unwrap_err();
-    assert_eq!((used_up.reason(), used_up.code()), (&Reason::NoReply, Some("script_used_up")));
-    assert_eq!(mock.requests(), [body(&[orphan]), body(&[USER]), body(&[USER])]);
-}

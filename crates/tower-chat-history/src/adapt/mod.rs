@@ -129,13 +129,6 @@ impl<'a> Prompt<'a> {
         Self { window, reply_limit: None, provider: None }
     }
 
-    /// Returns this prompt for a provider with this name.
-    #[must_use]
-    pub const fn for_provider(mut self, name: &'a str) -> Self {
-        self.provider = Some(name);
-        self
-    }
-
     /// Returns the prompt that a turn sends.
     #[must_use]
     pub fn of(turn: &'a Turn) -> Self {

@@ -107,11 +107,6 @@ impl ChunkFold {
         self.broken |= !self.is_over();
     }
 
-    /// Marks the reply as too large, and drops its parts. A reply that is already complete stays complete.
-    pub fn fail_too_large(&mut self) {
-        self.give_up(self.is_over());
-    }
-
     fn give_up(&mut self, was_over: bool) {
         if was_over || self.broken {
             return;

@@ -68,20 +68,6 @@ impl SummaryFormat {
         Self { speaker: Speaker::User, ..Self::as_system(prefix, suffix) }
     }
 
-    /// Creates the format of beluga-ai's recipe: a system message `Previous conversation summary: …`, without a
-    /// delimiter.
-    #[must_use]
-    pub fn beluga() -> Self {
-        Self::as_system("Previous conversation summary: ", "")
-    }
-
-    /// Creates the format of LangChain's `SummarizationMiddleware`: a user message with the line `Here is a summary
-    /// of the conversation to date:`, an empty line and the summary, without a delimiter.
-    #[must_use]
-    pub fn langchain() -> Self {
-        Self::as_user("Here is a summary of the conversation to date:\n\n", "")
-    }
-
     /// Returns the message of chat completions that contains this summary. The same format and text always result in
     /// the same message.
     #[must_use]
@@ -139,14 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_of_other_libraries_are_exact() {
+    fn a_format_of_ones_own_is_exact() {
         assert_eq!(
-            SummaryFormat::beluga().message("It </is> so.\n").json(),
+            SummaryFormat::as_system("Previous conversation summary: ", "").message("It </is> so.\n").json(),
             r#"{"role":"system","content":"Previous conversation summary: It </is> so.\n"}"#
         );
         assert_eq!(
-            SummaryFormat::langchain().message("It is so.").json(),
-            r#"{"role":"user","content":"Here is a summary of the conversation to date:\n\nIt is so."}"#
+            SummaryFormat::as_user("Here is a summary:\n\n", "").message("It is so.").json(),
+            r#"{"role":"user","content":"Here is a summary:\n\nIt is so."}"#
         );
     }
 

@@ -26,8 +26,8 @@
 //! assert_eq!(summary.text, "The user is Nemo.");
 //! assert!(summary.finished);
 //!
-//! let sent = SummaryFormat::beluga().message(&summary.text);
-//! assert_eq!(sent.text(), "Previous conversation summary: The user is Nemo.");
+//! let sent = SummaryFormat::as_system("Summary: ", "").message(&summary.text);
+//! assert_eq!(sent.text(), "Summary: The user is Nemo.");
 //! # Ok(())
 //! # }
 //! ```

@@ -15,7 +15,6 @@ mod counts;
 mod dialects;
 mod editing;
 mod engine;
-mod expiry_task;
 mod foreign;
 #[cfg(feature = "http")]
 mod http;

@@ -7,7 +7,7 @@ use serde_json::json;
 use tower_chat_history::{
     Message,
     store::Usage,
-    tokens::{CountMessages as _, RequestTokens, TokenCounter},
+    tokens::{RequestTokens, TokenCounter, count_messages},
 };
 use tower_chat_history_test::{ApiFailure, MockLlm, Reply};
 
@@ -109,7 +109,7 @@ impl Models {
         let tools = tools.map_or_else(RequestTokens::new, |tools| RequestTokens::new().tools(tools)).count(&counter);
         MockLlm::rules(move |messages| {
             let answer = decide(messages);
-            let read = counter.count(messages) + u64::from(tools);
+            let read = count_messages(&counter, messages) + u64::from(tools);
             let written = u64::from(counter.count_text(answer.text()));
             time(answer.reply(messages.len()).usage(Usage::new(read, written)))
         })

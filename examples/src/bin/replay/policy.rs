@@ -7,7 +7,7 @@ use tower_chat_history::{
     ContextBudget, ContextOptions, HistoryOptions, MemoryStore, Message, Summaries,
     budget::{ClearResults, Watermark, Watermarks},
     recall::{LogRecall, RecallOptions},
-    tokens::{CountMessages as _, TokenCounter},
+    tokens::{TokenCounter, count_messages},
 };
 
 use super::{args::Args, summaries::Ledger};
@@ -82,7 +82,7 @@ impl Policy {
         let window = match self.window {
             Window::Fixed(tokens) => tokens,
             Window::HeadPlus(tokens) => {
-                tokens.saturating_add(u32::try_from(self.counter.count(head)).unwrap_or(u32::MAX))
+                tokens.saturating_add(u32::try_from(count_messages(&self.counter, head)).unwrap_or(u32::MAX))
             }
         };
         let budget = ContextBudget::tokens(window).reply_reserve(self.reserve);

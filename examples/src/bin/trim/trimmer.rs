@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tower_chat_history::{
     Message,
-    tokens::{CountMessages as _, TokenCounter},
+    tokens::{TokenCounter, count_messages},
     trim::{FitError, Speaker, Trim, fit_messages},
 };
 
@@ -49,7 +49,7 @@ impl<'a> Trimmer<'a> {
     pub(crate) fn answer(&self, line: &[u8], output: &mut impl Write) -> io::Result<()> {
         let (id, request) = Request::read(line);
         let outcome = match request.map(|request| self.trim(&request)) {
-            Ok(Ok(messages)) => Outcome::Trimmed { tokens: self.counter.count(&messages), messages },
+            Ok(Ok(messages)) => Outcome::Trimmed { tokens: count_messages(&self.counter, &messages), messages },
             Ok(Err(error)) => Outcome::Failed { error: error.to_string() },
             Err(error) => Outcome::Failed { error: error.to_string() },
         };

@@ -51,17 +51,6 @@ pub struct SignedCounts {
     pub missing: u64,
 }
 
-impl SignedCounts {
-    /// Returns the share of the reasoning that was kept, from 0 to 1. It is 1 if there was none.
-    #[must_use]
-    pub fn share_kept(self) -> f64 {
-        match self.sent + self.missing {
-            0 => 1.0,
-            all => self.sent as f64 / all as f64,
-        }
-    }
-}
-
 impl SigningProvider {
     /// Creates the provider with this name. Its signatures depend on the name, so all providers with one name accept
     /// each other's reasoning.

@@ -6,13 +6,13 @@
 use serde_json::{Value, json};
 use tower_chat_history_context::{
     Message,
-    tokens::{CountMessages as _, LangChainEstimate, TokenCounter as _},
+    tokens::{LangChainEstimate, TokenCounter as _, count_messages},
 };
 
 use super::{assert_unchanged, message};
 
 fn count_by(counter: LangChainEstimate, messages: &[Message]) -> u64 {
-    assert_unchanged(messages, |messages| counter.count(messages))
+    assert_unchanged(messages, |messages| count_messages(&counter, messages))
 }
 
 fn count(messages: &[Message]) -> u64 {

@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*, sample};
 use serde_json::{Value, json};
 use tower_chat_history_context::{
     Message,
-    tokens::{ByteEstimate, CountMessages, LangChainEstimate, MessageCount, PerList, PerMessage},
+    tokens::{ByteEstimate, LangChainEstimate, MessageCount, PerMessage, TokenCounter},
     trim::{Speaker, Trim},
 };
 
@@ -98,7 +98,7 @@ pub(super) fn pieces(text: &str, by_words: bool) -> Vec<String> {
 }
 
 impl Options {
-    pub(super) fn of<C: CountMessages + ?Sized>(&self, messages: &[Message], counter: &C) -> Vec<Message> {
+    pub(super) fn of<C: TokenCounter + ?Sized>(&self, messages: &[Message], counter: &C) -> Vec<Message> {
         if self.first {
             return self.with_all(Trim::first(self.max_tokens)).apply(messages, counter);
         }
@@ -135,23 +135,16 @@ pub(super) fn any_options() -> impl Strategy<Value = Options> {
     })
 }
 
-type Counter = Box<dyn CountMessages>;
-
 fn by_characters(message: &Message) -> u32 {
     u32::try_from(message.text().chars().count()).unwrap()
 }
 
-/// Additive counters, each with a counter of whole lists that returns the same counts. The last one counts 0
-/// for empty texts.
-pub(super) fn counters() -> Vec<(Counter, Counter)> {
-    fn both(counter: impl CountMessages + Clone + 'static) -> (Counter, Counter) {
-        let sum = counter.clone();
-        (Box::new(counter), Box::new(PerList::new(move |messages: &[Message]| sum.count(messages))))
-    }
-    vec![
-        both(ByteEstimate::new()),
-        both(LangChainEstimate::new()),
-        both(MessageCount::new()),
-        both(PerMessage::new(by_characters)),
+/// The last one counts 0 for empty texts.
+pub(super) fn counters() -> [Box<dyn TokenCounter>; 4] {
+    [
+        Box::new(ByteEstimate::new()),
+        Box::new(LangChainEstimate::new()),
+        Box::new(MessageCount::new()),
+        Box::new(PerMessage::new(by_characters)),
     ]
 }

@@ -1,12 +1,10 @@
-//! `trim_messages`, `filter_messages`, `merge_message_runs` and LangChain's estimate of tokens: LangChain's own
-//! tests, by their names and numbers, and further tests.
+//! `trim_messages` and LangChain's estimate of tokens: LangChain's own tests, by their names and numbers, and further
+//! tests.
 
 mod counts;
 mod estimate;
-mod filter;
 mod langchain;
 mod lists;
-mod merge;
 mod pairs;
 mod partial;
 mod properties;
@@ -15,7 +13,7 @@ mod reference;
 use serde_json::{Value, json};
 use tower_chat_history_context::{
     Content, Message,
-    tokens::{CountMessages, PerList, PerMessage},
+    tokens::{PerMessage, TokenCounter},
     trim::Trim,
 };
 
@@ -42,12 +40,12 @@ fn assert_unchanged<T>(messages: &[Message], act: impl FnOnce(&[Message]) -> T) 
 }
 
 /// Trims as LangChain does.
-fn as_langchain<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
+fn as_langchain<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn TokenCounter) -> Vec<Message> {
     assert_unchanged(messages, |messages| trim.clone().keep_tool_pairs(false).apply(messages, counter))
 }
 
 /// Trims as LangChain does, and by default: without tools there is no difference.
-fn both_ways<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn CountMessages) -> Vec<Message> {
+fn both_ways<S: Clone>(messages: &[Message], trim: &Trim<S>, counter: &dyn TokenCounter) -> Vec<Message> {
     let kept = as_langchain(messages, trim, counter);
     assert_eq!(assert_unchanged(messages, |messages| trim.apply(messages, counter)), kept);
     kept
@@ -61,10 +59,7 @@ fn dummy_count(message: &Message) -> u32 {
     }
 }
 
-/// Trims as [`both_ways`] by [`dummy_count`], message by message and for the whole list.
+/// Trims as [`both_ways`] by [`dummy_count`].
 fn by_dummy_count<S: Clone>(messages: &[Message], trim: &Trim<S>) -> Vec<Message> {
-    let kept = both_ways(messages, trim, &PerMessage::new(dummy_count));
-    let whole = |messages: &[Message]| messages.iter().map(|message| u64::from(dummy_count(message))).sum();
-    assert_eq!(both_ways(messages, trim, &PerList::new(whole)), kept);
-    kept
+    both_ways(messages, trim, &PerMessage::new(dummy_count))
 }

@@ -1,12 +1,10 @@
 //! Parts of the first message that does not fit, and further cases that LangChain's tests do not cover. The
 //! expected values are LangChain's results.
 
-use std::cell::RefCell;
-
 use serde_json::json;
 use tower_chat_history_context::{
     Content, Message,
-    tokens::{MessageCount, PerList, PerMessage},
+    tokens::{MessageCount, PerMessage},
     trim::{Speaker, Trim},
 };
 
@@ -110,33 +108,4 @@ fn start_on_and_end_on_apply_even_if_everything_fits() {
     assert_eq!(by_dummy_count(&messages, &Trim::first(90).end_on([Speaker::User])), messages[..2]);
     assert_eq!(by_dummy_count(&messages, &Trim::last(90).start_on([Speaker::Function])), []);
     assert_eq!(by_dummy_count(&messages, &Trim::last(90).start_on([]).end_on([])), messages);
-}
-
-#[test]
-fn a_list_that_costs_more_than_its_messages_is_counted_as_a_list() {
-    // For example, if the start of the reply is counted.
-    let primed = |messages: &[Message]| 3 + messages.iter().map(|message| u64::from(size(message))).sum::<u64>();
-    let messages = ["1234", "abcd"].map(Message::user);
-    let counter = PerList::new(primed);
-    for (max_tokens, start) in [(6, 2), (7, 1), (10, 1), (11, 0)] {
-        assert_eq!(both_ways(&messages, &Trim::last(max_tokens), &counter), messages[start..], "{max_tokens}");
-    }
-    // Next to a part, the cost of the list is counted for both, as LangChain does.
-    let by_char = |text: &str| text.chars().map(String::from).collect();
-    assert_eq!(both_ways(&messages[..1], &Trim::first(6).allow_partial_by(by_char), &counter), []);
-}
-
-#[test]
-fn a_list_counter_sees_messages_in_their_order() {
-    let messages = [Message::user("1\n2"), Message::user("3"), Message::user("4")];
-    let seen = RefCell::new(Vec::new());
-    let counter = PerList::new(|messages: &[Message]| {
-        seen.borrow_mut().push(messages.iter().map(|message| message.text().into_owned()).collect::<String>());
-        messages.iter().map(|message| u64::from(size(message))).sum()
-    });
-    let kept = assert_unchanged(&messages, |messages| Trim::last(4).allow_partial().apply(messages, &counter));
-    assert_eq!(kept, ["2", "3", "4"].map(Message::user));
-    for list in seen.borrow().iter() {
-        assert!("1\n234".contains(list.as_str()), "{list:?}");
-    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tower_chat_history_context::{
     Message,
-    tokens::{LangChainEstimate, MessageCount, PerList, PerMessage, REPLY_PRIMING},
+    tokens::{LangChainEstimate, MessageCount, PerMessage},
     trim::{Speaker, Trim},
 };
 
@@ -49,11 +49,6 @@ fn for_chat(max_tokens: u64) -> Trim<tower_chat_history_context::trim::Last> {
 fn with_45_exact_tokens_the_system_message_and_the_last_question_are_kept() {
     let expected = [messages()[0].clone(), messages()[5].clone()];
     assert_eq!(both_ways(&messages(), &for_chat(45), &PerMessage::new(exact)), expected);
-    let primed = |messages: &[Message]| {
-        let sum: u32 = messages.iter().map(exact).sum();
-        u64::from(REPLY_PRIMING + sum)
-    };
-    assert_eq!(both_ways(&messages(), &for_chat(45), &PerList::new(primed)), expected);
 }
 
 #[test]
@@ -66,8 +61,6 @@ fn with_45_approximate_tokens_the_same_messages_are_kept() {
 fn with_4_messages_the_system_message_and_the_last_three_are_kept() {
     let expected = [&messages()[..1], &messages()[3..]].concat();
     assert_eq!(both_ways(&messages(), &for_chat(4), &MessageCount::new()), expected);
-    let len = |messages: &[Message]| messages.len() as u64;
-    assert_eq!(both_ways(&messages(), &for_chat(4), &PerList::new(len)), expected);
 }
 
 #[test]

@@ -58,7 +58,7 @@ async fn the_last_message_before_the_input_is_marked_and_thinking_stays_valid() 
         }
         assert_eq!(unmarked(marked), sent, "nothing else differs");
     }
-    assert_eq!(marking.mock.provider().counts().missing, 0, "all thinking is kept");
+    assert_eq!(marking.mock.provider.counts().missing, 0, "all thinking is kept");
     assert_eq!(stored(&marking).await, stored(&plain).await, "neither the messages nor the digests have the mark");
 }
 

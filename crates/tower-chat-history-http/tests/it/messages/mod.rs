@@ -20,10 +20,10 @@ use tower_chat_history::{
     report::Outcome, store::Recorded,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory, MessagesWire, Routes};
-use tower_chat_history_test::messages::{MessagesProvider, MockMessages, Say};
+use tower_chat_history_test::messages::{MessagesProvider, Say};
 
 use self::streamed::events;
-use super::support::text;
+use super::{mock_messages::MockMessages, support::text};
 
 /// A layer with a store, around a provider of the API.
 struct Chat {
@@ -65,7 +65,7 @@ impl Chat {
         });
         let engine = Engine::with_options(store.clone(), options);
         let layer = ChatHistoryLayer::from_engine(engine, adapter);
-        let mock = MockMessages::script(MessagesProvider::new("acme").with_block_type("hologram"), []);
+        let mock = MockMessages::new(MessagesProvider::new("acme").with_block_type("hologram"));
         Self { store, layer, mock, outcomes, id: ConversationId::new(["acme"]).unwrap() }
     }
 
@@ -116,7 +116,7 @@ async fn respond(
 ) -> Result<Response<Full<Bytes>>, BoxError> {
     let body = String::from_utf8(request.into_body().collect().await?.to_bytes().to_vec())?;
     let streams = serde_json::from_str::<Value>(&body).is_ok_and(|body| body["stream"] == true);
-    let (status, kind, body) = match mock.oneshot(body).await {
+    let (status, kind, body) = match mock.answer(body) {
         Ok(reply) if streams => {
             let mut text = events(&reply.body());
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]

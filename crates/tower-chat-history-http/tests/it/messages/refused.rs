@@ -221,7 +221,7 @@ async fn run(
             prop_assert_eq!(stored, json!({"role": "assistant", "content": whole["content"]}));
         }
     }
-    figures.thinking = chat.mock.provider().counts().sent;
+    figures.thinking = chat.mock.provider.counts().sent;
     figures.marks = chat.mock.requests().iter().map(|body| body.matches("cache_control").count() as u64).sum();
     Ok(figures)
 }

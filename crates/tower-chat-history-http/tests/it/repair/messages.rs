@@ -6,15 +6,18 @@ use http_body_util::{BodyExt as _, Full};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{BoxError, ChatHistoryLayer, MemoryStore, engine::InputMode};
 use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
-use tower_chat_history_test::messages::{MessagesProvider, MockMessages, Say};
+use tower_chat_history_test::messages::{MessagesProvider, Say};
 
-use super::super::support::{JSON, id, text};
+use super::super::{
+    mock_messages::MockMessages,
+    support::{JSON, id, text},
+};
 
 const ASK: &str = r#"{"model":"claude","max_tokens":99,"messages":[{"role":"user","content":"and?"}]}"#;
 
 async fn respond(mock: MockMessages, request: Request<HistoryBody>) -> Result<Response<Full<Bytes>>, BoxError> {
     let body = String::from_utf8(request.into_body().collect().await?.to_bytes().to_vec())?;
-    let (status, body) = match mock.oneshot(body).await {
+    let (status, body) = match mock.answer(body) {
         Ok(made) => (200, made.body()),
         Err(refusal) => (refusal.status(), refusal.body()),
     };
@@ -27,7 +30,7 @@ async fn thinking_is_left_out_after_the_provider_could_not_verify_it() {
     let layer = ChatHistoryLayer::new(MemoryStore::new(), adapter);
     let thinking = [("one", 1, 0), ("one", 1, 1), ("two", 2, 0), ("two", 1, 1), ("two", 1, 2)];
     for (turn, (provider, requests, sent)) in thinking.into_iter().enumerate() {
-        let mock = MockMessages::script(MessagesProvider::new(provider), []);
+        let mock = MockMessages::new(MessagesProvider::new(provider));
         // The mock may use up a reply for a refused request.
         for _ in 0..2 {
             mock.push(vec![Say::Thinking(format!("hm {turn}")), Say::Text(format!("so {turn}"))]);

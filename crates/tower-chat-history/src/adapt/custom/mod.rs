@@ -65,12 +65,9 @@ use tower_chat_history_core::Message;
 pub use self::{
     draft::CustomDraft,
     reply::{Folded, Whole},
-    shape::{AllMessages, CountedFilling, Filling, IntoInput, Parts, Shape, TryFilling},
+    shape::{AllMessages, Filling, IntoInput, Parts, Shape, TryFilling},
 };
-use super::{
-    Completed,
-    extract::{Envelope, FromTask, IdFrom, IntoCallScope},
-};
+use super::extract::{Envelope, FromTask, IdFrom, IntoCallScope};
 use crate::{call::Reply, error::BoxError};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
@@ -117,16 +114,6 @@ impl<R, I> Custom<R, Parts<I, ()>> {
         E: Into<BoxError>,
     {
         self.filled_by(TryFilling(fill))
-    }
-
-    /// Sets a closure that does the same as that of [`try_fill`](Self::try_fill), and also returns the [number of
-    /// messages](Completed::downgraded) that the request contains only in part.
-    pub fn try_fill_counted<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, CountedFilling<F>>>
-    where
-        F: Fn(R, &[Message]) -> Result<Completed<Q>, E>,
-        E: Into<BoxError>,
-    {
-        self.filled_by(CountedFilling(fill))
     }
 
     fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {

@@ -51,11 +51,6 @@ pub struct Filling<F>(pub(super) F);
 #[derive(Clone, Copy)]
 pub struct TryFilling<F>(pub(super) F);
 
-/// A closure that inserts the history, or returns an error, and counts the messages that the request contains only in
-/// part.
-#[derive(Clone, Copy)]
-pub struct CountedFilling<F>(pub(super) F);
-
 /// A closure that returns the field with head, history and input.
 #[derive(Clone, Copy)]
 pub struct AllMessages<F> {
@@ -95,24 +90,6 @@ where
 
     fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
         (self.fill.0)(request, window).map(|request| Completed::new(request, 0)).map_err(Into::into)
-    }
-}
-
-impl<R, I, T, F, Q, E> Shape<R> for Parts<I, CountedFilling<F>>
-where
-    I: Fn(&R) -> T,
-    T: IntoInput,
-    F: Fn(R, &[Message]) -> Result<Completed<Q>, E>,
-    E: Into<BoxError>,
-{
-    type Request = Q;
-
-    fn split(&self, request: &mut R, _: usize) -> Result<RequestMessages, BoxError> {
-        Ok(RequestMessages::new_input((self.input)(request).into_input()?))
-    }
-
-    fn fill(&self, request: R, _: Range<usize>, window: &[Message]) -> Result<Completed<Q>, BoxError> {
-        (self.fill.0)(request, window).map_err(Into::into)
     }
 }
 
@@ -182,12 +159,6 @@ impl<I, F> fmt::Debug for Parts<I, F> {
 impl<F> fmt::Debug for Filling<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Filling").finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Debug for CountedFilling<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountedFilling").finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Closures that fold streams, fail, or count downgraded messages.
+//! Closures that fold streams, or fail.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, InConversation, MemoryStore, Message, Reply,
-    adapt::{Completed, Custom, Flow, FoldReply},
+    adapt::{Custom, Flow, FoldReply},
     store::MessageError,
 };
 
@@ -71,12 +71,10 @@ async fn a_closure_may_return_a_result() {
 }
 
 #[tokio::test]
-async fn closures_may_fail_and_count_downgraded_messages() {
+async fn closures_may_fail() {
     let store = MemoryStore::new();
     let adapter = Custom::new(|text: &&'static str| Message::from_json(*text))
-        .try_fill_counted(
-            |text, window| if window.len() > 2 { Err("too long") } else { Ok(Completed::new(text, window.len())) },
-        )
+        .try_fill(|text, window| if window.len() > 2 { Err("too long") } else { Ok(text) })
         .reply(|answer: &&'static str| Message::assistant(answer));
     let llm = service_fn(|text: &'static str| async move { Ok::<_, BoxError>(text) });
     let mut chat = ChatHistoryLayer::new(store.clone(), adapter).layer(llm);
@@ -86,9 +84,7 @@ async fn closures_may_fail_and_count_downgraded_messages() {
     assert!(error.is::<MessageError>());
     let json = r#"{"role":"user","content":"a"}"#;
     chat.ready().await.unwrap().call(ask(json)).await.unwrap();
-    let (second, report) = ask(json).with_report();
-    chat.ready().await.unwrap().call(second).await.unwrap();
-    assert_eq!(report.await.unwrap().downgraded, 2);
+    chat.ready().await.unwrap().call(ask(json)).await.unwrap();
     assert_eq!(chat.ready().await.unwrap().call(ask(json)).await.unwrap_err().to_string(), "too long");
     assert_eq!(log(&store, &conversation()).await.len(), 4);
 }
