@@ -1,9 +1,10 @@
-//! The cost of recall in a conversation of 100,000 messages, and of a turn that recalls nothing.
+//! The cost of recall in a conversation of which 2,000 messages are searched, and of a turn that recalls nothing.
 //!
 //! For each store, three contests:
 //!
-//! - `search`: a load of the newest 60 messages, and the same load followed by a search in all messages before them.
-//!   The questions have rare, mixed and common words. The difference is what recall adds to a turn.
+//! - `search`: a load of the newest 60 messages, and the same load followed by a search in the messages before them,
+//!   with all terms in memory and with none (`cold`). The questions have rare, mixed and common words. The difference
+//!   is what recall adds to a turn.
 //! - `beside`: a search in one conversation of 60 exchanges, whose window has the newest 30, and the same search that
 //!   also covers 20 other conversations of that size.
 //! - `turn`: a turn of a conversation that is in its window, through engines without and with recall.
@@ -32,15 +33,15 @@ use tokio::runtime::Runtime;
 use tower_chat_history::{
     ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
     recall::{LogRecall, RecallOptions},
-    store::{Append, Attach, Expect, List, Load, LoadLimit, Loaded, Seq, Window},
+    store::{Append, Expect, List, Load, LoadLimit, Loaded, Seq, Window},
 };
 use tower_chat_history_postgres::PostgresStore;
-use tower_chat_history_recall::{Analyzer, Ask, SearchScope, Searched, StoredIndex};
+use tower_chat_history_recall::{Analyzer, Ask, LogSearch, SearchScope, Searched};
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 
 /// The number of exchanges of the long conversation. Each has two messages.
-const EXCHANGES: u64 = 50_000;
+const EXCHANGES: u64 = 1_100;
 /// The exchanges of its window.
 const WINDOW: u64 = 30;
 /// The allowance of a search, in tokens.
@@ -99,7 +100,7 @@ async fn load(store: &dyn HistoryStore, id: &ConversationId) -> Window {
     window
 }
 
-async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, before: Seq, question: &Message) {
+async fn search(log: &LogSearch, id: &ConversationId, window: &Window, before: Seq, question: &Message) {
     let ask = Ask {
         conversation: id,
         revision: Some(window.revision),
@@ -109,12 +110,12 @@ async fn search(index: &StoredIndex, id: &ConversationId, window: &Window, befor
         allowance: ALLOWANCE,
         cost: &|message| message.bytes() as u64 / 4,
     };
-    let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("the log is searched") };
+    let Searched::Found(found) = log.search(ask).await.unwrap() else { panic!("the log is searched") };
     black_box(found);
 }
 
 /// Compares a search in one conversation with the same search in 20 others, too.
-fn beside<S: Attach + List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
+fn beside<S: List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
     let id = |number: usize| ConversationId::new(["bench", "person", &number.to_string()]).unwrap();
     let mut words = Words(7);
     runtime.block_on(async {
@@ -126,14 +127,14 @@ fn beside<S: Attach + List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
             }
         }
     });
-    let one = StoredIndex::new(Arc::clone(store) as Arc<dyn Attach>, Analyzer::default());
+    let one = LogSearch::new(Arc::clone(store) as Arc<dyn HistoryStore>, Analyzer::default());
     let scope = SearchScope::parts(NonZeroUsize::new(2).unwrap());
-    let all = StoredIndex::under(Arc::clone(store), Analyzer::default(), scope);
+    let all = LogSearch::under(Arc::clone(store), Analyzer::default(), scope);
     let (id, question) = (id(0), &questions()[1]);
     let window = runtime.block_on(load(&**store, &id));
-    let run = |index: &StoredIndex| {
+    let run = |log: &LogSearch| {
         let begun = Instant::now();
-        runtime.block_on(search(index, &id, &window, Seq::new(WINDOW), question));
+        runtime.block_on(search(log, &id, &window, Seq::new(WINDOW), question));
         begun.elapsed()
     };
     let (mut alone, mut with_others) = (|| run(&one), || run(&all));
@@ -142,41 +143,37 @@ fn beside<S: Attach + List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
     paired(&format!("beside/{name}"), ROUNDS, &mut contest);
 }
 
-fn compare<S: Attach + List>(name: &str, runtime: &Runtime, store: Arc<S>) {
+fn compare<S: List>(name: &str, runtime: &Runtime, store: Arc<S>) {
     beside(name, runtime, &store);
-    let store: Arc<dyn Attach> = store;
+    let store: Arc<dyn HistoryStore> = store;
     let id = conversation(usize::MAX);
-    let index = StoredIndex::new(Arc::clone(&store), Analyzer::default());
-    runtime.block_on(async {
-        fill_long(&*store, &id).await;
-        let window = load(&*store, &id).await;
-        let begun = Instant::now();
-        while index.index(&id, window.revision, Seq::new(EXCHANGES - WINDOW)).await.unwrap().more {}
-        println!("index/{name:10} made in {:.1} s", begun.elapsed().as_secs_f64());
-    });
+    let warm = LogSearch::new(Arc::clone(&store), Analyzer::default());
+    runtime.block_on(fill_long(&*store, &id));
     for (kind, question) in ["rare", "mixed", "common"].into_iter().zip(questions()) {
         let mut plain = || {
             let begun = Instant::now();
             runtime.block_on(async { black_box(load(&*store, &id).await) });
             begun.elapsed()
         };
-        let mut recalling = || {
+        let recalling = |log: &LogSearch| {
             let begun = Instant::now();
             runtime.block_on(async {
                 let window = load(&*store, &id).await;
-                search(&index, &id, &window, Seq::new(EXCHANGES - WINDOW), &question).await;
+                search(log, &id, &window, Seq::new(EXCHANGES - WINDOW), &question).await;
             });
             begun.elapsed()
         };
+        let mut in_memory = || recalling(&warm);
+        let mut cold = || recalling(&LogSearch::new(Arc::clone(&store), Analyzer::default()));
         let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
-            vec![("load", &mut plain), ("load and search", &mut recalling)];
+            vec![("load", &mut plain), ("load and search", &mut in_memory), ("cold", &mut cold)];
         paired(&format!("{kind}/{name}"), ROUNDS, &mut contest);
     }
     turns(name, runtime, store);
 }
 
 /// Compares the saves of turns without and with recall, in conversations that are in their window.
-fn turns(name: &str, runtime: &Runtime, store: Arc<dyn Attach>) {
+fn turns(name: &str, runtime: &Runtime, store: Arc<dyn HistoryStore>) {
     runtime.block_on(fill_all(&*store, 0..2 * CONVERSATIONS, 30));
     let recall = RecallOptions::new(LogRecall::new(Arc::clone(&store)));
     let plain = Engine::new(Arc::clone(&store));

@@ -13,7 +13,7 @@ pub use self::{
     interrupted::interrupted,
     over_http::{HttpApi, HttpClient, HttpProvider, client, texts},
     provider::{Provider, ProviderError},
-    store::{AnyStore, OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},
+    store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},
 };
 
 /// Compiles the example in the README.

@@ -100,7 +100,7 @@ mod guide {
     conformance_tests! {
         #[tokio::test]
         Arc::new(MapStore::default()) as Arc<dyn HistoryStore>,
-        without: [durable, truncate, prune, attach, erase]
+        without: [durable, truncate, prune, erase]
     }
 }
 
@@ -131,6 +131,6 @@ mod extended {
     conformance_tests! {
         #[tokio::test]
         Extended(MapStore::default()),
-        without: [durable, attach, erase]
+        without: [durable, erase]
     }
 }

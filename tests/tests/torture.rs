@@ -1,8 +1,7 @@
 //! Small runs of the program `torture`: several processes use one store and some are killed, while the server
-//! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged. Searches
-//! for recall must return what they return over a fresh index. Half of the conversations are in the signing dialect,
-//! whose provider refuses reasoning in another prompt than its own. The processes also erase conversations, and none of
-//! these may return.
+//! is restarted and its connections are cut. Acknowledged exchanges must not be lost, duplicated or damaged. Half of
+//! the conversations are in the signing dialect, whose provider refuses reasoning in another prompt than its own. The
+//! processes also erase conversations, and none of these may return.
 //!
 //! `tests/torture.sh` makes large runs. If a server is not installed, its tests are listed as ignored and a
 //! line says so. With `REQUIRE_SERVERS=1`, a missing server is a failure.
@@ -80,7 +79,6 @@ mod sqlite {
         let report = torture("--store sqlite --processes 3 --conversations 6 --exchanges 400 --kills 14");
         assert_eq!(report.number("workers killed"), 14);
         assert!(report.number("exchanges stored") >= 400);
-        assert!(report.number("blocks of indexes left") > 0 && report.number("searches compared") > 0);
         assert_both_dialects(&report);
         assert_erasures(&report);
     }
@@ -91,9 +89,6 @@ mod sqlite {
         // Several processes wrote at the same time, and competed for compactions.
         assert!(report.number("changes of the writer within a log") > 8);
         assert_eq!(report.number("compactions stored"), 2);
-        // Several processes indexed one log at the same time. The last step of an index can be its removal, so the
-        // blocks that are left have no lower limit.
-        assert!(report.number("blocks of indexes stored by steps") > 6);
     }
 
     fn eight_processes_write_one_signed_conversation() {
@@ -193,7 +188,7 @@ fn nothing_is_lost_when_everything_is_encrypted(store: &str) {
     let options = format!("--store {store} --encrypted --processes 3 --conversations 6 --exchanges 200 --kills 6");
     let report = torture(&options);
     assert_eq!(report.number("workers killed"), 6);
-    assert!(report.number("keys replaced") > 20 && report.number("searches compared") > 0);
+    assert!(report.number("keys replaced") > 20);
     assert_both_dialects(&report);
     assert_erasures(&report);
 }

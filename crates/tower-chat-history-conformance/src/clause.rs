@@ -46,7 +46,7 @@ clauses! {
         "A conversation that is created again gets a new incarnation, so appends and compactions from before the \
          deletion are refused.";
     DELETED = "HistoryStore::delete",
-        "Removes the whole conversation: its log, its compactions and its attachments.";
+        "Removes the whole conversation: its log and its compactions.";
     LOSSLESS = "HistoryStore, Lossless", "Only delete, a truncation or a prune removes anything.";
     VERBATIM = "HistoryStore, Verbatim", "Messages are returned byte for byte.";
     SUMMARY_VERBATIM = "HistoryStore, Verbatim",
@@ -103,20 +103,6 @@ clauses! {
     DIGEST = "Dialect::digest",
         "Returns the digest of the properties that providers compare when they check a signature.";
     READS = "Dialect::reads", "Returns true if reader can read reasoning that made_by sealed.";
-    ATTACH = "Attach, Atomic", "A call stores and removes all that it names, or nothing.";
-    ATTACH_KEPT = "Attach, Removals come first",
-        "An attachment whose key is still stored after the removals is not replaced: the stored one stays.";
-    ATTACH_LOG = "Attach, The log is not changed", "Neither its revision nor a known state changes.";
-    ATTACH_LIMIT = "Attach::attachments",
-        "If their data together has more than limit bytes, only the first attachments that fit in limit together are \
-         returned.";
-    ATTACHMENTS = "Attach::attachments",
-        "They are in the order of the names, and those of one name in the order of their ranges.";
-    ATTACH_REMOVED = "Attach, Removed with its exchanges",
-        "A truncation removes the attachments whose range has a removed position. A prune with Derived::Erase removes \
-         those whose range begins before the log, and one with Derived::Keep removes none.";
-    PICK = "Attach::pick",
-        "The page has the exchanges in the order of the log, without the positions that the log does not have.";
     LIMIT = "LoadLimit",
         "A load returns the newest turns that exceed neither number. A turn is never split. The newest turn is returned \
          whole even if it exceeds the limit by itself.";
@@ -248,7 +234,6 @@ mod tests {
         let sources = [
             include_str!("../../tower-chat-history-core/src/store/mod.rs"),
             include_str!("../../tower-chat-history-core/src/store/append.rs"),
-            include_str!("../../tower-chat-history-core/src/store/attach.rs"),
             include_str!("../../tower-chat-history-core/src/store/erase.rs"),
             include_str!("../../tower-chat-history-core/src/store/list.rs"),
             include_str!("../../tower-chat-history-core/src/store/error.rs"),

@@ -40,7 +40,7 @@
 //! | let conversations expire | [`Expiry`] |
 //! | keep a record of erasures, exports and edits | [`management`] |
 //! | write a store | [the guide](writing_a_store) |
-//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Attach`] |
+//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`] |
 //! | find tools for store authors | [`backend`] |
 //! | test a store | the crate `tower-chat-history-conformance` |
 //! | support another message format | [`Dialect`], and the guide "Writing a dialect" of the crate `tower-chat-history` |
@@ -49,7 +49,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod attachment;
 pub mod backend;
 mod causes;
 mod compaction;
@@ -97,7 +96,6 @@ pub mod writing_a_store {}
 mod readme {}
 
 pub use self::{
-    attachment::{Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError},
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
@@ -125,9 +123,9 @@ pub use self::{
     rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
     seq::Seq,
     store::{
-        Added, Append, Appended, Attach, Attachments, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect,
-        FailedConversation, HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
+        Added, Append, Appended, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect, FailedConversation,
+        HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Page,
+        Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
     translator::Translator,

@@ -4,16 +4,8 @@ use std::{collections::BTreeMap, ops::AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attachment::AttachmentName;
-
-/// The largest number of kinds of attachments that are counted one by one.
-const MAX_KINDS: usize = 64;
-
-/// The kind under which further kinds of attachments are counted.
-const OTHER: &str = "other";
-
 /// The numbers of things that an erasure removed, or that are stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Removed {
@@ -35,31 +27,13 @@ pub struct Removed {
     /// apart from the conversations. An erasure also removes the ids of conversations that another call has just
     /// removed, and does not count them.
     pub names: u64,
-    /// The [attachments](crate::Attach) by kind: the beginning of their name, up to the first `/`. The index of recall
-    /// has the kinds `terms` and `vectors`. Of more than 64 kinds, the others are counted as `other`.
-    pub attachments: BTreeMap<String, u64>,
 }
 
 impl Removed {
-    /// Counts this number of attachments of one name.
-    pub fn add_attachments(&mut self, name: &AttachmentName, number: u64) {
-        let name = name.as_str();
-        self.add_kind(name.split_once('/').map_or(name, |(kind, _)| kind), number);
-    }
-
-    fn add_kind(&mut self, kind: &str, number: u64) {
-        let is_known = self.attachments.contains_key(kind) || self.attachments.len() < MAX_KINDS;
-        let counted = self.attachments.entry(if is_known { kind } else { OTHER }.to_owned()).or_default();
-        *counted = counted.saturating_add(number);
-    }
-
     /// Returns `true` if all numbers are 0.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        let Self { conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels, names, attachments } =
-            self;
-        let numbers = [conversations, exchanges, bytes, exchange_ids, compactions, summaries, labels, names];
-        numbers.into_iter().chain(attachments.values()).all(|number| *number == 0)
+        *self == Self::default()
     }
 }
 
@@ -74,9 +48,6 @@ impl AddAssign for Removed {
         add(&mut self.summaries, other.summaries);
         add(&mut self.labels, other.labels);
         add(&mut self.names, other.names);
-        for (kind, number) in other.attachments {
-            self.add_kind(&kind, number);
-        }
     }
 }
 
@@ -102,7 +73,7 @@ impl ByStore {
     #[must_use]
     pub fn total(&self) -> Removed {
         let mut total = Removed::default();
-        self.0.values().for_each(|removed| total += removed.clone());
+        self.0.values().for_each(|removed| total += *removed);
         total
     }
 }
@@ -118,28 +89,6 @@ impl AddAssign for ByStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(text: impl AsRef<str>) -> AttachmentName {
-        AttachmentName::new(text).unwrap()
-    }
-
-    #[test]
-    fn attachments_are_counted_by_the_beginning_of_their_name() {
-        let mut removed = Removed::default();
-        removed.add_attachments(&name("terms/1f/all"), 2);
-        removed.add_attachments(&name("terms/1f/0"), 1);
-        removed.add_attachments(&name("vectors"), 5);
-        assert_eq!(removed.attachments, BTreeMap::from([("terms".into(), 3), ("vectors".into(), 5)]));
-        assert!(!removed.is_nothing() && Removed::default().is_nothing());
-    }
-
-    #[test]
-    fn the_number_of_kinds_is_bounded() {
-        let mut removed = Removed::default();
-        (0..1000).for_each(|number| removed.add_attachments(&name(format!("kind-{number}")), 1));
-        assert_eq!(removed.attachments.len(), MAX_KINDS + 1);
-        assert_eq!(removed.attachments[OTHER], 1000 - MAX_KINDS as u64);
-    }
 
     #[test]
     fn stores_of_one_name_are_added() {

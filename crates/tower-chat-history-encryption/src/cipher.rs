@@ -27,7 +27,7 @@ const NONCE: usize = 24;
 const TAG: usize = 16;
 
 /// The number of bytes by which a sealed item is larger than its text.
-pub(crate) const OVERHEAD: usize = HEADER + NONCE + TAG;
+const OVERHEAD: usize = HEADER + NONCE + TAG;
 
 /// The number of characters that encode the header. No character also encodes a part of the nonce.
 const HEADER_CHARS: usize = HEADER / 3 * 4;
@@ -58,19 +58,14 @@ impl Cipher {
         self.key
     }
 
-    /// Seals an item.
-    pub(crate) fn seal(&self, item: &Item, text: &[u8]) -> Result<Vec<u8>, KeyError> {
+    /// Seals an item. Its sealed form is a text.
+    pub(crate) fn seal(&self, item: &Item, text: &[u8]) -> Result<String, KeyError> {
         let nonce = XNonce::try_generate().map_err(KeyError::no_random)?;
         let mut header = [VERSION; HEADER];
         header[1..].copy_from_slice(self.key.as_bytes());
         let binding = item.binding(&self.conversation, &header);
         let encrypted = self.cipher.encrypt(&nonce, Payload { msg: text, aad: &binding }).map_err(KeyError::failed)?;
-        Ok([&header, &nonce[..], &encrypted].concat())
-    }
-
-    /// Seals an item whose sealed form is a text.
-    pub(crate) fn seal_text(&self, item: &Item, text: &[u8]) -> Result<String, KeyError> {
-        self.seal(item, text).map(|sealed| URL_SAFE_NO_PAD.encode(sealed))
+        Ok(URL_SAFE_NO_PAD.encode([&header, &nonce[..], &encrypted].concat()))
     }
 
     /// Opens an item that was sealed under this cipher's data key. Returns `None` if it was changed or moved.
@@ -92,11 +87,6 @@ impl std::fmt::Debug for Cipher {
 pub(crate) struct SealedBytes(Vec<u8>);
 
 impl SealedBytes {
-    /// Reads a sealed item from its bytes.
-    pub(crate) fn from_bytes(item: &Item, bytes: &[u8]) -> Result<Self, OpenError> {
-        Self::check(item, bytes.to_vec())
-    }
-
     /// Reads a sealed item from its text.
     pub(crate) fn from_text(item: &Item, text: &str) -> Result<Self, OpenError> {
         match URL_SAFE_NO_PAD.decode(text) {
@@ -135,12 +125,12 @@ fn key_in(bytes: &[u8]) -> Option<KeyId> {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Attachment, AttachmentName, Seq};
+    use tower_chat_history_core::{Profile, Seq};
 
     use super::*;
 
     fn item() -> Item {
-        Item::Attachment(AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1))
+        Item::Summary(Profile::default(), Seq::FIRST)
     }
 
     fn cipher(conversation: &str) -> Cipher {
@@ -151,7 +141,7 @@ mod tests {
     #[test]
     fn an_item_opens_in_its_place_only() {
         let cipher_a = cipher("a");
-        let sealed = SealedBytes::from_bytes(&item(), &cipher_a.seal(&item(), b"text").unwrap()).unwrap();
+        let sealed = SealedBytes::from_text(&item(), &cipher_a.seal(&item(), b"text").unwrap()).unwrap();
         assert_eq!(cipher_a.open(&item(), &sealed).unwrap(), b"text");
         assert_eq!(cipher_a.open(&Item::Labels, &sealed), None);
         assert_eq!(cipher("b").open(&item(), &sealed), None);
@@ -161,9 +151,8 @@ mod tests {
     fn one_text_is_sealed_differently_each_time_and_is_larger_by_the_overhead() {
         let cipher = cipher("a");
         let [one, other] = [(); 2].map(|()| cipher.seal(&item(), b"text").unwrap());
-        assert_ne!(one[HEADER..], other[HEADER..]);
-        assert_eq!(one.len(), 4 + OVERHEAD);
-        const { assert!(OVERHEAD <= Attachment::MAX_STORED_BYTES - Attachment::MAX_BYTES) };
+        assert_ne!(one[HEADER_CHARS..], other[HEADER_CHARS..]);
+        assert_eq!(URL_SAFE_NO_PAD.decode(one).unwrap().len(), 4 + OVERHEAD);
     }
 
     #[test]
@@ -173,9 +162,10 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_a_typed_error() {
-        let mut bytes = cipher("a").seal(&item(), b"text").unwrap();
+        let sealed = cipher("a").seal(&item(), b"text").unwrap();
+        let mut bytes = URL_SAFE_NO_PAD.decode(sealed).unwrap();
         bytes[0] = VERSION + 1;
-        let error = SealedBytes::from_bytes(&item(), &bytes).err().unwrap();
+        let error = SealedBytes::check(&item(), bytes).err().unwrap();
         assert!(matches!(error, OpenError::Newer { version: 2, known: 1, .. }), "{error:?}");
     }
 }

@@ -108,7 +108,7 @@ impl OpenError {
     }
 }
 
-/// The error of a store for labels or an attachment that do not open. They have no variant of their own.
+/// The error of a store for labels that do not open. They have no variant of their own.
 impl From<OpenError> for StoreError {
     fn from(error: OpenError) -> Self {
         if error.is_retryable() { Self::unavailable(error) } else { Self::backend(error) }

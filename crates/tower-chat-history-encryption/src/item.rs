@@ -1,8 +1,8 @@
 //! The items that are sealed, and the places to which they are bound.
 
-use std::{fmt, ops::Range};
+use std::fmt;
 
-use tower_chat_history_core::{AttachmentName, ConversationId, ExchangeId, Profile, Seq};
+use tower_chat_history_core::{ConversationId, ExchangeId, Profile, Seq};
 
 use crate::fields;
 
@@ -23,8 +23,6 @@ pub enum Item {
     Provenance(ExchangeId, Seq),
     /// A summary of a profile, of the exchanges before a position.
     Summary(Profile, Seq),
-    /// An attachment to a range of exchanges.
-    Attachment(AttachmentName, Range<Seq>),
     /// The labels of the conversation.
     Labels,
 }
@@ -48,8 +46,7 @@ impl Item {
             Self::Recalled(id, seq) => bind(2, id.as_str(), &[*seq]),
             Self::Provenance(id, seq) => bind(3, id.as_str(), &[*seq]),
             Self::Summary(profile, covers_to) => bind(4, profile.as_str(), &[*covers_to]),
-            Self::Attachment(name, range) => bind(5, name.as_str(), &[range.start, range.end]),
-            Self::Labels => bind(6, "", &[]),
+            Self::Labels => bind(5, "", &[]),
         }
         out
     }
@@ -62,7 +59,6 @@ impl fmt::Display for Item {
             Self::Recalled(_, seq) => write!(f, "the recalled messages of exchange {seq}"),
             Self::Provenance(_, seq) => write!(f, "the provenance of exchange {seq}"),
             Self::Summary(profile, covers_to) => write!(f, "the summary of profile {profile} up to {covers_to}"),
-            Self::Attachment(name, range) => write!(f, "the attachment {name} at {}..{}", range.start, range.end),
             Self::Labels => f.write_str("the labels"),
         }
     }
@@ -77,7 +73,6 @@ mod tests {
         let conversation = |text: &str| text.parse::<ConversationId>().unwrap();
         let (id, other) = (ExchangeId::new("e1").unwrap(), ExchangeId::new("e2").unwrap());
         let (zero, one) = (Seq::FIRST, Seq::new(1));
-        let name = |text: &str| AttachmentName::new(text).unwrap();
         let profile = |text: &str| Profile::new(text).unwrap();
         let items = [
             Item::Exchange(id.clone(), zero),
@@ -88,10 +83,6 @@ mod tests {
             Item::Summary(profile("e1"), zero),
             Item::Summary(profile("e1"), one),
             Item::Summary(profile("e2"), zero),
-            Item::Attachment(name("e1"), zero..one),
-            Item::Attachment(name("e1"), zero..Seq::new(2)),
-            Item::Attachment(name("e1"), one..Seq::new(2)),
-            Item::Attachment(name("e2"), zero..one),
             Item::Labels,
         ];
         let mut bindings: Vec<_> = items

@@ -1,9 +1,9 @@
 //! Encryption at rest for the stores of [`tower-chat-history`].
 //!
-//! An [`EncryptedStore`] wraps any store. It seals messages, replies, recalled messages, provenances, summaries,
-//! attachments and labels before the store gets them, and opens them when they are read. Each person, or each other
-//! prefix of ids, has a data key of its own. If it is destroyed, nothing of this person can be read any more, also not
-//! in backups of the database.
+//! An [`EncryptedStore`] wraps any store. It seals messages, replies, recalled messages, provenances, summaries
+//! and labels before the store gets them, and opens them when they are read. Each person, or each other prefix of ids,
+//! has a data key of its own. If it is destroyed, nothing of this person can be read any more, also not in backups of
+//! the database.
 //!
 //! # Example
 //!

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, conformance, redis};
 use tower_chat_history::{CachedStore, MemoryStore};
 use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore};
-use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteOptions;
@@ -34,9 +34,9 @@ struct Place {
 }
 
 /// A store with all abilities.
-trait AnyStore: Truncate + Prune + Attach + Erase {}
+trait AnyStore: Truncate + Prune + Erase {}
 
-impl<S: Truncate + Prune + Attach + Erase> AnyStore for S {}
+impl<S: Truncate + Prune + Erase> AnyStore for S {}
 
 fn keys_of(vault: MemoryVault) -> Keys {
     Keys::new(KeyRing::new("test", Secret::from_bytes(&[1; 32]).unwrap()), vault, 2)
@@ -95,10 +95,6 @@ impl Fixture for Place {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(self.connect().await)
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(self.connect().await)
     }
 

@@ -5,10 +5,9 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
-    Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
+    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
+    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
     backend::{Erasures, KeyRange},
 };
 
@@ -121,36 +120,6 @@ impl Prune for PostgresStore {
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
         self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Attach for PostgresStore {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        let (id, remove, put) = (id.clone(), remove.to_vec(), put.to_vec());
-        self.call(move |call| async move { write::attach(&call, &id, incarnation, &remove, &put).await }).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        let (id, names) = (id.clone(), names.to_vec());
-        self.call(move |call| async move { read::attachments(&call, &id, &names, limit).await }).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        let (id, positions) = (id.clone(), positions.to_vec());
-        self.call(move |call| async move { read::pick(&call, &id, &positions).await }).await
     }
 }
 

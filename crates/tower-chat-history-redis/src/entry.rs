@@ -31,13 +31,6 @@ pub(crate) struct Sums {
     pub(crate) openings: u64,
 }
 
-impl Sums {
-    /// Returns `true` if these sums can be before others in a log.
-    pub(crate) const fn are_within(&self, later: Self) -> bool {
-        self.messages <= later.messages && self.bytes <= later.bytes && self.openings <= later.openings
-    }
-}
-
 impl<'a> Entry<'a> {
     /// Decodes an entry. Returns `None` if it is invalid.
     pub(crate) fn new(entry: &'a [u8]) -> Option<Self> {

@@ -3,9 +3,9 @@
 use tower_chat_history_core::ConversationId;
 
 /// The parts after the hash tag, in the order that the scripts use. The first four exist for every conversation. The
-/// fifth exists if an exchange has recalled messages, the sixth if one has a provenance, and the next two if there are
-/// attachments. The last one exists for an hour after a deletion.
-const PARTS: [&str; 9] = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":attached", ":bodies", ":gone"];
+/// fifth exists if an exchange has recalled messages, and the sixth if one has a provenance. The last one exists for an
+/// hour after a deletion.
+const PARTS: [&str; 7] = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":gone"];
 
 /// Returns the keys of one conversation.
 ///

@@ -57,7 +57,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod attachment;
 mod call;
 mod concurrent;
 #[cfg(feature = "config")]

@@ -107,14 +107,9 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// Reads the exchanges at ascending positions: their records, their index entries, their recalled messages, their
+    /// Reads the exchanges from a position on: their records, their index entries, their recalled messages, their
     /// provenances, and the sums at the end of a log of length `len`. Records, entries and sums must match.
-    pub(crate) fn exchanges(
-        &mut self,
-        id: &ConversationId,
-        positions: impl IntoIterator<Item = u64>,
-        len: u64,
-    ) -> Result<Vec<Recorded>, StoreError> {
+    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
         let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
         let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
         // There are as many provenances as exchanges, or none at all.
@@ -123,8 +118,8 @@ impl Reply {
         }
         let (mut exchanges, mut recalled) = (Vec::with_capacity(records.len()), recalled.into_iter());
         let mut provenances = provenances.into_iter();
-        let mut last: Option<(u64, Sums)> = None;
-        for (seq, (record, entry)) in positions.into_iter().zip(records.into_iter().zip(entries)) {
+        let mut last: Option<Sums> = None;
+        for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
             let entry = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?;
             let recalled = match entry.has_recalled {
@@ -133,14 +128,11 @@ impl Reply {
             };
             let recorded = exchange(id, seq, record, recalled, provenances.next().unwrap_or(Value::Nil))?;
             let after = entry.after();
-            let follows = last.is_none_or(|(before, sums)| match before + 1 == seq {
-                true => sums == entry.before,
-                false => sums.are_within(entry.before),
-            });
+            let follows = last.is_none_or(|sums| sums == entry.before);
             if !entry.matches(&recorded.exchange) || !follows || seq + 1 == len && after != end {
                 return Err(Damaged::error(id, seq));
             }
-            last = Some((seq, after));
+            last = Some(after);
             exchanges.push(recorded);
         }
         Ok(exchanges)

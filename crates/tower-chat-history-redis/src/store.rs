@@ -4,10 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
-    Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
+    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
+    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
@@ -79,33 +78,6 @@ impl Prune for RedisStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         write::prune(&self.shared, id, incarnation, keep, derived).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Attach for RedisStore {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        write::attach(&self.shared, id, incarnation, remove, put).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        read::attachments(&self.shared, id, names, limit).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        read::pick(&self.shared, id, positions).await
     }
 }
 

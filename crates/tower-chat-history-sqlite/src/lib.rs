@@ -37,8 +37,7 @@
 //! - A page of a listing reads only the rows of its conversations. Its cost does not depend on their number.
 //! - After a deletion or an erasure, no call that began before it can create the conversation again, in any process.
 //!   (An append that names [no epoch](tower_chat_history_core::Append::since) can.)
-//! - A call that removes exchanges removes their recalled messages, provenances and attachments in the same
-//!   transaction. (A prune removes attachments only if it erases derived data.)
+//! - A call that removes exchanges removes their recalled messages and provenances in the same transaction.
 //!
 //! # Guide
 //!

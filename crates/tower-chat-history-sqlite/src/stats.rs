@@ -15,8 +15,7 @@ pub struct Stats {
     pub writes: u64,
     /// Calls that were not started because their futures had already been dropped.
     pub skipped: u64,
-    /// Loads and reads that were answered, including those of attachments and of single exchanges, the pages of
-    /// listings, and the steps of counts.
+    /// Loads and reads that were answered, including the pages of listings and the steps of counts.
     pub reads: u64,
     /// Rows of logs and of listings that these loads and reads visited.
     pub rows_read: u64,

@@ -5,24 +5,21 @@ use std::{fmt, path::Path, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, ByStore, Compact, CompactOutcome,
-    ConversationId, Cursor, Derived, Erase, ErasedPage, HistoryStore, Incarnation, Labels, LabelsOutcome,
-    LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision,
-    Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
+    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
+    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
     command::{ReaderCommand, Upkeep, UpkeepStep, WriterCommand},
     error::Closed,
     job::{Request, Task},
-    read::{
-        CountStep, DescribeConversation, ListConversations, LoadWindow, PickExchanges, ReadAttachments, ReadPage, Step,
-    },
+    read::{CountStep, DescribeConversation, ListConversations, LoadWindow, ReadPage, Step},
     shared::Shared,
     stats::Stats,
     write::{
         AppendExchange, DeleteConversation, DeleteIf, EraseStep, PruneLog, RecordErasure, ReplaceLabels,
-        StoreAttachments, StoreCompaction, TruncateLog,
+        StoreCompaction, TruncateLog,
     },
 };
 
@@ -169,35 +166,6 @@ impl Prune for SqliteStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.write(PruneLog { id: id.clone(), incarnation, keep, derived }).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Attach for SqliteStore {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        // The copies of the attachments share their data.
-        let (remove, put) = (remove.to_vec(), put.to_vec());
-        self.write(StoreAttachments { id: id.clone(), incarnation, remove, put }).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        self.query(ReadAttachments { id: id.clone(), names: names.to_vec(), limit }).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.query(PickExchanges { id: id.clone(), positions: positions.to_vec() }).await
     }
 }
 

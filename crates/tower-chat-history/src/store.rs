@@ -17,17 +17,16 @@
 
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Added, Append, Appended, Attach, Attachment, AttachmentError, AttachmentKey, AttachmentName, AttachmentNameError,
-    Attachments, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Content,
-    Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived, Epoch, Erase, EraseError,
-    EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId, ExchangeIdError, Expect,
-    ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation, ForeignShape, ForkError,
-    HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError, LabelsOutcome,
-    LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError,
-    Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests, Provenance,
-    Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed, Sealed,
-    SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
-    erase_quotes, management,
+    Added, Append, Appended, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError,
+    CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived,
+    Epoch, Erase, EraseError, EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId,
+    ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation,
+    ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError,
+    LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message,
+    MessageError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests,
+    Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed,
+    Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
+    Window, erase_quotes, management,
 };
 
 #[doc(inline)]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use test_servers::conformance;
 use tower_chat_history::{
     CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore,
-    store::{Attach, Erase, Prune, StoreList, Truncate},
+    store::{Erase, Prune, StoreList, Truncate},
 };
 use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore, all};
 
@@ -39,10 +39,6 @@ impl Fixture for Replicas {
         Some(Arc::new(self.replica()))
     }
 
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
-        Some(Arc::new(self.replica()))
-    }
-
     async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
         Some(Arc::new(self.replica()))
     }
@@ -68,11 +64,6 @@ impl<F: Fixture> Fixture for ThroughArc<F> {
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
         let inner = self.0.open_prune().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
-        let inner = self.0.open_attach().await?;
         Some(Arc::new(inner))
     }
 
@@ -113,12 +104,12 @@ async fn all_behaviors_share_one_storage() {
 }
 
 fn main() -> ExitCode {
-    use Capability::{Attach, Durable, Erase, Prune, Truncate};
+    use Capability::{Durable, Erase, Prune, Truncate};
 
     let cached = || CachedStore::new(MemoryStore::new());
     let without_room = || CachedStore::with_limit(MemoryStore::new(), 0);
-    let lacking_of_one_type = [Durable, Prune, Attach, Erase];
-    let lacking_of_any_type = [Durable, Truncate, Prune, Attach, Erase];
+    let lacking_of_one_type = [Durable, Prune, Erase];
+    let lacking_of_any_type = [Durable, Truncate, Prune, Erase];
     let tests = [
         conformance("memory", &[Durable], async || SharedStore(MemoryStore::new())),
         // An `Arc` forwards the calls of every store in the same way, so one store is enough.

@@ -4,6 +4,6 @@ mod open;
 mod url;
 
 pub use self::{
-    open::{AnyStore, OpenStoreError},
+    open::OpenStoreError,
     url::{StoreUrl, StoreUrlError, StoreUrlParser},
 };

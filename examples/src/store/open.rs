@@ -2,20 +2,12 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use tower_chat_history::{
-    MemoryStore,
-    store::{Attach, List},
-};
+use tower_chat_history::{MemoryStore, store::List};
 use tower_chat_history_sqlite::SqliteStore;
 
 use super::StoreUrl;
 
-type Opened = Result<Arc<dyn AnyStore>, OpenStoreError>;
-
-/// A store that keeps attachments and lists its conversations. All stores of the examples do.
-pub trait AnyStore: Attach + List {}
-
-impl<S: Attach + List> AnyStore for S {}
+type Opened = Result<Arc<dyn List>, OpenStoreError>;
 
 impl StoreUrl {
     /// Opens the store.
@@ -80,11 +72,11 @@ async fn redis_cluster(_: &[String]) -> Opened {
 
 /// Adds a cache to a store on a network, so that the next call in a conversation does not transfer the window again.
 #[cfg(any(feature = "postgres", feature = "redis"))]
-fn cached<S: AnyStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
+fn cached<S: List, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     opened(store.map(tower_chat_history::CachedStore::new))
 }
 
-fn opened<S: AnyStore, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
+fn opened<S: List, E: Error + Send + Sync + 'static>(store: Result<S, E>) -> Opened {
     match store {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(OpenStoreError::Failed(Box::new(error))),

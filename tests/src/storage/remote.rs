@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tower_chat_history::{
     ConversationId, HistoryStore, StoreError,
     store::{
-        Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-        Derived, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, Truncate, Truncated,
+        Append, Appended, Compact, CompactOutcome, Derived, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned,
+        Revision, Seq, Truncate, Truncated,
     },
 };
 
@@ -81,32 +81,5 @@ impl<S: Prune> Prune for Remote<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         with_clock_held(self.0.prune(id, incarnation, keep, derived)).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: Attach> Attach for Remote<S> {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        with_clock_held(self.0.attach(id, incarnation, remove, put)).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        with_clock_held(self.0.attachments(id, names, limit)).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        with_clock_held(self.0.pick(id, positions)).await
     }
 }

@@ -14,18 +14,18 @@ use tower_chat_history::{
     dialect::{CallId, Dialect as _, Space},
     engine::ToolResults,
     error::DialectPlace,
-    recall::{Analyzer, LogRecall, RecallOptions, SearchTool, StoredIndex},
+    recall::{Analyzer, LogRecall, LogSearch, RecallOptions, SearchTool},
     report::RecallOutcome,
     store::{Load, Loaded, Role, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryOutcome, SummaryPrompt, SummaryRequest},
 };
-use tower_chat_history_recall::IndexError;
+use tower_chat_history_recall::{SearchError, ToolError};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
     summaries_have_the_texts_and_no_reasoning,
     a_text_is_recalled,
-    the_index_needs_the_dialect,
+    the_tool_needs_the_dialect,
     a_resent_list_is_compared_without_its_reasoning,
     a_call_without_input_names_its_dialect,
     a_repeated_call_returns_the_whole_reply,
@@ -146,7 +146,7 @@ async fn a_text_is_recalled(storage: Storage) {
     let options = HistoryOptions::new().context(budget).recall(recall);
     let mut talk = Talk::new(&storage, options);
     import(&storage, &talk.id).await;
-    // The first search reads the log, and the second one the index.
+    // The second search has the terms in memory.
     for (question, text) in [("What is my dog called?", DOG), ("Where does the boat lie?", BOAT)] {
         let (report, prompt) = talk.say(user(question), &[Say::Text("I know.".into())]).await;
         let recall = report.recall.as_ref().unwrap();
@@ -156,29 +156,33 @@ async fn a_text_is_recalled(storage: Storage) {
         assert!(shown.text().contains(&format!(r#"{{"role":"user","text":"{text}"}}"#)), "{}", shown.text());
         talk.engine.drain(Duration::from_secs(60)).await.unwrap();
     }
-    let index = StoredIndex::new(Arc::new(storage.store.clone()), Analyzer::default()).dialect(&SigningDialect);
+    let search = LogSearch::new(Arc::new(storage.store.clone()), Analyzer::default()).dialect(&SigningDialect);
     // A busy machine may need longer than the default limit.
-    let tool = SearchTool::new(index).time_limit(Duration::from_secs(60));
+    let tool = SearchTool::new(search).time_limit(Duration::from_secs(60));
     let found = tool.call(&talk.id, r#"{"query":"dog"}"#).await.unwrap();
     assert!(found.contains(DOG), "{found}");
 }
 
-async fn the_index_needs_the_dialect(storage: Storage) {
+async fn the_tool_needs_the_dialect(storage: Storage) {
     let id = storage.conversation();
     import(&storage, &id).await;
     let replica = storage.replica().await;
     let Loaded::Window(window) = replica.store.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
     let is_unread = window.exchanges[0].exchange.messages[0].dialect().is_none();
-    let index = StoredIndex::new(Arc::new(replica.store.clone()), Analyzer::default());
-    let indexed = index.index(&id, window.revision, Seq::new(90)).await;
+    let search = LogSearch::new(Arc::new(replica.store.clone()), Analyzer::default());
+    let call = async |search: &LogSearch| {
+        let tool = SearchTool::new(search.clone()).time_limit(Duration::from_secs(60));
+        tool.call(&id, r#"{"query":"dog"}"#).await
+    };
+    let found = call(&search).await;
     if is_unread {
-        let Err(IndexError::UnknownDialect { seq, dialect }) = indexed else { panic!("{indexed:?}") };
-        assert_eq!((seq, dialect.as_str()), (Seq::FIRST, SigningDialect.name()));
+        let Err(ToolError::Search(SearchError::UnknownDialect { dialect, .. })) = found else { panic!("{found:?}") };
+        assert_eq!(dialect.as_str(), SigningDialect.name());
     } else {
         // Only stores in memory keep messages as they were read.
         assert!(storage.address().is_none());
     }
-    index.dialect(&SigningDialect).index(&id, window.revision, Seq::new(90)).await.unwrap();
+    assert!(call(&search.dialect(&SigningDialect)).await.unwrap().contains(DOG));
 }
 
 async fn a_resent_list_is_compared_without_its_reasoning(storage: Storage) {

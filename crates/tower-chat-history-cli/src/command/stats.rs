@@ -71,9 +71,6 @@ fn write(found: &Found, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
         for (name, number) in rows {
             writeln!(out, "  {name:<16}{number:>12}")?;
         }
-        for (kind, number) in &stored.attachments {
-            writeln!(out, "  {:<16}{number:>12}", terminal::in_one_line(kind))?;
-        }
         writeln!(out, "  {:<16}{:>12}", "messages", size(stored.bytes))?;
     }
     if let (Some(first), Some(last)) = (found.first_created_at, found.last_updated_at) {

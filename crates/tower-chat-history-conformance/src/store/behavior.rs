@@ -72,7 +72,6 @@ macro_rules! needs {
     (durable) => { Capability::Durable };
     (truncate) => { Capability::Truncate };
     (prune) => { Capability::Prune };
-    (attach) => { Capability::Attach };
     (erase) => { Capability::Erase };
     (sealed) => { Capability::Sealed };
 }

@@ -14,8 +14,6 @@ pub enum Capability {
     Truncate,
     /// The store can [prune](tower_chat_history_core::Prune) ([`Fixture::open_prune`]).
     Prune,
-    /// The store keeps [attachments](tower_chat_history_core::Attach) ([`Fixture::open_attach`]).
-    Attach,
     /// The store lists its conversations and [erases](tower_chat_history_core::Erase) them ([`Fixture::open_erase`]).
     Erase,
     /// The store keeps exchanges that a wrapper has [encrypted]. Only a store that encrypts them itself cannot
@@ -32,7 +30,6 @@ impl Capability {
             Self::Durable => fixture.capabilities().durable,
             Self::Truncate => fixture.open_truncate().await.is_some(),
             Self::Prune => fixture.open_prune().await.is_some(),
-            Self::Attach => fixture.open_attach().await.is_some(),
             Self::Erase => fixture.open_erase().await.is_some(),
             Self::Sealed => !fixture.capabilities().refuses_sealed,
         }
@@ -52,7 +49,6 @@ impl Capability {
             Self::Durable => "`Fixture::capabilities` does not say `durable`",
             Self::Truncate => "`Fixture::open_truncate` opens no store",
             Self::Prune => "`Fixture::open_prune` opens no store",
-            Self::Attach => "`Fixture::open_attach` opens no store",
             Self::Erase => "`Fixture::open_erase` opens no store",
             Self::Sealed => "`Fixture::capabilities` says `refuses_sealed`",
         };
@@ -66,7 +62,6 @@ impl fmt::Display for Capability {
             Self::Durable => "durable",
             Self::Truncate => "truncate",
             Self::Prune => "prune",
-            Self::Attach => "attach",
             Self::Erase => "erase",
             Self::Sealed => "sealed",
         })

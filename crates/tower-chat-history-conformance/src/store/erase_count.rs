@@ -118,23 +118,3 @@ pub async fn pruned_exchanges_are_not_counted(fixture: &dyn Fixture) {
     let numbers = numbers_of(logs.iter().map(Vec::as_slice));
     assert_numbers(&owned, &with!(numbers, compactions: 1, summaries: 1)).await;
 }
-
-/// Attachments are counted by their kind.
-pub async fn attachments_are_counted_by_kind(fixture: &dyn Fixture) {
-    let owned = Owned::new(fixture).await;
-    let mut logs = Vec::new();
-    for parts in [&["acme"] as &[&str], &["acme", "a"], &["acme-2"]] {
-        let chat = owned.chat(parts);
-        let log = chat.add_turns(3).await;
-        let attached = Attached::new(fixture).await.with_id(chat.id.clone());
-        let [all, again] = [attachment("terms/all", 0..3, b"x"), attachment("terms/all", 1..3, b"x")];
-        attached.put(&[all.clone(), again, attachment("terms/0", 0..1, b""), attachment("vectors", 0..1, b"y")]).await;
-        attached.attach(&[all.key()], &[]).await.must("a key may be removed", &clause::ATTACH);
-        if owned.under(&["acme"]).contains(&chat.id) {
-            logs.push(log);
-        }
-    }
-    let attachments = [("terms".to_owned(), 4), ("vectors".to_owned(), 2)].into();
-    let numbers = numbers_of(logs.iter().map(Vec::as_slice));
-    assert_numbers(&owned, &with!(numbers, attachments)).await;
-}

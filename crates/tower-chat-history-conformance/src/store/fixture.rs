@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
 /// Any `Arc<dyn HistoryStore>` is a fixture without optional abilities, whose handles are all the same store. An
-/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, an
-/// `Arc<dyn Attach>` one whose store keeps attachments, and an `Arc<dyn Erase>` one whose store lists and erases.
+/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, and an
+/// `Arc<dyn Erase>` one whose store lists and erases.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, which is the same for all handles. If the store supports several processes, open
@@ -31,12 +31,6 @@ pub trait Fixture: Send + Sync {
     /// Opens a handle like [`open`](Self::open) on a store that can [prune](Prune). The default returns `None`: the
     /// store cannot prune, and its tests need `without: [prune]`.
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        None
-    }
-
-    /// Opens a handle like [`open`](Self::open) on a store that keeps [attachments](Attach). The default returns `None`:
-    /// the store keeps none, and its tests need `without: [attach]`.
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         None
     }
 
@@ -125,21 +119,6 @@ impl Fixture for Arc<dyn Prune> {
 }
 
 #[async_trait]
-impl Fixture for Arc<dyn Attach> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(Self::clone(self))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
-        Some(Self::clone(self))
-    }
-}
-
-#[async_trait]
 impl Fixture for Arc<dyn Erase> {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(Self::clone(self))
@@ -159,7 +138,7 @@ impl Fixture for Arc<dyn Erase> {
 pub struct SharedStore<S>(pub S);
 
 #[async_trait]
-impl<S: Truncate + Prune + Attach + Erase + Clone + 'static> Fixture for SharedStore<S> {
+impl<S: Truncate + Prune + Erase + Clone + 'static> Fixture for SharedStore<S> {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(self.0.clone())
     }
@@ -173,10 +152,6 @@ impl<S: Truncate + Prune + Attach + Erase + Clone + 'static> Fixture for SharedS
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.0.clone()))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.0.clone()))
     }
 

@@ -1,10 +1,9 @@
 //! Conversations in stores with optional abilities.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Attach, Attachment, AttachmentKey, AttachmentName, ConversationId, Derived, Incarnation, Prune, PruneTo, Pruned,
-    Revision, Seq, StoreError, Truncate, Truncated,
+    ConversationId, Derived, Incarnation, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use super::{
@@ -76,58 +75,4 @@ impl Prunable {
         let incarnation = self.chat.incarnation().await;
         self.store.prune(&self.chat.id, incarnation, keep, Derived::Erase).await.must("nothing changed", &clause::PRUNE)
     }
-}
-
-/// A conversation that no other behavior uses, in a store that keeps attachments.
-pub(super) struct Attached {
-    pub(super) chat: Chat,
-    pub(super) store: Arc<dyn Attach>,
-}
-
-impl Attached {
-    /// Chooses a conversation that does not exist yet.
-    pub(super) async fn new(fixture: &dyn Fixture) -> Self {
-        Self::at(fixture, unused_id([])).await
-    }
-
-    /// Opens the conversation with this id through a new handle.
-    pub(super) async fn at(fixture: &dyn Fixture, id: ConversationId) -> Self {
-        let Some(store) = fixture.open_attach().await else { Capability::Attach.lacking() };
-        let chat = Chat { store: Arc::new(Arc::clone(&store)), id };
-        Self { chat, store }
-    }
-
-    /// Returns the same conversation through another handle.
-    pub(super) async fn reopened(&self, fixture: &dyn Fixture) -> Self {
-        Self::at(fixture, self.chat.id.clone()).await
-    }
-
-    /// Returns another conversation in the same store.
-    pub(super) fn with_id(&self, id: ConversationId) -> Self {
-        Self { chat: self.chat.with_id(id), store: Arc::clone(&self.store) }
-    }
-
-    pub(super) async fn attach(&self, remove: &[AttachmentKey], put: &[Attachment]) -> Result<(), StoreError> {
-        self.store.attach(&self.chat.id, self.chat.incarnation().await, remove, put).await
-    }
-
-    /// Stores attachments, which must succeed.
-    pub(super) async fn put(&self, put: &[Attachment]) {
-        self.attach(&[], put).await.must("the attachments obey the rules", &clause::ATTACH);
-    }
-
-    /// Reads all attachments with these names.
-    pub(super) async fn all(&self, names: &[&str]) -> Vec<Attachment> {
-        let names: Vec<AttachmentName> = names.iter().copied().map(name).collect();
-        let read = self.store.attachments(&self.chat.id, &names, usize::MAX).await;
-        read.must("attachments can be read", &clause::ATTACHMENTS).attachments
-    }
-}
-
-pub(super) fn name(name: &str) -> AttachmentName {
-    AttachmentName::new(name).expect("the name is legal")
-}
-
-pub(super) fn attachment(of: &str, range: Range<u64>, body: &[u8]) -> Attachment {
-    Attachment::new(name(of), Seq::new(range.start)..Seq::new(range.end), body)
 }

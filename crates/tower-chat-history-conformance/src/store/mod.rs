@@ -35,10 +35,9 @@
 //! ```
 //!
 //! A store that can [truncate] implements [`Fixture::open_truncate`], one that can [prune] implements
-//! [`Fixture::open_prune`], one that keeps [attachments] implements [`Fixture::open_attach`], and one that lists and
-//! [erases] its conversations implements [`Fixture::open_erase`]. The suite then tests these abilities too. If a store
-//! lacks an ability, list it after `without`, and the tests that need it are ignored. A store that encrypts what it
-//! stores lists `sealed`, too:
+//! [`Fixture::open_prune`], and one that lists and [erases] its conversations implements [`Fixture::open_erase`]. The
+//! suite then tests these abilities too. If a store lacks an ability, list it after `without`, and the tests that need
+//! it are ignored. A store that encrypts what it stores lists `sealed`, too:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -48,7 +47,7 @@
 //! conformance_tests! {
 //!     #[tokio::test]
 //!     MyFixture(),
-//!     without: [truncate, prune, attach, erase]
+//!     without: [truncate, prune, erase]
 //! }
 //! ```
 //!
@@ -99,7 +98,6 @@
 //! [`HistoryStore`]: tower_chat_history_core::HistoryStore
 //! [truncate]: tower_chat_history_core::Truncate
 //! [prune]: tower_chat_history_core::Prune
-//! [attachments]: tower_chat_history_core::Attach
 //! [erases]: tower_chat_history_core::Erase
 //! [bars]: tower_chat_history_core::Erase::bar
 
@@ -121,7 +119,6 @@ mod support;
 
 pub mod added;
 pub mod append;
-pub mod attach;
 pub mod back;
 pub mod cancel;
 pub mod compact_with_append;

@@ -172,7 +172,7 @@ pub(super) fn further(after: Option<&Cursor>, next: Option<Cursor>) -> Option<Cu
     next
 }
 
-/// Returns the numbers of these logs, without compactions, labels and attachments.
+/// Returns the numbers of these logs, without compactions and labels.
 pub(super) fn numbers_of<'a>(logs: impl IntoIterator<Item = &'a [Recorded]>) -> Removed {
     let mut numbers = Removed::default();
     for log in logs {

@@ -10,7 +10,7 @@ use tower_chat_history_core::{
 
 use super::Fixture;
 pub(super) use super::{
-    handles::{Attached, Editable, Prunable, attachment, name},
+    handles::{Editable, Prunable},
     owned::{COLLIDING, Owned, bytes_of, further, labels, landed, must_land, numbers_of},
     say::Must,
 };

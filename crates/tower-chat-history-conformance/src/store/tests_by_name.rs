@@ -7,8 +7,8 @@
 /// into its own module. The [suite's documentation](crate::store) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::store::Capability), list it after `without: [durable, truncate, prune,
-/// attach, erase, sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test
-/// passes without testing anything.
+/// erase, sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes
+/// without testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -70,9 +70,6 @@ macro_rules! __conformance_needs {
     };
     ([prune] $also:tt [prune $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_test! { [#[ignore = "the store cannot prune"]] $($test)+ }
-    };
-    ([attach] $also:tt [attach $($left:ident)*] $lacking:tt $($test:tt)+) => {
-        $crate::__conformance_test! { [#[ignore = "the store keeps no attachments"]] $($test)+ }
     };
     ([erase] $also:tt [erase $($left:ident)*] $lacking:tt $($test:tt)+) => {
         $crate::__conformance_test! { [#[ignore = "the store neither lists nor erases"]] $($test)+ }

@@ -15,9 +15,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
     /// Each copied exchange has the id, the time and the messages of the original. It also has its position, unless the
-    /// log was pruned. Compactions and [attachments](crate::Attach) are not copied, because they are derived: the copy's
-    /// window starts at its beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a
-    /// pruned exchange. Neither are those that cite another conversation, because the copy may be of another person.
+    /// log was pruned. Compactions are not copied, because they are derived: the copy's window starts at its
+    /// beginning. [Recalled messages](crate::Exchange::recalled) are not copied if they cite a pruned exchange. Neither
+    /// are those that cite another conversation, because the copy may be of another person.
     ///
     /// A position within a turn leaves the copy's turn open. A position after the end copies the whole log.
     /// Position 0 copies nothing and creates no conversation. The copy of a [pruned](crate::Prune) log begins at

@@ -1,8 +1,8 @@
 //! The errors of stores.
 
 use crate::{
-    attachment::AttachmentError, causes::Causes, compaction::CompactionError, conversation_id::ConversationId,
-    profile::Profile, removed::ByStore, revision::Revision, seq::Seq,
+    causes::Causes, compaction::CompactionError, conversation_id::ConversationId, profile::Profile, removed::ByStore,
+    revision::Revision, seq::Seq,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -38,9 +38,6 @@ pub enum StoreError {
     /// The compaction breaks the rules for compactions.
     #[error("the compaction is not allowed: {0}")]
     Compaction(#[from] CompactionError),
-    /// The attachment breaks the rules for attachments.
-    #[error("the attachment is not allowed: {0}")]
-    Attachment(#[from] AttachmentError),
     /// A stored exchange cannot be read. Other conversations are not affected.
     #[error("exchange {seq} cannot be read: {}", Causes(&**source))]
     Corrupt {
@@ -150,7 +147,6 @@ impl StoreError {
             Self::Gone => "gone",
             Self::ContinuesUnknown { .. } => "continues_unknown",
             Self::Compaction(_) => "compaction",
-            Self::Attachment(_) => "attachment",
             Self::Corrupt { .. } | Self::CorruptCompaction { .. } => "corrupt",
             Self::Sealed { .. } => "sealed",
             Self::Full { .. } => "full",

@@ -1,7 +1,6 @@
 //! The contract between the layer and the stores.
 
 mod append;
-mod attach;
 mod erase;
 mod error;
 mod list;
@@ -16,7 +15,6 @@ use async_trait::async_trait;
 
 pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
-    attach::{Attach, Attachments},
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
     list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
@@ -132,8 +130,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be read, or if a record is [corrupt](StoreError::Corrupt).
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError>;
 
-    /// Removes the whole conversation: its log, its compactions and its [attachments](Attach). Deleting a conversation
-    /// that does not exist succeeds. It also refuses calls that are running, whose load found no conversation.
+    /// Removes the whole conversation: its log and its compactions. Deleting a conversation that does not exist
+    /// succeeds. It also refuses calls that are running, whose load found no conversation.
     ///
     /// # Errors
     ///

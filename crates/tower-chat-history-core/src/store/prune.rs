@@ -85,10 +85,9 @@ pub enum Derived {
     /// Derived data is removed: every compaction that has a summary or cannot be read is deleted. If it has a summary,
     /// its [`Cut::encrypted_from`](crate::Cut::encrypted_from) stays. These are deleted, too: the [recalled
     /// messages](crate::Exchange::recalled) of remaining exchanges if they [cite](crate::Recalled::least_cited) a
-    /// removed one or another conversation, the [provenance](crate::Exchange::provenance) of all remaining exchanges, and
-    /// [attachments](crate::Attach) whose range begins before the remaining log. The remaining exchanges continue in a
-    /// new incarnation, and the remaining compactions get new versions, so calls in flight are refused with
-    /// [`Gone`](StoreError::Gone), as after a deletion.
+    /// removed one or another conversation, and the [provenance](crate::Exchange::provenance) of all remaining
+    /// exchanges. The remaining exchanges continue in a new incarnation, and the remaining compactions get new
+    /// versions, so calls in flight are refused with [`Gone`](StoreError::Gone), as after a deletion.
     ///
     /// Derived data that earlier prunes left is removed as well. If the log was never pruned, no exchange is removed
     /// now, and no recalled message cites another conversation, nothing is changed.

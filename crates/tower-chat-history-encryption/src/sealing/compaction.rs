@@ -18,7 +18,7 @@ fn seal_cut(cipher: &Cipher, profile: &Profile, cut: &mut Cut) -> Result<(), Sto
     let Some(summary) = &mut cut.summary else { return Ok(()) };
     let record = serde_json::to_vec(summary).map_err(StoreError::backend)?;
     let item = Item::Summary(profile.clone(), summary.covers_to);
-    *summary = Summary::new(cipher.seal_text(&item, &record)?, summary.covers_to);
+    *summary = Summary::new(cipher.seal(&item, &record)?, summary.covers_to);
     Ok(())
 }
 

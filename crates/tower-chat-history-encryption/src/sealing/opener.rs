@@ -30,11 +30,6 @@ impl<'a> Opener<'a> {
         opened.map(|text| (text, key)).map_err(|_| OpenError::Damaged { item: item.clone(), key: Some(key) })
     }
 
-    /// Opens an item whose sealed form is bytes.
-    pub(super) async fn open_bytes(&mut self, item: &Item, bytes: &[u8]) -> Result<Vec<u8>, OpenError> {
-        self.open(item, &SealedBytes::from_bytes(item, bytes)?).await
-    }
-
     /// Opens an item under the key that it names.
     pub(super) async fn open(&mut self, item: &Item, sealed: &SealedBytes) -> Result<Vec<u8>, OpenError> {
         let key = sealed.key();

@@ -1,7 +1,6 @@
 //! The wrapper around a store.
 
 mod append;
-mod attach;
 mod edit;
 mod history;
 mod list;

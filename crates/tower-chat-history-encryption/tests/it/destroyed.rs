@@ -6,9 +6,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, EraseExt as _, Expect,
-    HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List as _, Load, Loaded, Prefix, Profile, Seq, StoreError,
-    Summary,
+    Append, Compact, CompactionVersion, Cut, EraseExt as _, Expect, HistoryStore, HistoryStoreExt, Labels,
+    LabelsVersion, List as _, Load, Loaded, Prefix, Profile, Seq, StoreError, Summary,
 };
 use tower_chat_history_encryption::{
     DataKey, EncryptedStore, EntryId, KeyError, KeyId, Keys, MemoryVault, OpenError, Vault,
@@ -109,7 +108,6 @@ async fn writes_to_a_conversation_whose_keys_were_destroyed_make_no_key() {
     store.keys().destroy(&"acme/anna".parse().unwrap()).await.unwrap();
     let mut cut = Cut::window_from(Seq::FIRST);
     cut.summary = Some(Summary::new("summary", Seq::FIRST));
-    let attachment = Attachment::new(AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1), vec![1]);
     let labels = Labels::new([("title", "title")]).unwrap();
     for is_deleted in [false, true] {
         for expect in [Expect::Exactly(revision), Expect::AnyIn(incarnation)] {
@@ -118,8 +116,6 @@ async fn writes_to_a_conversation_whose_keys_were_destroyed_make_no_key() {
         }
         let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut.clone());
         let refused = store.compact(&id, incarnation, compact).await;
-        assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
-        let refused = store.attach(&id, incarnation, &[], std::slice::from_ref(&attachment)).await;
         assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
         let refused = store.set_labels(&id, incarnation, LabelsVersion::NONE, labels.clone()).await;
         assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");

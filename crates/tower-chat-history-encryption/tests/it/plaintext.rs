@@ -2,9 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Digest, Expect,
-    HistoryStore, Labels, LabelsVersion, List, Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance,
-    Recalled, Seq, Summary, TokenCounts,
+    Append, Citation, Compact, CompactionVersion, Cut, Digest, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
+    Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary, TokenCounts,
 };
 
 use crate::support::{TestDatabase, append, id, turn};
@@ -68,8 +67,6 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     let replaced = Compact::new(Profile::default(), CompactionVersion::new(1), cut.clone()).replacing(Some(cut));
     let append_with = Append::new(Expect::AnyOrCreate, turn(SECRET)).compact(replaced);
     store.append(&id, append_with).await.unwrap();
-    let attachment = Attachment::new(AttachmentName::new("terms").unwrap(), Seq::FIRST..Seq::new(2), SECRET.as_bytes());
-    store.attach(&id, incarnation, &[], &[attachment]).await.unwrap();
     let labels = Labels::new([("title", SECRET), (SECRET, "x")]).unwrap();
     store.set_labels(&id, incarnation, LabelsVersion::NONE, labels.clone()).await.unwrap();
 

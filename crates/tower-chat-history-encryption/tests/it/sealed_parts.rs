@@ -1,12 +1,9 @@
-//! Summaries, recalled messages, provenances and attachments that were changed or moved.
-
-use std::sync::Arc;
+//! Summaries, recalled messages and provenances that were changed or moved.
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived,
-    Expect, HistoryStore, List as _, Load, Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError,
-    Summary,
+    Append, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, HistoryStore, List as _, Load,
+    Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError, Summary,
 };
 use tower_chat_history_encryption::{EncryptedStore, OpenError};
 
@@ -87,37 +84,6 @@ async fn what_cites_another_conversation_does_not_name_it_and_is_erased_as_befor
     assert_eq!(read_at(&store, &id, Seq::FIRST).await.unwrap(), exchange);
     store.prune(&id, incarnation, PruneTo::From(Seq::FIRST), Derived::Erase).await.unwrap();
     assert_eq!(read_at(&store, &id, Seq::FIRST).await.unwrap().recalled, None);
-}
-
-#[tokio::test]
-async fn an_attachment_of_another_name_or_range_does_not_open() {
-    let (store, id) = (in_memory(), id("acme/anna/1"));
-    append(&store, &id, turn("a")).await;
-    let incarnation = append(&store, &id, turn("b")).await.revision.incarnation();
-    let name = |text: &str| AttachmentName::new(text).unwrap();
-    let put = Attachment::new(name("a"), Seq::FIRST..Seq::new(1), *b"data");
-    store.attach(&id, incarnation, &[], std::slice::from_ref(&put)).await.unwrap();
-    let sealed = store.inner().attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments.remove(0);
-    assert_eq!(store.attachments(&id, &[name("a")], 1 << 20).await.unwrap().attachments, [put]);
-    for (moved_to, end) in [("b", 1), ("c", 2)] {
-        let moved = Attachment::new(name(moved_to), Seq::FIRST..Seq::new(end), Arc::clone(&sealed.body));
-        store.inner().attach(&id, incarnation, &[], &[moved]).await.unwrap();
-        let error = store.attachments(&id, &[name(moved_to)], 1 << 20).await.unwrap_err().to_string();
-        assert!(error.contains(&format!("attachment {moved_to} at 0..{end}")), "{error}");
-    }
-}
-
-#[tokio::test]
-async fn a_limit_counts_the_data_of_thousands_of_attachments_without_their_overhead() {
-    let (store, id) = (in_memory(), id("acme/anna/1"));
-    let incarnation = append(&store, &id, turn("a")).await.revision.incarnation();
-    let names: Vec<_> = (0..2_500).map(|n| AttachmentName::new(format!("{n:04}")).unwrap()).collect();
-    let put: Vec<_> = names.iter().map(|name| Attachment::new(name.clone(), Seq::FIRST..Seq::new(1), *b"x")).collect();
-    store.attach(&id, incarnation, &[], &put).await.unwrap();
-    for (limit, fitting, more) in [(0, 0, true), (999, 999, true), (2_499, 2_499, true), (2_500, 2_500, false)] {
-        let read = store.attachments(&id, &names, limit).await.unwrap();
-        assert_eq!((read.attachments.len(), read.more), (fitting, more));
-    }
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, Expect, HistoryStore as _,
-    Labels, LabelsOutcome, List as _, Profile, Revision, Seq, StoreError, Summary, Truncate as _,
+    Append, Compact, CompactionVersion, Cut, Expect, HistoryStore as _, Labels, LabelsOutcome, List as _, Profile,
+    Revision, Seq, StoreError, Summary, Truncate as _,
 };
 use tower_chat_history_encryption::{EncryptedStore, MemoryVault};
 
@@ -15,18 +15,16 @@ fn with_a_wrong_vault(store: &EncryptedStore<MemoryStore>) -> EncryptedStore<Mem
 }
 
 /// Returns the result of each write that seals something.
-async fn sealing_writes(store: &EncryptedStore<MemoryStore>, revision: Revision) -> [Result<(), StoreError>; 4] {
+async fn sealing_writes(store: &EncryptedStore<MemoryStore>, revision: Revision) -> [Result<(), StoreError>; 3] {
     let (id, incarnation) = (id("acme/anna/1"), revision.incarnation());
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("summary", Seq::new(1)));
     let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
-    let attachment = Attachment::new(AttachmentName::new("n").unwrap(), Seq::FIRST..Seq::new(1), vec![1]);
     let labels = Labels::new([("title", "another")]).unwrap();
     let version = store.inner().describe(&id).await.unwrap().unwrap().labels_version;
     [
         store.append(&id, Append::new(Expect::AnyOrCreate, turn("b"))).await.map(drop),
         store.compact(&id, incarnation, compact).await.map(drop),
-        store.attach(&id, incarnation, &[], &[attachment]).await,
         store.set_labels(&id, incarnation, version, labels).await.map(drop),
     ]
 }

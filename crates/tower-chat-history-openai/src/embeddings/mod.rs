@@ -17,7 +17,7 @@ pub use self::{
 /// meaning](tower_chat_history::recall#by-meaning).
 ///
 /// `dimensions` shortens the vectors, if the model supports that (OpenAI's `text-embedding-3` models do). Without it,
-/// they have the model's full length. The [name of the model](EmbeddingService::name) contains the dimensions.
+/// they have the model's full length.
 ///
 /// To add layers, for example a timeout, wrap an [`EmbeddingService`] in them, and pass it to [`ServiceEmbedder::new`].
 ///
@@ -27,7 +27,7 @@ pub use self::{
 /// use async_openai::{Client, config::OpenAIConfig};
 /// use tower_chat_history::{
 ///     MemoryStore,
-///     recall::{Analyzer, Embedder, LogRecall, StoredIndex},
+///     recall::{Analyzer, Embedder, LogRecall, LogSearch},
 /// };
 /// use tower_chat_history_openai::embedder;
 /// use tower_chat_history_test::{MockServer, Reply};
@@ -40,8 +40,8 @@ pub use self::{
 /// let embedder = Arc::new(embedder(Client::with_config(config), "text-embedding-3-small", Some(256)));
 /// assert_eq!(embedder.embed(vec!["Rex barks.".to_owned()]).await?[0].len(), 256);
 ///
-/// let index = StoredIndex::new(Arc::new(MemoryStore::new()), Analyzer::default());
-/// let recall = LogRecall::from(index.by_meaning(embedder));
+/// let search = LogSearch::new(Arc::new(MemoryStore::new()), Analyzer::default());
+/// let recall = LogRecall::from(search.by_meaning(embedder));
 /// # let _ = recall;
 /// # Ok(())
 /// # }
@@ -55,6 +55,5 @@ pub fn embedder<C: Config + Clone + 'static>(
     if let Some(dimensions) = dimensions {
         service = service.dimensions(dimensions);
     }
-    let name = service.name();
-    ServiceEmbedder::new(service, name)
+    ServiceEmbedder::new(service)
 }

@@ -38,11 +38,8 @@ use super::{error::EmbeddingError, order::in_order, split::split};
 /// use tower_chat_history_openai::EmbeddingService;
 ///
 /// let service = EmbeddingService::new(Client::new(), "text-embedding-3-small").dimensions(512);
-/// let name = service.name();
-/// assert_eq!(name, "text-embedding-3-small/512");
-///
 /// let timeout = TimeoutLayer::new(Duration::from_secs(2));
-/// let embedder = ServiceEmbedder::new(ServiceBuilder::new().layer(timeout).service(service), name);
+/// let embedder = ServiceEmbedder::new(ServiceBuilder::new().layer(timeout).service(service));
 /// # let _ = Arc::new(embedder);
 /// ```
 #[derive(Clone)]
@@ -64,16 +61,6 @@ impl<C: Config> EmbeddingService<C> {
     pub const fn dimensions(mut self, dimensions: u32) -> Self {
         self.dimensions = Some(dimensions);
         self
-    }
-
-    /// Returns a name for [`Embedder::model`](tower_chat_history::recall::Embedder::model): the model, and the
-    /// dimensions if they are set.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match self.dimensions {
-            Some(dimensions) => format!("{}/{dimensions}", self.model),
-            None => self.model.as_ref().to_owned(),
-        }
     }
 
     /// Makes one request.

@@ -42,7 +42,6 @@ async fn texts_become_vectors_in_their_order() {
 async fn the_model_decides_the_dimensions_by_default() {
     let (server, client) = start().await;
     let service = EmbeddingService::new(client, "small");
-    assert_eq!(service.name(), "small");
     let found = service.oneshot(texts(&["one"])).await.unwrap();
     assert_eq!(found[0].len(), MockEmbeddings::DIMENSIONS);
     assert_eq!(server.embeddings().requests()[0].json().get("dimensions"), None);
@@ -77,9 +76,8 @@ async fn layers_wrap_the_service() {
     let (server, client) = start().await;
     server.embeddings().latency(Duration::from_secs(600));
     let service = EmbeddingService::new(client, "small");
-    let name = service.name();
     let timeout = TimeoutLayer::new(Duration::from_millis(20));
-    let embedder = ServiceEmbedder::new(ServiceBuilder::new().layer(timeout).service(service), name);
+    let embedder = ServiceEmbedder::new(ServiceBuilder::new().layer(timeout).service(service));
     let error = embedder.embed(texts(&["one"])).await.unwrap_err();
     assert!(error.is::<tower::timeout::error::Elapsed>(), "{error}");
 }

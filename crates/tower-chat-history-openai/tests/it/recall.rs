@@ -14,7 +14,7 @@ use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     ContextBudget, ConversationId, HistoryOptions, HistoryStoreExt as _, InConversation, MemoryStore, Message,
     middleware::{ChatHistory, ChatHistoryLayer},
-    recall::{Analyzer, LogRecall, RecallOptions, StoredIndex},
+    recall::{Analyzer, LogRecall, LogSearch, RecallOptions},
 };
 use tower_chat_history_openai::{ChatService, OpenAi, embedder};
 use tower_chat_history_test::{ApiFailure, MockServer, Replies, Reply};
@@ -47,8 +47,8 @@ impl Chat {
         store.conversation(&id).import(messages).await.unwrap();
 
         let embedder = Arc::new(embedder(client.clone(), "small", Some(1_024)));
-        let index = StoredIndex::new(Arc::new(store.clone()), Analyzer::default());
-        let recall = LogRecall::from(index.by_meaning(embedder).least_cosine(0.2));
+        let search = LogSearch::new(Arc::new(store.clone()), Analyzer::default());
+        let recall = LogRecall::from(search.by_meaning(embedder).least_cosine(0.2));
         let recalls = Arc::<Mutex<Vec<(&'static str, usize)>>>::default();
         let reported = Arc::clone(&recalls);
         let options = HistoryOptions::new()
@@ -70,7 +70,7 @@ impl Chat {
         let call = InConversation::new(self.id.clone(), request);
         let response = self.service.clone().oneshot(call).await.unwrap();
         assert_eq!(response.choices[0].message.content.as_deref(), Some("Fine."));
-        // The index is made in the background.
+        // The vectors are made in the background.
         self.service.engine().drain(Duration::from_secs(60)).await.unwrap();
         let prompt = self.server.prompts().pop().unwrap();
         let [.., before, input] = &prompt[..] else { panic!("{} messages", prompt.len()) };

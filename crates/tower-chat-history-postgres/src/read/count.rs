@@ -1,7 +1,7 @@
 //! Counting what is stored.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{AttachmentName, Compaction, Cursor, Removed, StoreError, backend::KeyRange};
+use tower_chat_history_core::{Compaction, Cursor, Removed, backend::KeyRange};
 
 use crate::{
     database::{Call, Lease},
@@ -87,11 +87,6 @@ pub(crate) async fn conversations(call: &Call, transaction: &mut Lease, found: &
     for row in transaction.query(&sql.compactions, &[&ids]).await? {
         counted.compactions += 1;
         counted.summaries += u64::from(has_summary(&row)?);
-    }
-    for row in transaction.query(&sql.attachments, &[&ids]).await? {
-        // Another program can have stored an invalid name.
-        let name = AttachmentName::new(row.try_get::<_, &str>(0)?).or_else(|_| AttachmentName::new("other"));
-        counted.add_attachments(&name.map_err(StoreError::backend)?, count(row.try_get(1)?));
     }
     Ok(counted)
 }

@@ -1,21 +1,17 @@
 //! Calls that read. Each is one statement, and sees one state of the conversation. Counting is a transaction.
 
-mod attachments;
 mod count;
 mod list;
 mod load;
 mod page;
-mod pick;
 
 use tokio_postgres::Row;
 
 pub(crate) use self::{
-    attachments::attachments,
     count::{Found, conversations as count_conversations, page as count_page},
     list::{describe, labels, list},
     load::{LoadRequest, load},
     page::page,
-    pick::pick,
 };
 
 /// Removes the conversation's own row, which is the one whose first column is null. The others stay in their order.

@@ -1,5 +1,7 @@
 //! Decoding the rows of exchanges.
 
+use std::ops::Range;
+
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
 use tower_chat_history_core::{ConversationId, Recalled, Recorded, Seq, StoreError, backend::ExchangeRecords};
@@ -22,12 +24,12 @@ mod column {
     pub(super) const PROVENANCE: usize = 7;
 }
 
-/// Decodes the exchanges at these positions of the log, which are in ascending order. The rows may be in any order.
+/// Decodes the exchanges at these positions of the log. The rows may be in any order.
 pub(crate) async fn exchanges(
     id: &ConversationId,
     head: Head,
     mut rows: Vec<Row>,
-    positions: impl IntoIterator<Item = u64> + Send + 'static,
+    positions: Range<u64>,
 ) -> Result<Vec<Recorded>, StoreError> {
     rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
     let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
@@ -41,12 +43,7 @@ pub(crate) async fn exchanges(
     decoding.await.unwrap_or_else(|_| Err(StoreError::unavailable(PostgresError::NoRuntime)))
 }
 
-fn decode(
-    id: &ConversationId,
-    head: Head,
-    rows: &[Row],
-    positions: impl IntoIterator<Item = u64>,
-) -> Result<Vec<Recorded>, StoreError> {
+fn decode(id: &ConversationId, head: Head, rows: &[Row], positions: Range<u64>) -> Result<Vec<Recorded>, StoreError> {
     let mut exchanges = Vec::with_capacity(rows.len());
     let mut rows = rows.iter();
     // The sums up to a position are known after the exchange before it, and at the beginning of a whole log.

@@ -4,8 +4,7 @@ mod exchanges;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    AttachmentError, Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recorded, Revision, Seq,
-    StoreError,
+    Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recorded, Revision, Seq, StoreError,
 };
 use uuid::Uuid;
 
@@ -221,8 +220,4 @@ pub(crate) enum Damaged {
     Labels,
     #[error("the row with the epoch of the newest erasure is missing")]
     Epoch,
-    #[error("the range of an attachment begins before position 0")]
-    AttachmentStart,
-    #[error("an attachment is damaged: {0}")]
-    Attachment(#[from] AttachmentError),
 }

@@ -22,7 +22,6 @@ const MIGRATIONS: [(&str, i32); 1] = [(
         include_str!("step-1/reading.sql"),
         include_str!("step-1/writing.sql"),
         include_str!("step-1/compacting.sql"),
-        include_str!("step-1/attaching.sql"),
         include_str!("step-1/listing.sql"),
         include_str!("step-1/deleting.sql"),
     ),
@@ -136,8 +135,7 @@ async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found,
             and c.relname = 'schema_version' and a.attname = 'readable_from' and not a.attisdropped), \
          exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
             where n.nspname = $1 \
-            and c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'attachment', \
-                'erasure', 'epoch')), \
+            and c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'erasure', 'epoch')), \
          current_setting('default_transaction_isolation') <> 'read committed', \
          current_setting('default_transaction_read_only')::bool",
         &[Type::TEXT],

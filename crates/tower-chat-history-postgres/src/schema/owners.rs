@@ -26,8 +26,7 @@ const UNTRUSTED_OWNER: &str = "
         select 0, null::text, n.oid, n.nspowner from pg_catalog.pg_namespace n
         union all
         select 1, 'the table ' || c.relname, c.relnamespace, c.relowner from pg_catalog.pg_class c
-            where c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'attachment', 'erasure',
-                'epoch')
+            where c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'erasure', 'epoch')
         union all
         select 2, 'the function ' || p.proname, p.pronamespace, p.proowner from pg_catalog.pg_proc p
             where p.proname || ' ' || p.proargtypes::text = any ($2)

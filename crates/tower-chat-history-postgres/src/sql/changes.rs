@@ -38,11 +38,6 @@ pub(crate) struct Changes {
     pub(crate) remove_logs: Change,
     pub(crate) remove_compactions: Change,
     pub(crate) remove_compaction: Change,
-    pub(crate) remove_attachments: Change,
-    /// Removes the attachments whose range ends after a position.
-    pub(crate) truncate_attachments: Change,
-    /// Removes the attachments whose range begins before a position.
-    pub(crate) erase_attachments: Change,
     /// Removes the recalled messages that cite an exchange before a position, or another conversation.
     pub(crate) erase_recalled: Change,
     /// Removes the provenances of the exchanges from a position on.
@@ -59,15 +54,13 @@ impl Changes {
         let removal = |rows: &str, condition: &str, letters: &str| {
             Change::of_all(schema, ["delete from", rows, ""], condition, letters)
         };
-        let (exchanges, compactions, attachments) = ("@.exchange e", "@.compaction k", "@.attachment t");
+        let exchanges = "@.exchange e";
+        let compactions = "@.compaction k";
         Self {
             remove_exchanges: removal(exchanges, "e.conversation = $1 and e.seq >= $2 and e.seq < $3", "lll"),
             remove_logs: removal(exchanges, "e.conversation = any ($1)", "L"),
             remove_compactions: removal(compactions, "k.conversation = any ($1)", "L"),
             remove_compaction: removal(compactions, "k.conversation = $1 and k.profile = $2", "lt"),
-            remove_attachments: removal(attachments, "t.conversation = any ($1)", "L"),
-            truncate_attachments: removal(attachments, "t.conversation = $1 and t.range_end > $2", "ll"),
-            erase_attachments: removal(attachments, "t.conversation = $1 and t.range_start < $2", "ll"),
             erase_recalled: Change::of_all(
                 schema,
                 ["update", exchanges, " set recalled = null, recalled_first = null"],

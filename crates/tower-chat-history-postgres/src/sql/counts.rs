@@ -13,8 +13,6 @@ pub(crate) struct Counts {
     pub(crate) exchanges: Statement,
     /// A row for each compaction: true if it covers exchanges, and otherwise its version and its body.
     pub(crate) compactions: Statement,
-    /// The kinds of attachments, and the number of each.
-    pub(crate) attachments: Statement,
 }
 
 impl Counts {
@@ -35,11 +33,6 @@ impl Counts {
             compactions: statement(
                 "select k.covers_to <> 0, k.version, case when k.covers_to = 0 then k.body end \
                  from @.compaction k where k.conversation = any ($1)",
-                "L",
-            ),
-            attachments: statement(
-                "select split_part(t.name, '/', 1), count(*) from @.attachment t \
-                 where t.conversation = any ($1) group by 1 order by 1",
                 "L",
             ),
         }

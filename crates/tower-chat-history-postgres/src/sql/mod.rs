@@ -25,11 +25,8 @@ pub(crate) type Function = (&'static str, &'static str);
 
 const LOAD: Function = ("load_1", "tttullltlli");
 const READ: Function = ("read_1", "tlll");
-const PICK: Function = ("pick_1", "tL");
-const ATTACHMENTS: Function = ("attachments_1", "tTl");
 const APPEND: Function = ("append_1", "itiulllutlllltltttllllllllt");
 const COMPACT: Function = ("compact_1", "tuutllllllllt");
-const ATTACH: Function = ("attach_1", "tuTLTLLB");
 const LIST: Function = ("list_1", "tttl");
 const SET_LABELS: Function = ("set_labels_1", "tulut");
 const DELETE: Function = ("delete_1", "tu");
@@ -40,8 +37,8 @@ const ERASED: Function = ("erased_1", "tl");
 const PUT_COMPACTION: Function = ("put_compaction_1", "llllutllllllllt");
 
 /// All functions of the schema.
-pub(crate) const FUNCTIONS: [Function; 13] =
-    [LOAD, READ, PICK, ATTACHMENTS, APPEND, COMPACT, ATTACH, LIST, SET_LABELS, DELETE, BAR, ERASED, PUT_COMPACTION];
+pub(crate) const FUNCTIONS: [Function; 10] =
+    [LOAD, READ, APPEND, COMPACT, LIST, SET_LABELS, DELETE, BAR, ERASED, PUT_COMPACTION];
 
 impl Statement {
     fn new(schema: &str, text: &str, letters: &str) -> Self {
@@ -65,11 +62,8 @@ pub(crate) struct Statements {
 pub(crate) struct Sql {
     pub(crate) load: Statements,
     pub(crate) read: Statement,
-    pub(crate) pick: Statement,
-    pub(crate) attachments: Statement,
     pub(crate) append: Statements,
     pub(crate) compact: Statement,
-    pub(crate) attach: Statement,
     pub(crate) list: Statement,
     pub(crate) set_labels: Statement,
     pub(crate) bar: Statement,
@@ -115,12 +109,9 @@ impl Sql {
         Self {
             load: Statements::new(schema, LOAD, ["", ""]),
             read: call(READ),
-            pick: call(PICK),
-            attachments: call(ATTACHMENTS),
             // A batch has the rows of other conversations locked, so it waits only briefly for each one.
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
-            attach: call(ATTACH),
             list: call(LIST),
             set_labels: call(SET_LABELS),
             bar: call(BAR),
@@ -159,20 +150,17 @@ fn list(prefix: &str, letters: &str) -> String {
     (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid, bytes. A capital letter is an array of the
-/// type.
+/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid. A capital letter is an array of the type.
 pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
         'i' => Some(Type::INT4),
         'l' => Some(Type::INT8),
         'u' => Some(Type::UUID),
-        'b' => Some(Type::BYTEA),
         'I' => Some(Type::INT4_ARRAY),
         'T' => Some(Type::TEXT_ARRAY),
         'L' => Some(Type::INT8_ARRAY),
         'U' => Some(Type::UUID_ARRAY),
-        'B' => Some(Type::BYTEA_ARRAY),
         _ => None,
     };
     letters.chars().filter_map(of).collect()
@@ -191,7 +179,6 @@ mod tests {
         include_str!("../schema/step-1/reading.sql"),
         include_str!("../schema/step-1/writing.sql"),
         include_str!("../schema/step-1/compacting.sql"),
-        include_str!("../schema/step-1/attaching.sql"),
         include_str!("../schema/step-1/listing.sql"),
         include_str!("../schema/step-1/deleting.sql"),
     );
@@ -210,7 +197,6 @@ mod tests {
                         "uuid" => 'u',
                         "text[]" => 'T',
                         "bigint[]" => 'L',
-                        "bytea[]" => 'B',
                         other => panic!("{other}"),
                     }
                 });

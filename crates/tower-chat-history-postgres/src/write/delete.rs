@@ -66,8 +66,8 @@ async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Re
 
 /// Deletes all rows of conversations whose rows are locked.
 pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversations: &[i64]) -> Result<(), Failure> {
-    let Changes { remove_attachments, remove_logs, remove_compactions, remove_conversations, .. } = &call.sql.change;
-    for change in [remove_attachments, remove_logs, remove_compactions, remove_conversations] {
+    let Changes { remove_logs, remove_compactions, remove_conversations, .. } = &call.sql.change;
+    for change in [remove_logs, remove_compactions, remove_conversations] {
         transaction.change(change, &[&conversations]).await?;
     }
     Ok(())

@@ -1,8 +1,7 @@
-//! Calls that write. Appending, compacting, attaching, labeling and deleting are each a function in the database, and
+//! Calls that write. Appending, compacting, labeling and deleting are each a function in the database, and
 //! one round trip. Truncating, pruning and erasing are rarer: each is a transaction of several statements.
 
 mod append;
-mod attach;
 mod compact;
 mod compactions;
 mod delete;
@@ -14,7 +13,6 @@ mod truncate;
 
 pub(crate) use self::{
     append::{AppendRequest, append},
-    attach::attach,
     compact::compact,
     delete::delete,
     erase::{SYSTEM, bar, erase, erase_if},

@@ -63,7 +63,7 @@ async fn within(
         return Ok(Pruned::new(log.revision, removed));
     }
     let change = &call.sql.change;
-    for erased in [&change.erase_attachments, &change.erase_recalled, &change.erase_provenances] {
+    for erased in [&change.erase_recalled, &change.erase_provenances] {
         transaction.change(erased, &[&log.id, &stored(first)]).await?;
     }
     // A compaction that cannot be read may contain removed text, so it is removed as well.

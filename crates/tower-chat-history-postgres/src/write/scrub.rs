@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The tables that have data of conversations.
-const TABLES: [&str; 5] = ["conversation", "exchange", "compaction", "attachment", "erasure"];
+const TABLES: [&str; 4] = ["conversation", "exchange", "compaction", "erasure"];
 
 /// The time to wait for transactions that began before the scrub.
 const PATIENCE: Duration = Duration::from_secs(10);

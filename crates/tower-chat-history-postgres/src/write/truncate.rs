@@ -87,7 +87,6 @@ async fn within(
         None => (None, None),
     };
     transaction.change(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
-    transaction.change(&sql.change.truncate_attachments, &[&log.id, &stored(len)]).await?;
     compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
     let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
     Ok(Step::Truncated(Truncated::new(Some(revision), log.len - len)))

@@ -3,15 +3,12 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, CompactOutcome, CompactionVersion, Derived, Expect, HistoryStore, Load, Prune, PruneTo, Seq,
-    Truncate,
+    Append, CompactOutcome, CompactionVersion, Derived, Expect, HistoryStore, Load, Prune, PruneTo, Seq, Truncate,
 };
 
 use crate::{
     proxy::Proxy,
-    support::{
-        append, attachment, attachments, compact, connect, conversation, database, exchange, say, single, texts, window,
-    },
+    support::{append, compact, connect, conversation, database, exchange, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -100,22 +97,6 @@ async fn every_other_call_is_repeated_after_a_lost_answer() {
     proxy.lose(1);
     let stored = store.compact(&id, incarnation, compact(CompactionVersion::new(1), 1)).await.unwrap();
     assert_eq!(stored, CompactOutcome::Stored(CompactionVersion::new(2)));
-    let keys = attachment("a", 0..1, b"").key();
-    for body in [b"one", b"two"] {
-        proxy.lose(1);
-        let put = [attachment("a", 0..1, body)];
-        store.attach(&id, incarnation, std::slice::from_ref(&keys), &put).await.unwrap();
-        assert!(proxy.has_lost());
-        // The first read prepares the statement.
-        attachments(&store, &id, &["a"]).await;
-        proxy.lose(1);
-        assert_eq!(attachments(&store, &id, &["a"]).await, put);
-        assert!(proxy.has_lost());
-    }
-    store.pick(&id, &[Seq::FIRST]).await.unwrap();
-    proxy.lose(1);
-    assert_eq!(store.pick(&id, &[Seq::FIRST]).await.unwrap().exchanges.len(), 1);
-    assert!(proxy.has_lost());
     say(&store, &conversation("other"), "one").await;
     store.delete(&conversation("other")).await.unwrap();
     for lost in [1, 2] {

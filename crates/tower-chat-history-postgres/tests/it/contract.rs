@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use test_servers::postgres;
 use tokio::sync::OnceCell;
 use tower_chat_history_conformance::store::{Capabilities, Fixture};
-use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::support::patient;
@@ -45,10 +45,6 @@ impl Fixture for Database {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.store().await))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.store().await))
     }
 

@@ -4,20 +4,18 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq,
-    Truncate,
+    Append, CompactionVersion, Derived, Expect, HistoryStore, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, Truncate,
 };
 
 use crate::{
     proxy::Proxy,
-    support::{
-        append, attachment, attachments, compact, connect, conversation, database, exchange, say, single, window,
-    },
+    support::{append, compact, connect, conversation, database, exchange, say, single, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         every_call_of_a_turn_is_one_round_trip,
+        an_append_updates_no_index_of_its_conversation,
         a_long_log_is_read_no_further_than_the_limit,
         a_page_is_read_no_further_than_its_limit,
         pages_end_by_size_but_have_at_least_one_exchange,
@@ -34,9 +32,6 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     store.load(&other, Load::new()).await.unwrap();
     store.read(&other, Seq::FIRST, 1).await.unwrap();
     store.compact(&other, first.revision.incarnation(), compact(CompactionVersion::NONE, 0)).await.unwrap();
-    store.attach(&other, first.revision.incarnation(), &[], &[]).await.unwrap();
-    attachments(&store, &other, &[]).await;
-    store.pick(&other, &[]).await.unwrap();
     store.delete(&other).await.unwrap();
     proxy.trips();
 
@@ -62,12 +57,6 @@ async fn every_call_of_a_turn_is_one_round_trip() {
     assert_eq!(proxy.trips(), 1, "a compaction by itself");
     assert_eq!(store.read(&id, Seq::FIRST, 10).await.unwrap().exchanges.len(), 3);
     assert_eq!(proxy.trips(), 1, "a page");
-    store.attach(&id, incarnation, &[], &[attachment("a", 0..1, b"x")]).await.unwrap();
-    assert_eq!(proxy.trips(), 1, "storing an attachment");
-    assert_eq!(attachments(&store, &id, &["a"]).await.len(), 1);
-    assert_eq!(proxy.trips(), 1, "reading attachments");
-    assert_eq!(store.pick(&id, &[Seq::FIRST]).await.unwrap().exchanges.len(), 1);
-    assert_eq!(proxy.trips(), 1, "picking exchanges");
     store.delete(&id).await.unwrap();
     assert_eq!(proxy.trips(), 2, "a deletion is recorded first, which reads the incarnation to delete");
     store.delete(&id).await.unwrap();
@@ -102,10 +91,9 @@ async fn read_so_far(client: &tokio_postgres::Client, tables: &str) -> (i64, i64
     (row.get(0), row.get(1))
 }
 
-/// Returns the number of rows of exchanges and attachments that a statement reads. All of them must be read by an
-/// index.
+/// Returns the number of rows of exchanges that a statement reads. All of them must be read by an index.
 pub(crate) async fn rows(client: &tokio_postgres::Client, statement: &str) -> i64 {
-    rows_of(client, "'exchange', 'attachment'", statement).await
+    rows_of(client, "'exchange'", statement).await
 }
 
 /// Returns the number of rows of some tables that a statement reads. All of them must be read by an index.
@@ -205,4 +193,29 @@ async fn a_window_after_editing_is_within_its_limit() {
         let found = (window.exchanges[0].seq, window.exchanges.len(), window.truncated);
         assert_eq!(found, (Seq::new(begins), usize::try_from(11 - begins).unwrap(), begins > 3), "{messages}");
     }
+}
+
+/// As long as the page has room, an update of the conversation's row touches no index ("heap-only tuple").
+async fn an_append_updates_no_index_of_its_conversation() {
+    const APPENDS: i64 = 10;
+    let url = database().await;
+    let (store, client) = (single(&url).await, connect(&url).await);
+    say(&store, &conversation("a"), "one").await;
+    let indexes = "select count(*) filter (where c.relname = 'exchange'), count(*) filter (where c.relname = 'conversation') \
+                   from pg_index i join pg_class c on c.oid = i.indrelid \
+                   where c.relnamespace = 'chat_history'::regnamespace";
+    let row = client.query_one(indexes, &[]).await.unwrap();
+    assert_eq!([row.get::<_, i64>(0), row.get(1)], [2, 2]);
+    client.batch_execute("begin").await.unwrap();
+    for number in 0..APPENDS {
+        let append = format!(
+            "select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x{number}', 0, null, 1, 1, \
+             'x', 0, 'recalled', 'provenance', null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
+        );
+        client.batch_execute(&append).await.unwrap();
+    }
+    let updates = "select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where relname = 'conversation'";
+    let row = client.query_one(updates, &[]).await.unwrap();
+    assert_eq!([row.get::<_, i64>(0), row.get(1)], [APPENDS, APPENDS]);
+    client.batch_execute("rollback").await.unwrap();
 }

@@ -4,8 +4,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, Attach, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore,
-    KnownState, Load, LoadLimit, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
+    Append, CompactOutcome, CompactionVersion, ConversationId, Derived, Exchange, Expect, HistoryStore, KnownState,
+    Load, LoadLimit, Loaded, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -234,9 +234,6 @@ async fn counters_at_the_ends_of_their_range_are_corrupt() {
         assert_corrupt(store.append(&id, append("more")).await, &id, &damage);
         assert_corrupt(store.append(&id, append("more").compact(compact(NONE, 0))).await, &id, &damage);
         assert_corrupt(store.compact(&id, revision.incarnation(), compact(NONE, 0)).await, &id, &damage);
-        assert_corrupt(store.attach(&id, revision.incarnation(), &[], &[]).await, &id, &damage);
-        assert_corrupt(store.attachments(&id, &[], 9).await, &id, &damage);
-        assert_corrupt(store.pick(&id, &[0, 3, 5, u64::MAX].map(Seq::new)).await, &id, &damage);
         for from in [0, 3, u64::MAX] {
             assert_corrupt(store.truncate(&id, revision, Seq::new(from)).await, &id, &damage);
         }

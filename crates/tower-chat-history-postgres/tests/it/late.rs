@@ -6,17 +6,14 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, HistoryStore, Labels,
-    LabelsVersion, List, Load, Prune, PruneTo, Revision, Seq, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, HistoryStore, Labels, LabelsVersion,
+    List, Load, Prune, PruneTo, Revision, Seq, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     proxy::Proxy,
-    support::{
-        attachment, attachments, compact, connect, conversation, database, exchange, patient, say, single, texts,
-        window,
-    },
+    support::{compact, connect, conversation, database, exchange, patient, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -32,7 +29,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
 
 async fn no_late_call_changes_the_next_incarnation() {
-    let calls: [(&str, Made); 12] = [
+    let calls: [(&str, Made); 11] = [
         ("bar_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
         ("set_labels_1", |store, id, last| {
             let labels = store.set_labels(id, last.incarnation(), LabelsVersion::NONE, Labels::default());
@@ -54,10 +51,6 @@ async fn no_late_call_changes_the_next_incarnation() {
         ("compact_1", |store, id, last| {
             let compact = compact(CompactionVersion::NONE, 1);
             Box::pin(async move { store.compact(id, last.incarnation(), compact).await.is_ok() })
-        }),
-        ("attach_1", |store, id, last| {
-            let late = [attachment("late", 0..1, b"late")];
-            Box::pin(async move { store.attach(id, last.incarnation(), &[], &late).await.is_ok() })
         }),
         ("append_1", |store, id, last| {
             let append = Append::new(Expect::AnyIn(last.incarnation()), exchange("late"));
@@ -94,7 +87,6 @@ async fn no_late_call_changes_the_next_incarnation() {
         proxy.release().await;
         assert_eq!(window(&other, &id).await, before, "call {number}: {text}");
         assert_eq!(texts(&other, &id).await, ["new", "newer"], "call {number}: {text}");
-        assert_eq!(attachments(&other, &id, &["late"]).await, [], "call {number}: {text}");
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Attach, CompactionVersion, HistoryStore, Labels, LabelsVersion, List, Load, Seq, StoreError, Truncate,
+    CompactionVersion, HistoryStore, Labels, LabelsVersion, List, Load, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{OpenError, PostgresError};
 
@@ -61,7 +61,7 @@ async fn the_wait_for_a_lock_is_limited() {
     let incarnation = say(&store, &id, "one").await.revision.incarnation();
     let limited = "select count(*) from pg_proc where pronamespace = 'chat_history'::regnamespace \
                    and provolatile = 'v' and proname not in ('put_compaction_1', 'erased_1') and 'lock_timeout=10s' = any (proconfig)";
-    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 6);
+    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 5);
     for (function, types) in [
         (
             "append_1",
@@ -69,7 +69,6 @@ async fn the_wait_for_a_lock_is_limited() {
              text, text, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text",
         ),
         ("compact_1", "text, uuid, uuid, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text"),
-        ("attach_1", "text, uuid, text[], bigint[], text[], bigint[], bigint[], bytea[]"),
         ("delete_1", "text, uuid"),
         ("set_labels_1", "text, uuid, bigint, uuid, text"),
     ] {
@@ -78,7 +77,6 @@ async fn the_wait_for_a_lock_is_limited() {
     }
     // Prepare the statements of the calls below.
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap();
-    store.attach(&id, incarnation, &[], &[]).await.unwrap();
     store.set_labels(&id, incarnation, LabelsVersion::NONE, Labels::default()).await.unwrap();
     say(&store, &conversation("other"), "one").await;
     store.delete(&conversation("other")).await.unwrap();
@@ -87,13 +85,12 @@ async fn the_wait_for_a_lock_is_limited() {
     for error in [
         store.append(&id, append("two")).await.unwrap_err(),
         store.compact(&id, incarnation, compact(CompactionVersion::new(1), 0)).await.unwrap_err(),
-        store.attach(&id, incarnation, &[], &[]).await.unwrap_err(),
         store.set_labels(&id, incarnation, LabelsVersion::new(1), Labels::default()).await.unwrap_err(),
         store.delete(&id).await.unwrap_err(),
     ] {
         assert_eq!(state(&error), "55P03");
     }
-    assert_eq!(proxy.trips(), 6, "no call is retried, and the deletion is recorded first");
+    assert_eq!(proxy.trips(), 5, "no call is retried, and the deletion is recorded first");
     assert_eq!(window(&store, &id).await.exchanges.len(), 1, "a load does not wait for the lock");
 }
 

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod answers;
-mod attach;
 mod barring;
 mod batching;
 mod calls;
@@ -35,7 +34,6 @@ use test_servers::postgres;
 fn main() -> ExitCode {
     let tests = [
         answers::tests(),
-        attach::tests(),
         barring::tests(),
         calls::tests(),
         contract::tests(),

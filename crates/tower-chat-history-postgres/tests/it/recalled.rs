@@ -4,16 +4,14 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, Attach, Citation, CompactionVersion, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Load,
-    Prune, PruneTo, Recalled, Seq, StoreError, Summary,
+    Append, Citation, CompactionVersion, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Load, Prune,
+    PruneTo, Recalled, Seq, StoreError, Summary,
 };
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     no_text::shown,
-    support::{
-        attachment, attachments, compact, connect, conversation, database, exchange, say, single, texts, window,
-    },
+    support::{compact, connect, conversation, database, exchange, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -57,13 +55,11 @@ async fn damaged_recalled_messages_are_corrupt() {
             store.load(&id, Load::new()).await.unwrap_err(),
             store.load(&id, Load::new().exchange(asked)).await.unwrap_err(),
             store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
-            store.pick(&id, &[1, 2].map(Seq::new)).await.unwrap_err(),
         ] {
             let right = matches!(&error, StoreError::Corrupt { conversation, seq, .. } if *conversation == id && seq.get() == 2);
             assert!(right, "{damage}: {error:?}");
             assert!(!shown(&error).contains("secret"), "{error:?}");
         }
-        assert_eq!(store.pick(&id, &[1, 3].map(Seq::new)).await.unwrap().exchanges.len(), 2, "{damage}");
     }
 }
 
@@ -103,16 +99,14 @@ async fn no_row_contains_erased_text() {
         say(&store, &id, "two").await;
         recall(&store, &id, "shows the secret \u{0}", 0).await;
         recall(&store, &id, "shows two", 1).await;
-        let put = [attachment("both", 0..2, b"a secret"), attachment("second", 1..2, b"two")];
-        store.attach(&id, incarnation, &[], &put).await.unwrap();
         let mut compact = compact(CompactionVersion::NONE, 1);
         compact.cut.summary = Some(Summary::new("secret", Seq::new(1)));
         store.compact(&id, incarnation, compact).await.unwrap();
-        assert_eq!(tables_with_secrets(&client).await, ["attachment", "compaction", "exchange"]);
+        assert_eq!(tables_with_secrets(&client).await, ["compaction", "exchange"]);
         let keep = PruneTo::From(Seq::new(1));
         if kept_first {
             store.prune(&id, incarnation, keep, Derived::Keep).await.unwrap();
-            assert_eq!(tables_with_secrets(&client).await, ["attachment", "compaction", "exchange"]);
+            assert_eq!(tables_with_secrets(&client).await, ["compaction", "exchange"]);
         }
         let pruned = store.prune(&id, incarnation, keep, Derived::Erase).await.unwrap();
         assert_eq!((pruned.removed, tables_with_secrets(&client).await), (u64::from(!kept_first), vec![]));
@@ -120,6 +114,5 @@ async fn no_row_contains_erased_text() {
         let recalled: Vec<_> =
             window(&store, &id).await.exchanges.iter().map(|one| one.exchange.recalled.is_some()).collect();
         assert_eq!(recalled, [false, false, true]);
-        assert_eq!(attachments(&store, &id, &["both", "second"]).await, put[1..]);
     }
 }

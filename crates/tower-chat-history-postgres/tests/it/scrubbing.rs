@@ -12,12 +12,12 @@ use test_servers::{
     trials,
 };
 use tower_chat_history_core::{
-    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Erase, Expect, HistoryStore, Labels,
+    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Erase, Expect, HistoryStore, Labels,
     LabelsVersion, List, Prefix, Profile, Recalled, Seq, Summary,
 };
 use tower_chat_history_postgres::PostgresStore;
 
-use crate::support::{attachment, connect, exchange, say, single, texts};
+use crate::support::{connect, exchange, say, single, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -28,7 +28,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// The places of a conversation that have a secret. Each secret has the name of its place.
-const PLACES: [&str; 7] = ["id", "message", "large", "recalled", "summary", "label", "attachment"];
+const PLACES: [&str; 6] = ["id", "message", "large", "recalled", "summary", "label"];
 
 fn secret(place: &str) -> String {
     format!("secret-{place}-4711")
@@ -51,8 +51,6 @@ async fn plant(store: &PostgresStore, id: &ConversationId) {
     store.compact(id, incarnation, Compact::new(Profile::default(), CompactionVersion::NONE, cut)).await.unwrap();
     let title = Labels::new([("title", secret("label"))]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, title).await.unwrap();
-    let terms = attachment("terms/a", 0..1, secret("attachment").as_bytes());
-    store.attach(id, incarnation, &[], &[terms]).await.unwrap();
 }
 
 async fn erase(store: &PostgresStore, under: &Prefix) {
@@ -180,7 +178,7 @@ async fn a_scrub_reports_the_steps_that_its_role_may_not_do() {
     assert!(store.count(&under).await.unwrap().total().is_nothing());
     let scrubbed = store.scrub().await.unwrap();
     assert!(scrubbed.done.is_empty(), "{scrubbed:?}");
-    for step in ["conversation", "exchange", "compaction", "attachment", "erasure", "CHECKPOINT"] {
+    for step in ["conversation", "exchange", "compaction", "erasure", "CHECKPOINT"] {
         assert!(scrubbed.left.iter().any(|left| left.contains(step)), "{step}: {scrubbed:?}");
     }
 }

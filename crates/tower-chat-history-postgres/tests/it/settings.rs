@@ -6,17 +6,15 @@ use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Attach, CompactionVersion, ConversationId, Derived, Erase, HistoryStore, Labels, LabelsVersion, List, Load, Loaded,
-    Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
+    CompactionVersion, ConversationId, Derived, Erase, HistoryStore, Labels, LabelsVersion, List, Load, Loaded, Prefix,
+    Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
 use crate::{
     cost::{long_log, rows},
     proxy::Proxy,
-    support::{
-        append, attachment, attachments, compact, connect, conversation, database, patient, say, single, texts, window,
-    },
+    support::{append, compact, connect, conversation, database, patient, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -48,14 +46,10 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     let last = say(store, &id, "three").await;
     assert_eq!(texts(store, &id).await, ["one", "two", "three"]);
     assert_eq!(window(store, &id).await.exchanges.len(), 2);
-    let attached = [attachment("a", 1..2, b"stays"), attachment("a", 2..3, b"goes")];
-    store.attach(&id, incarnation, &[attachment("b", 0..1, b"").key()], &attached).await.unwrap();
-    assert_eq!(store.pick(&id, &[Seq::new(1), Seq::new(3)]).await.unwrap().exchanges.len(), 1);
     store.truncate(&id, last.revision, Seq::new(2)).await.unwrap();
     let incarnation = window(store, &id).await.revision.incarnation();
     store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(texts(store, &id).await, ["two"]);
-    assert_eq!(attachments(store, &id, &["a"]).await, attached[..1]);
     list_and_erase(store, &id).await;
     store.delete(&id).await.unwrap();
 }
@@ -151,15 +145,10 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let id = conversation("long");
     say(&store, &id, "x").await;
     // The tables are not analyzed later, so that plans stay as they are made now.
-    let small = "alter table chat_history.exchange set (autovacuum_enabled = off); \
-                 alter table chat_history.attachment set (autovacuum_enabled = off); analyze";
+    let small = "alter table chat_history.exchange set (autovacuum_enabled = off); analyze";
     other.batch_execute(small).await.unwrap();
     let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000, 0)";
     let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
-    let pick = "select * from chat_history.pick_1('test/long', '{0, 7, 50000, 99999, 100000}')";
-    let attachments = "select * from chat_history.attachments_1('test/long', '{a500, a7, none}', 2)";
-    let attach = "select * from chat_history.attach_1('test/long', (select incarnation from chat_history.conversation), \
-                  '{a500}', '{0}', '{a500,a501}', '{0,0}', '{1,1}', '{x,x}')";
     let append = |number: usize| {
         format!(
             "select * from chat_history.append_1(null, 'test/long', 3, null, null, null, 0, gen_random_uuid(), 'n{number}', 0, null, 2, 10, \
@@ -171,23 +160,11 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
                    gen_random_uuid(), 'default', 0, 0, 0, 0, 0, 0, 0, 0, '')";
     for _ in 0..3 {
-        client
-            .batch_execute(&format!(
-                "begin; {load}; {read}; {pick}; {attach}; {attachments}; {}; {compact}; rollback",
-                append(0)
-            ))
-            .await
-            .unwrap();
+        client.batch_execute(&format!("begin; {load}; {read}; {}; {compact}; rollback", append(0))).await.unwrap();
     }
     long_log(&other).await;
     assert_eq!(rows(&client, load).await, 1 + 30 + 1 + 30);
     assert_eq!(rows(&client, read).await, 1 + 4 + 5);
-    assert_eq!(rows(&client, pick).await, 4);
-    let attached = "insert into chat_history.attachment select id, 'a' || q, 0, 1, 'x' \
-                    from chat_history.conversation, generate_series(1, 10000) q";
-    other.batch_execute(attached).await.unwrap();
-    assert_eq!(rows(&client, attachments).await, 2 + 2, "their sizes, and the attachments themselves");
-    assert_eq!(rows(&client, attach).await, 1 + 2, "one is removed, and one is found to be stored already");
     assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, 0, 0, 0, ''", "50000, 0, 0, 0, 0, 0, 0, ''")).await, 1);
     assert_eq!(rows(&client, &append(1)).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 3, "a repeated append is rolled back, and its exchange is read");

@@ -4,17 +4,14 @@ use futures_util::future::BoxFuture;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
-    Labels, LabelsVersion, List, Load, Prefix, Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary,
-    Truncate,
+    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore, Labels,
+    LabelsVersion, List, Load, Prefix, Profile, Prune, PruneTo, Recalled, Revision, Seq, StoreError, Summary, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     refused::{assert_swallowed, swallow},
-    support::{
-        append, attachment, attachments, compact, connect, conversation, database, exchange, say, single, window,
-    },
+    support::{append, compact, connect, conversation, database, exchange, say, single, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -61,17 +58,6 @@ fn erase<'a>(
     Box::pin(async move { store.prune(id, last.incarnation(), keep, Derived::Erase).await.map(drop) })
 }
 
-fn attach<'a>(
-    store: &'a PostgresStore,
-    id: &'a ConversationId,
-    last: Revision,
-) -> BoxFuture<'a, Result<(), StoreError>> {
-    Box::pin(async move {
-        let (old, new) = (attachment("a", 0..1, b"").key(), attachment("new", 0..1, b"x"));
-        store.attach(id, last.incarnation(), &[old], &[new]).await
-    })
-}
-
 fn erase_page<'a>(
     store: &'a PostgresStore,
     _: &'a ConversationId,
@@ -103,34 +89,19 @@ fn bar<'a>(store: &'a PostgresStore, id: &'a ConversationId, _: Revision) -> Box
 }
 
 async fn a_removal_that_skips_a_row_changes_nothing() {
-    let removals =
-        [("exchange", "delete"), ("compaction", "delete"), ("attachment", "delete"), ("conversation", "delete")];
-    let calls: [(&str, Call, &[(&str, &str)]); 10] = [
+    let removals = [("exchange", "delete"), ("compaction", "delete"), ("conversation", "delete")];
+    let calls: [(&str, Call, &[(&str, &str)]); 9] = [
         ("erase a page", erase_page, &removals),
         ("erase if", erase_if, &removals),
         ("label", label, &[("conversation", "update")]),
         ("bar", bar, &[("epoch", "update")]),
-        (
-            "delete",
-            delete,
-            &[("exchange", "delete"), ("compaction", "delete"), ("attachment", "delete"), ("conversation", "delete")],
-        ),
+        ("delete", delete, &[("exchange", "delete"), ("compaction", "delete"), ("conversation", "delete")]),
         (
             "truncate",
             truncate,
-            &[
-                ("exchange", "delete"),
-                ("compaction", "delete"),
-                ("compaction", "update"),
-                ("attachment", "delete"),
-                ("conversation", "update"),
-            ],
+            &[("exchange", "delete"), ("compaction", "delete"), ("compaction", "update"), ("conversation", "update")],
         ),
-        (
-            "truncate all",
-            truncate_all,
-            &[("exchange", "delete"), ("compaction", "delete"), ("attachment", "delete"), ("conversation", "delete")],
-        ),
+        ("truncate all", truncate_all, &[("exchange", "delete"), ("compaction", "delete"), ("conversation", "delete")]),
         ("prune", prune, &[("exchange", "delete"), ("conversation", "update")]),
         (
             "erase",
@@ -140,11 +111,9 @@ async fn a_removal_that_skips_a_row_changes_nothing() {
                 ("exchange", "update"),
                 ("compaction", "delete"),
                 ("compaction", "update"),
-                ("attachment", "delete"),
                 ("conversation", "update"),
             ],
         ),
-        ("attach", attach, &[("attachment", "delete"), ("attachment", "insert")]),
     ];
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
@@ -152,25 +121,24 @@ async fn a_removal_that_skips_a_row_changes_nothing() {
     for (name, call, triggers) in calls {
         for (table, change) in triggers {
             let what = format!("{name}, {change} on {table}");
-            let put = fill(&store, &id).await;
+            fill(&store, &id).await;
             let before = window(&store, &id).await;
             swallow(&client, table, change).await;
             assert_swallowed(&call(&store, &id, before.revision).await.unwrap_err(), &what);
             client.batch_execute(&format!("drop trigger swallows on chat_history.{table}")).await.unwrap();
             assert_eq!(window(&store, &id).await, before, "{what}");
-            assert_eq!(attachments(&store, &id, &["a", "new"]).await, put, "{what}");
             // Without the trigger, the same call succeeds.
             call(&store, &id, before.revision).await.unwrap();
             store.delete(&id).await.unwrap();
             let left = "select (select count(*) from chat_history.exchange) + (select count(*) from chat_history.compaction) \
-                        + (select count(*) from chat_history.attachment) + (select count(*) from chat_history.conversation)";
+                        + (select count(*) from chat_history.conversation)";
             assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0, "{what}");
         }
     }
 }
 
-/// Creates a conversation of which each of the calls changes rows of each kind. Returns its attachments.
-async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history_core::Attachment; 2] {
+/// Creates a conversation of which each of the calls changes rows of each kind.
+async fn fill(store: &PostgresStore, id: &ConversationId) {
     say(store, id, "one").await;
     let mut second = exchange("two");
     second.recalled = Some(Recalled::new("one", vec![Citation::new(Seq::FIRST, 0..1)]));
@@ -184,9 +152,6 @@ async fn fill(store: &PostgresStore, id: &ConversationId) -> [tower_chat_history
     {
         store.compact(id, incarnation, Compact::new(profile, none, cut)).await.unwrap();
     }
-    let put = [attachment("a", 0..1, b"first"), attachment("a", 1..3, b"last")];
-    store.attach(id, incarnation, &[], &put).await.unwrap();
-    put
 }
 
 /// The first append of a conversation creates its row. If its compaction breaks a rule, it removes the row.

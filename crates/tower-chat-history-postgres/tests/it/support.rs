@@ -1,6 +1,6 @@
 //! Support that the tests of this store share.
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool, Runtime};
 use test_servers::postgres;
@@ -8,9 +8,7 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) use tower_chat_history_conformance::shorthand::{
     append, conversation, exchange, log_texts as texts, say, window,
 };
-use tower_chat_history_core::{
-    Attach, Attachment, AttachmentName, Compact, CompactionVersion, ConversationId, Cut, Profile, Seq,
-};
+use tower_chat_history_core::{Compact, CompactionVersion, Cut, Profile, Seq};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 /// Creates a database for one test.
@@ -58,17 +56,4 @@ pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
 /// Returns a compaction of the default profile.
 pub(crate) fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
     Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
-}
-
-/// Returns an attachment to the exchanges of a range.
-pub(crate) fn attachment(name: &str, range: Range<u64>, body: &[u8]) -> Attachment {
-    Attachment::new(AttachmentName::new(name).unwrap(), Seq::new(range.start)..Seq::new(range.end), body)
-}
-
-/// Reads all attachments with these names.
-pub(crate) async fn attachments(store: &PostgresStore, id: &ConversationId, names: &[&str]) -> Vec<Attachment> {
-    let names: Vec<_> = names.iter().map(|name| AttachmentName::new(name).unwrap()).collect();
-    let read = store.attachments(id, &names, usize::MAX).await.unwrap();
-    assert!(!read.more);
-    read.attachments
 }

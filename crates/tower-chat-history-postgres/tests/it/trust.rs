@@ -62,12 +62,9 @@ impl Roles {
 }
 
 /// The parameters of the store's functions, in order.
-const FUNCTIONS: [(&str, &str); 13] = [
+const FUNCTIONS: [(&str, &str); 10] = [
     ("load_1", "text text text uuid bigint bigint bigint text bigint bigint int"),
     ("read_1", "text bigint bigint bigint"),
-    ("pick_1", "text bigint[]"),
-    ("attachments_1", "text text[] bigint"),
-    ("attach_1", "text uuid text[] bigint[] text[] bigint[] bigint[] bytea[]"),
     (
         "append_1",
         "int text int uuid bigint bigint bigint uuid text bigint bigint bigint bigint text bigint text \
@@ -199,7 +196,6 @@ async fn tables_and_functions_of_another_role_are_refused() {
     for (change, object) in [
         ("alter function chat_history.delete_1(text, uuid) owner to", "the function delete_1"),
         ("alter table chat_history.exchange owner to", "the table exchange"),
-        ("alter table chat_history.attachment owner to", "the table attachment"),
         ("alter table chat_history.schema_version owner to", "the table schema_version"),
     ] {
         let roles = Roles::new().await;

@@ -19,7 +19,7 @@ use clap::{Parser, ValueEnum};
 use serde_json::json;
 use tower_chat_history_core::Seq;
 use tower_chat_history_recall::{
-    Analyzer, Gate, LogIndex, Query, Search, Selector, render, render_exchange, render_frame, render_message,
+    Analyzer, Gate, LogTerms, Query, Search, Selector, render, render_exchange, render_frame, render_message,
 };
 
 use self::{conversation::Conversation, report::Report};
@@ -76,11 +76,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut report = Report::default();
     for file in &arguments.files {
         let conversation = Conversation::read(file)?;
-        let mut index = LogIndex::new(analyzer.clone());
-        index.cover(Seq::FIRST, &conversation.log)?;
+        let terms = LogTerms::of(&analyzer, &conversation.log);
         if let Some(phrases) = &arguments.phrases {
             let search = Search::new(Seq::FIRST..Seq::new(conversation.log.len() as u64), gate.clone());
-            phrases::count(&search, &index, &conversation, &fs::read_to_string(phrases)?)?;
+            phrases::count(&search, &analyzer, &terms, &conversation, &fs::read_to_string(phrases)?);
             continue;
         }
         let of_exchange = conversation.log.last().map_or(0, |last| report::tokens(&render_exchange(last)));
@@ -102,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     search = Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX);
                 }
                 let start = Instant::now();
-                let ranking = search.run(&index, &conversation.log, &query)?;
+                let ranking = search.run(&terms, &query);
                 let cites = match arguments.method {
                     Method::Recall => Selector::new(within, allowance)
                         .ratio(arguments.ratio)

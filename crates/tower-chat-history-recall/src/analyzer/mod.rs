@@ -19,25 +19,16 @@ use self::{
 };
 pub use self::{language::Language, term::Term};
 
-/// The version of the rules. It changes with every change of a term of any text.
-const VERSION: u32 = 1;
-
 /// The ends of words that are contracted with the one before them.
 const CONTRACTIONS: [&str; 6] = ["'d", "'ll", "'m", "'re", "'s", "'ve"];
 
-/// Words whose terms show a change of a stemmer, or of Unicode's rules in a dependency.
-const PROBE: &str = "connections generically happiness running easily interfered organization dying skis news proceed \
-    andes häuser laufend continuellement généralement nacionalidades corriendo nazionale lichamelijk husene talossa \
-    evlerimizden házakban czytając καλύτερος красивыми الكتابات 3.14 a_b don't e\u{301}t\u{e9} Ⅷ 今天 東京タワー 공원에서 กินข้าว";
-
-/// Turns text into [`Term`]s. The same analyzer must read the indexed messages and the queries.
+/// Turns text into [`Term`]s. The same analyzer must read the messages and the queries.
 ///
 /// The steps are: NFKC, lower case, words by UAX 29 of at most 64 characters, stop words, stems (Snowball), and
 /// folded diacritics. Text without spaces (Han, Hiragana, Thai) and Hangul words become pairs of neighbors.
 ///
-/// With several languages, a word is indexed under the form of each language's stemmer, mostly one or two different
-/// ones. So no language has to be guessed from a short text. A stop word of one of the languages is left out in all
-/// of them.
+/// With several languages, a word has the form of each language's stemmer, mostly one or two different ones. So no
+/// language has to be guessed from a short text. A stop word of one of the languages is left out in all of them.
 ///
 /// Cloning only increments a reference count.
 ///
@@ -46,13 +37,12 @@ const PROBE: &str = "connections generically happiness running easily interfered
 ///
 /// let analyzer = Analyzer::new([Language::English]);
 /// assert_eq!(analyzer.terms("The dogs were running"), analyzer.terms("a dog runs"));
-/// assert!(analyzer.id().starts_with("english-1-"));
 /// ```
 #[derive(Clone)]
 pub struct Analyzer(Arc<Rules>);
 
 struct Rules {
-    id: String,
+    languages: Vec<Language>,
     stemmers: Vec<Stemmer>,
     stop_words: HashSet<&'static str>,
 }
@@ -69,25 +59,7 @@ impl Analyzer {
         languages.dedup();
         let stemmers = languages.iter().map(|language| language.stemmer()).collect();
         let stop_words = stop_words(&languages).collect();
-        let names: Vec<&str> = languages.iter().map(|language| language.name()).collect();
-        let names = if names.is_empty() { "plain".to_owned() } else { names.join("+") };
-        let mut rules = Rules { id: String::new(), stemmers, stop_words };
-        let probe = rules.terms(PROBE, Self::MAX_TERMS).iter().fold(0_u64, |sum, term| {
-            // Any mix of all terms would do.
-            (sum.rotate_left(5) ^ term.get()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        });
-        rules.id = format!("{names}-{VERSION}-{:08x}", probe >> 32);
-        Self(Arc::new(rules))
-    }
-
-    /// Returns the name of these rules, such as `english-1-4f43f85d`: the languages, the version, and a checksum over
-    /// the terms of sample words. An index that was made under another name must be made anew.
-    ///
-    /// The checksum changes when another version of the stemmers or of the Unicode tables gives the samples other
-    /// terms.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.0.id
+        Self(Arc::new(Rules { languages, stemmers, stop_words }))
     }
 
     /// Returns the terms of a text, in order and with repetitions, at most [`MAX_TERMS`](Self::MAX_TERMS).
@@ -135,7 +107,7 @@ impl Default for Analyzer {
 
 impl fmt::Debug for Analyzer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Analyzer").field(&self.id()).finish()
+        f.debug_tuple("Analyzer").field(&self.0.languages).finish()
     }
 }
 
@@ -232,15 +204,6 @@ mod tests {
         let shares = |a: &str, b: &str| both.terms(a).iter().any(|term| both.terms(b).contains(term));
         assert!(shares("Häuser", "Haus") && shares("running", "runs") && !shares("Haus", "Hund"));
         assert!(both.terms("the und").is_empty());
-    }
-
-    #[test]
-    fn the_id_names_languages_version_and_rules() {
-        assert_eq!(Analyzer::default().id(), "english-1-4f43f85d");
-        let (a, b) = ([Language::German, Language::English], [Language::English, Language::German]);
-        assert_eq!(Analyzer::new(a).id(), Analyzer::new(b).id());
-        assert_ne!(Analyzer::new(a).id(), Analyzer::default().id());
-        assert!(Analyzer::new([]).id().starts_with("plain-1-"));
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// The longest part of a word that is used, in characters.
 pub(super) const MAX_WORD_CHARS: usize = 64;
 
-/// A word as it is indexed.
+/// A word, before it is stemmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'a> {
     /// A word of a script that writes spaces, or of Katakana.

@@ -1,4 +1,4 @@
-//! Passages: the documents of the index.
+//! Passages: the documents of a search.
 
 mod split;
 mod text;
@@ -23,10 +23,10 @@ const MAX_TERMS: usize = 1024;
 /// The most terms of a participant's name, which each passage of the message has.
 const MAX_NAME_TERMS: usize = 16;
 
-/// A part of a message that is found by itself: a document of the index, and the unit that is embedded.
+/// A part of a message that is found by itself: a document of the search, and the unit that is embedded.
 ///
 /// A message is split at about 160 terms. Its calls have passages of their own, of name and arguments. Long tool
-/// results are indexed at both ends only. An exchange has at most [128](Self::MAX_OF_EXCHANGE) passages, the first ones:
+/// results are searched at both ends only. An exchange has at most [128](Self::MAX_OF_EXCHANGE) passages, the first ones:
 /// messages after them are not found. Each [recallable](is_recallable) message within the first 128 passages has at
 /// least one, even if that has no terms, because passages score for their neighbors too.
 #[derive(Clone, PartialEq, Eq)]
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn long_results_are_indexed_at_both_ends() {
+    fn long_results_are_searched_at_both_ends() {
         let result: String = (0..20_000).map(|number| format!("row{number} ")).collect();
         let texts = texts(Message::tool("a", &result));
         assert_eq!(texts.len(), 8);

@@ -71,14 +71,6 @@ impl Query {
         self.terms.is_empty()
     }
 
-    /// Returns the buckets of a segment that a search for this query reads, in order.
-    #[must_use]
-    pub fn buckets(&self) -> Vec<u8> {
-        let mut buckets: Vec<u8> = self.terms.iter().map(|term| term.bucket()).collect();
-        buckets.dedup();
-        buckets
-    }
-
     /// Returns `true` if a term is one of these.
     pub(crate) fn any(&self, is: impl Fn(Term) -> bool) -> bool {
         self.terms.iter().any(|term| is(*term))

@@ -1,20 +1,13 @@
 //! Ranked messages.
 
-use std::{cmp::Ordering, collections::HashSet, ops::Range};
+use std::{cmp::Ordering, ops::Range};
 
-use tower_chat_history_core::{Recorded, Seq};
+use tower_chat_history_core::Seq;
 
-use super::{
-    Query,
-    counted::{Counted, evidence},
-    parts::{Looked, Parts},
-    scorer::{Scored, Scores, score, smooth},
-};
+use super::{Query, counted::evidence, scorer::Scoring, terms::LogTerms};
 use crate::{
     fusion::fuse,
     gate::{Gate, Outcome},
-    index::{IndexPart, LogIndex},
-    varint::DecodeError,
 };
 
 /// A search: the range of the log that is searched, and the gate.
@@ -101,93 +94,17 @@ impl Search {
         self
     }
 
-    /// Searches a log. `exchanges` has the exchanges of the range that are in no part of the index, in order, and
-    /// may have others.
-    ///
-    /// The result depends on the log and the range, not on the parts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a part is damaged, or lacks a bucket of the query.
-    pub fn run(&self, index: &LogIndex, exchanges: &[Recorded], query: &Query) -> Result<Ranking, DecodeError> {
-        let missing = index.missing(self.within.clone()).into_iter().filter_map(|range| {
-            let at = |seq: Seq| exchanges.partition_point(|recorded| recorded.seq < seq);
-            let exchanges = &exchanges[at(range.start)..at(range.end)];
-            let range = exchanges.first()?.seq..exchanges.last()?.seq.next();
-            Some(IndexPart::index(index.analyzer(), range, exchanges))
-        });
-        let missing: Vec<IndexPart> = missing.collect();
-        let mut parts: Vec<&IndexPart> = index.parts().iter().chain(&missing).collect();
-        parts.sort_by_key(|part| part.range().start);
-        self.run_parts(parts, query)
-    }
-
-    /// Searches parts, which must be in order and must not overlap.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a part is damaged, or lacks a bucket of the query.
-    pub fn run_parts<'a>(
-        &self,
-        parts: impl IntoIterator<Item = &'a IndexPart>,
-        query: &Query,
-    ) -> Result<Ranking, DecodeError> {
-        let parts = parts.into_iter().filter(|part| self.reads(part));
-        let looked = parts.map(|part| Ok((part, part.find(query.terms())?)));
-        let (hits, counted) = self.score(looked.collect::<Result<Vec<Looked<'a>>, _>>()?, query)?.hits();
+    /// Searches a log. Exchanges that are not in the range are left out.
+    #[must_use]
+    pub fn run(&self, log: &LogTerms, query: &Query) -> Ranking {
+        let mut scoring = Scoring::new(query);
+        for exchange in log.exchanges() {
+            if self.within.contains(&exchange.seq) {
+                scoring.add(exchange);
+            }
+        }
+        let (hits, counted) = scoring.finish(self.smoothed, self.limit);
         let (evidence, documents) = evidence(&[&counted], query, |term| self.gate.counts(term));
-        Ok(Ranking { hits, gate: self.gate.outcome(&evidence, documents, query.asks()), documents })
+        Ranking { hits, gate: self.gate.outcome(&evidence, documents, query.asks()), documents }
     }
-
-    /// Returns `true` if a part has documents in the range.
-    pub(crate) fn reads(&self, part: &IndexPart) -> bool {
-        !part.document_list().numbers(&self.within).is_empty()
-    }
-
-    /// Scores the documents of parts in which the terms of the query were looked up.
-    pub(crate) fn score<'a>(
-        &self,
-        looked: impl IntoIterator<Item = Looked<'a>>,
-        query: &Query,
-    ) -> Result<Scoring<'a>, DecodeError> {
-        let parts = Parts::new(looked, &self.within);
-        let scores = score(&parts, query)?;
-        Ok(Scoring { parts, scores, smoothed: self.smoothed, limit: self.limit })
-    }
-}
-
-/// The scores of documents, not in order yet.
-#[derive(Debug)]
-pub(crate) struct Scoring<'a> {
-    parts: Parts<'a>,
-    scores: Scores,
-    smoothed: bool,
-    limit: usize,
-}
-
-impl Scoring<'_> {
-    /// Returns the best messages, best first, and what was counted.
-    pub(crate) fn hits(self) -> (Vec<Hit>, Counted) {
-        let Self { parts, scores: Scores { documents, counted }, smoothed, limit } = self;
-        let scored = if smoothed { smooth(&documents, parts.documents) } else { documents };
-        (best(scored, limit, &parts), counted)
-    }
-}
-
-/// Returns the best messages, best first.
-fn best(mut scored: Vec<Scored>, limit: usize, parts: &Parts<'_>) -> Vec<Hit> {
-    let order = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score).then(b.document.cmp(&a.document));
-    // A message may have several passages among the best.
-    let some = limit.saturating_mul(4);
-    if scored.len() > some && some > 0 {
-        scored.select_nth_unstable_by(some, order);
-        scored.truncate(some);
-    }
-    scored.sort_unstable_by(order);
-    let mut seen = HashSet::new();
-    let hits = scored.iter().filter_map(|scored| {
-        let (seq, message) = parts.position(scored.document)?;
-        seen.insert((seq, message)).then_some(Hit { seq, message, score: scored.score })
-    });
-    hits.take(limit).collect()
 }

@@ -1,14 +1,13 @@
 //! BM25 over passages, smoothed over neighbors.
 //!
 //! All sums are made in a fixed order, the terms of a document in ascending order, in `f64`. So equal logs have equal
-//! scores, to the last bit, whatever parts their index has.
+//! scores, to the last bit.
 
-use super::{
-    counted::Counted,
-    parts::{Occurrence, Parts},
-    query::Query,
-};
-use crate::varint::DecodeError;
+use std::collections::HashSet;
+
+use tower_chat_history_core::Seq;
+
+use super::{counted::Counted, query::Query, ranking::Hit, terms::ExchangeTerms};
 
 /// Saturation of repeated terms.
 pub(super) const K1: f64 = 1.2;
@@ -16,85 +15,131 @@ pub(super) const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// The most terms of a query that are scored: the rarest. A set of them has 32 bits.
 const MAX_TERMS: usize = 32;
-/// The most postings that are read for a query, those of the rarest terms first.
-const MAX_POSTINGS: u32 = 65_536;
+/// The most occurrences that are scored for a query, those of the rarest terms first.
+const MAX_OCCURRENCES: u32 = 65_536;
 
-/// A term that is scored, by its place in the query.
+/// Scores the passages of a log for a query. The exchanges are added in the order of the log.
+#[derive(Debug)]
+pub(crate) struct Scoring<'a> {
+    query: &'a Query,
+    /// The exchange and the message of each document.
+    places: Vec<(Seq, u32)>,
+    /// The number of terms of all documents.
+    terms: u64,
+    occurrences: Vec<Occurrence>,
+}
+
+/// A term of the query that a document has.
 #[derive(Clone, Copy, Debug)]
-struct Chosen {
+struct Occurrence {
+    document: u32,
+    /// The term, by its place in the query.
     place: usize,
     frequency: u32,
+    /// The number of terms of the document.
+    length: u32,
 }
 
-/// A document with its scores.
+/// A document with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scored {
-    pub(super) document: u32,
-    pub(super) score: f64,
-}
-
-/// The documents that have a term of the query, in order, by BM25, and what was counted.
-#[derive(Debug, Default)]
-pub(super) struct Scores {
-    pub(super) documents: Vec<Scored>,
-    pub(super) counted: Counted,
-}
-
-/// Scores the documents.
-pub(super) fn score(parts: &Parts<'_>, query: &Query) -> Result<Scores, DecodeError> {
-    let documents = f64::from(parts.documents);
-    let mean = if parts.documents == 0 { 0.0 } else { parts.tokens as f64 / documents };
-    let frequencies = (0..query.terms().len()).map(|place| parts.frequency(place)).collect::<Result<Vec<u32>, _>>()?;
-    let chosen = choose(&frequencies);
-
-    let mut hits: Vec<TermScore> = Vec::new();
-    for (chosen, term) in chosen.iter().zip(0_u8..) {
-        let idf = idf(documents, f64::from(chosen.frequency));
-        parts.each(chosen.place, |occurrence| {
-            hits.push(TermScore { document: occurrence.document, term, score: idf * saturated(&occurrence, mean) });
-        })?;
-    }
-    // The sort is stable, so the scores of a document stay in the order of terms.
-    hits.sort_by_key(|hit| hit.document);
-    let mut scores = Scores::default();
-    for same in hits.chunk_by(|a, b| a.document == b.document) {
-        let score = same.iter().fold(0.0, |sum, hit| sum + hit.score);
-        scores.documents.push(Scored { document: same[0].document, score });
-        scores.counted.combinations.insert(same.iter().fold(0, |bits, hit| bits | 1 << hit.term));
-    }
-    scores.counted.documents = parts.documents;
-    scores.counted.chosen = chosen.iter().map(|chosen| chosen.place).collect();
-    scores.counted.frequencies = frequencies;
-    Ok(scores)
-}
-
-/// The score of a document by one term.
-#[derive(Clone, Copy, Debug)]
-struct TermScore {
+struct Scored {
     document: u32,
-    term: u8,
     score: f64,
 }
 
-/// Returns the rarest of the terms, in ascending order of the terms.
-fn choose(frequencies: &[u32]) -> Vec<Chosen> {
-    let each = frequencies.iter().enumerate();
-    let mut all: Vec<Chosen> = each.map(|(place, frequency)| Chosen { place, frequency: *frequency }).collect();
-    all.retain(|chosen| chosen.frequency > 0);
-    all.sort_unstable_by_key(|chosen| (chosen.frequency, chosen.place));
-    all.truncate(MAX_TERMS);
-    let mut left = MAX_POSTINGS;
-    let fits = all.iter().take_while(|chosen| match left.checked_sub(chosen.frequency) {
-        Some(rest) => {
-            left = rest;
-            true
+impl<'a> Scoring<'a> {
+    /// Begins with no exchange.
+    pub(crate) const fn new(query: &'a Query) -> Self {
+        Self { query, places: Vec::new(), terms: 0, occurrences: Vec::new() }
+    }
+
+    /// Adds the next exchange.
+    pub(crate) fn add(&mut self, exchange: &ExchangeTerms) {
+        for document in &exchange.documents {
+            let (number, length) = (size(self.places.len()), size(document.terms.len()));
+            self.places.push((exchange.seq, document.message));
+            self.terms += u64::from(length);
+            for same in document.terms.chunk_by(|a, b| a == b) {
+                if let Ok(place) = self.query.terms().binary_search(&same[0]) {
+                    let frequency = size(same.len());
+                    self.occurrences.push(Occurrence { document: number, place, frequency, length });
+                }
+            }
         }
-        None => false,
-    });
-    let fitting = fits.count();
-    all.truncate(fitting);
-    all.sort_unstable_by_key(|chosen| chosen.place);
-    all
+    }
+
+    /// Returns the best messages, best first, and what was counted. If `smoothed` is set, passages score for their
+    /// neighbors, too.
+    pub(crate) fn finish(mut self, smoothed: bool, limit: usize) -> (Vec<Hit>, Counted) {
+        let mut frequencies = vec![0; self.query.terms().len()];
+        for occurrence in &self.occurrences {
+            frequencies[occurrence.place] += 1;
+        }
+        let chosen = choose(&frequencies);
+        self.occurrences.retain(|occurrence| chosen.binary_search(&occurrence.place).is_ok());
+
+        let documents = size(self.places.len());
+        let mean = if documents == 0 { 0.0 } else { self.terms as f64 / f64::from(documents) };
+        let mut counted = Counted { documents, frequencies, chosen, combinations: Default::default() };
+        let mut scored = Vec::new();
+        for same in self.occurrences.chunk_by(|a, b| a.document == b.document) {
+            let mut score = 0.0;
+            let mut combination = 0_u32;
+            for occurrence in same {
+                let frequency = counted.frequencies[occurrence.place];
+                score += idf(f64::from(documents), f64::from(frequency)) * saturated(occurrence, mean);
+                if let Ok(at) = counted.chosen.binary_search(&occurrence.place) {
+                    combination |= 1 << at;
+                }
+            }
+            counted.combinations.insert(combination);
+            scored.push(Scored { document: same[0].document, score });
+        }
+        if smoothed {
+            scored = smooth(&scored, documents);
+        }
+        (self.best(scored, limit), counted)
+    }
+
+    /// Returns the best messages, best first.
+    fn best(&self, mut scored: Vec<Scored>, limit: usize) -> Vec<Hit> {
+        let order = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score).then(b.document.cmp(&a.document));
+        // A message may have several passages among the best.
+        let some = limit.saturating_mul(4);
+        if scored.len() > some && some > 0 {
+            scored.select_nth_unstable_by(some, order);
+            scored.truncate(some);
+        }
+        scored.sort_unstable_by(order);
+        let mut seen = HashSet::new();
+        let hits = scored.iter().filter_map(|scored| {
+            let (seq, message) = *self.places.get(usize::try_from(scored.document).ok()?)?;
+            seen.insert((seq, message)).then_some(Hit { seq, message, score: scored.score })
+        });
+        hits.take(limit).collect()
+    }
+}
+
+fn size(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Returns the places of the rarest of the terms, in ascending order.
+fn choose(frequencies: &[u32]) -> Vec<usize> {
+    let mut rarest: Vec<(u32, usize)> = frequencies.iter().copied().zip(0..).collect();
+    rarest.retain(|(frequency, _)| *frequency > 0);
+    rarest.sort_unstable();
+    rarest.truncate(MAX_TERMS);
+
+    let mut left = MAX_OCCURRENCES;
+    let mut chosen = Vec::new();
+    for (frequency, place) in rarest {
+        let Some(rest) = left.checked_sub(frequency) else { break };
+        left = rest;
+        chosen.push(place);
+    }
+    chosen.sort_unstable();
+    chosen
 }
 
 /// Returns the weight of a term that this many of the documents have.
@@ -110,7 +155,7 @@ fn saturated(occurrence: &Occurrence, mean: f64) -> f64 {
 
 /// Adds half of each document's score to both of its neighbors, which may have had none. `scored` is in the order of
 /// documents, of which there are `documents`, and so is the result.
-pub(super) fn smooth(scored: &[Scored], documents: u32) -> Vec<Scored> {
+fn smooth(scored: &[Scored], documents: u32) -> Vec<Scored> {
     let mut smoothed: Vec<Scored> = Vec::with_capacity(scored.len().saturating_mul(2));
     let mut add = |document: u32, score: f64| {
         // Only the last ones can be neighbors.

@@ -18,11 +18,11 @@ use self::{
     page::{Page, Pager},
 };
 use crate::{
+    log::{ByWords, LogSearch, SearchError, Stop, pause::Pace},
     passage::Passage,
     search::{Query, Search},
     select::citations,
     shown::render,
-    stored::{IndexError, Limits, LogPart, Ranked, Stop, StoredIndex, pause::Pace},
 };
 
 /// The number of results whose exchanges are read at once.
@@ -33,16 +33,16 @@ const MAX_TIMED: usize = 1024;
 /// A tool with which a model searches the conversation that it is in.
 ///
 /// The gate of recall is made for questions, and stays shut for other input. A model that has this tool can search
-/// whenever it needs something. The tool finds messages by words, as recall does, but without the gate, in the whole
-/// log of the conversation, and page by page. It searches one conversation, also if the index has a
-/// [scope](StoredIndex::under).
+/// whenever it needs something. The tool finds messages by words, as recall does, but without the gate, in the newest
+/// [messages](LogSearch::messages) of the conversation, and page by page. It searches one conversation, also if the
+/// search has a [scope](LogSearch::under).
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use tower_chat_history::MemoryStore;
 /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message};
-/// use tower_chat_history_recall::{Analyzer, SearchTool, StoredIndex};
+/// use tower_chat_history_recall::{Analyzer, SearchTool, LogSearch};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +50,7 @@ const MAX_TIMED: usize = 1024;
 /// let id = ConversationId::new(["ann"])?;
 /// store.conversation(&id).import(vec![Message::user("My dog is called Rex."), Message::assistant("Nice!")]).await?;
 ///
-/// let tool = SearchTool::new(StoredIndex::new(store, Analyzer::default()));
+/// let tool = SearchTool::new(LogSearch::new(store, Analyzer::default()));
 /// assert_eq!(SearchTool::definition()["function"]["name"], "search_conversation");
 /// let answer = tool.call(&id, r#"{"query":"dog"}"#).await?;
 /// assert!(answer.contains("My dog is called Rex.") && answer.ends_with("There are no more results."));
@@ -63,7 +63,7 @@ const MAX_TIMED: usize = 1024;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SearchTool {
-    index: StoredIndex,
+    search: LogSearch,
     page_bytes: usize,
     time_limit: Duration,
 }
@@ -77,7 +77,7 @@ pub enum ToolError {
     Arguments(#[from] ArgumentsError),
     /// The search failed.
     #[error(transparent)]
-    Index(#[from] IndexError),
+    Search(#[from] SearchError),
 }
 
 impl ToolError {
@@ -87,10 +87,10 @@ impl ToolError {
     pub fn answer(&self) -> Option<String> {
         match self {
             Self::Arguments(error) => Some(error.to_string()),
-            Self::Index(IndexError::TimedOut(_)) => {
+            Self::Search(SearchError::TimedOut(_)) => {
                 Some("The search took too long. Try again later, or use fewer words.".to_owned())
             }
-            Self::Index(_) => None,
+            Self::Search(_) => None,
         }
     }
 }
@@ -99,17 +99,17 @@ impl SearchTool {
     /// The name of the tool.
     pub const NAME: &'static str = "search_conversation";
     /// The description of the tool, for the model.
-    pub const DESCRIPTION: &'static str = "Searches all earlier messages of this conversation, including those that \
-        are no longer shown. Use it if the user refers to something that you cannot see.";
+    pub const DESCRIPTION: &'static str = "Searches earlier messages of this conversation, including those that are no \
+        longer shown. Use it if the user refers to something that you cannot see.";
     /// The most bytes of a page by default.
     pub const PAGE_BYTES: usize = 16 << 10;
     /// The longest time of a call by default.
     pub const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-    /// Creates the tool for the conversations of an index.
+    /// Creates the tool for the conversations that a search covers.
     #[must_use]
-    pub const fn new(index: StoredIndex) -> Self {
-        Self { index, page_bytes: Self::PAGE_BYTES, time_limit: Self::TIME_LIMIT }
+    pub const fn new(search: LogSearch) -> Self {
+        Self { search, page_bytes: Self::PAGE_BYTES, time_limit: Self::TIME_LIMIT }
     }
 
     /// Sets the size of a page in bytes. A page also has at most 10 results. The default is
@@ -180,32 +180,31 @@ impl SearchTool {
     /// the search failed.
     pub async fn call(&self, conversation: &ConversationId, arguments: &str) -> Result<String, ToolError> {
         let arguments = Arguments::parse(arguments)?;
-        let query = Query::new(self.index.analyzer(), &arguments.query);
+        let query = Query::new(self.search.analyzer(), &arguments.query);
         if query.is_empty() {
             return Err(ArgumentsError::NoWords.into());
         }
         match self.answer(conversation, &arguments, &query).await {
             Ok(answer) => Ok(answer),
             Err(Stop::Gone) => Ok("There are no earlier messages.".to_owned()),
-            Err(Stop::TimedOut(limit)) => Err(IndexError::TimedOut(limit).into()),
+            Err(Stop::TimedOut(limit)) => Err(SearchError::TimedOut(limit).into()),
             Err(Stop::Failed(error)) => Err(error.into()),
         }
     }
 
     async fn answer(&self, id: &ConversationId, arguments: &Arguments, query: &Query) -> Result<String, Stop> {
         let limit = if arguments.has_times() { MAX_TIMED } else { Search::LIMIT };
-        let limits = Limits::of_one(self.index.limit_of_scans());
-        let part = LogPart { conversation: id, incarnation: None, before: None, is_due: false, limit, limits };
+        let part = self.search.newest(id, None, limit).await?;
         let mut pace = Pace::new(Some(self.time_limit));
-        let ranked = self.index.ranked(part, query, None, &mut pace).await?;
+        let found = self.search.by_words(part, query, &mut pace).await?;
         let mut pager = Pager::new(arguments, self.page_bytes);
         let mut read: BTreeMap<Seq, Recorded> = BTreeMap::new();
         let mut more = false;
-        'pages: for hits in ranked.hits.chunks(READ) {
+        'pages: for hits in found.hits.chunks(READ) {
             let around = |seq: Seq| [Seq::new(seq.get().saturating_sub(1)), seq, seq.next()];
             let needed: BTreeSet<Seq> = hits.iter().flat_map(|hit| around(hit.seq)).collect();
-            let needed: Vec<Seq> = needed.into_iter().filter(|seq| ranked.within.contains(seq)).collect();
-            let exchanges = self.index.picked(id, ranked.incarnation, &needed, &ranked.exchanges).await?;
+            let needed: Vec<Seq> = needed.into_iter().filter(|seq| found.within.contains(seq)).collect();
+            let exchanges = self.search.picked(id, part.revision.incarnation(), &needed).await?;
             for hit in hits {
                 pace.pause().await?;
                 let before = pager.page.number;
@@ -222,14 +221,14 @@ impl SearchTool {
             }
         }
         let exchanges: Vec<Recorded> = read.into_values().collect();
-        Ok(text(arguments, &ranked, &pager.page, &exchanges, more, limit))
+        Ok(text(arguments, &found, &pager.page, &exchanges, more, limit))
     }
 }
 
 /// Returns the text of a page.
 fn text(
     arguments: &Arguments,
-    ranked: &Ranked,
+    found: &ByWords,
     page: &Page,
     exchanges: &[Recorded],
     more: bool,
@@ -251,25 +250,25 @@ fn text(
             true => {
                 format!("This is page {}. For more results, use the same arguments with \"page\": {next}.", page.number)
             }
-            false => end(ranked, limit),
+            false => end(found, limit),
         });
     }
     let is_end = !page.is_empty() && page.number >= arguments.page;
-    if !more && !is_end && ranked.hits.len() >= limit {
+    if !more && !is_end && found.hits.len() >= limit {
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));
     }
-    if ranked.unsearched > 0 {
-        lines.push(format!("{} exchanges are not indexed yet and were not searched.", ranked.unsearched));
+    if found.unsearched > 0 {
+        lines.push(format!("{} older exchanges were not searched.", found.unsearched));
     }
     lines.join("\n")
 }
 
 /// Returns the line after the last result. It says that there are no more only if all messages were searched.
-fn end(ranked: &Ranked, limit: usize) -> String {
-    if ranked.hits.len() >= limit {
+fn end(found: &ByWords, limit: usize) -> String {
+    if found.hits.len() >= limit {
         return format!("There are no more results among the best {limit} messages. Other words may find others.");
     }
-    match ranked.longest {
+    match found.longest {
         Some(seq) => format!(
             "There are no more results in what was searched. Only the first {} passages of a long exchange are, such \
              as the one at position {seq}.",

@@ -1,7 +1,7 @@
 //! Small talk recalls nothing, questions do.
 
 use tower_chat_history_core::{Message, Recorded, Seq};
-use tower_chat_history_recall::{Analyzer, Gate, Language, LogIndex, Outcome, Query, Search};
+use tower_chat_history_recall::{Analyzer, Gate, Language, LogTerms, Outcome, Query, Search};
 
 /// 180 phrases. The list of the gate was extended after the first 40 were tried, and not after the others. The last 100
 /// are by an author who had not seen the gate.
@@ -26,7 +26,7 @@ fn log() -> Vec<Recorded> {
 fn outcome(log: &[Recorded], analyzer: &Analyzer, text: &str) -> Outcome {
     let within = Seq::FIRST..Seq::new(log.len() as u64);
     let search = Search::new(within, Gate::new(analyzer));
-    search.run(&LogIndex::new(analyzer.clone()), log, &Query::new(analyzer, text)).unwrap().gate
+    search.run(&LogTerms::of(analyzer, log), &Query::new(analyzer, text)).gate
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_need_can_be_set() {
     let within = Seq::FIRST..Seq::new(log.len() as u64);
     let open = |gate: Gate, text: &str| {
         let search = Search::new(within.clone(), gate);
-        search.run(&LogIndex::new(analyzer.clone()), &log, &Query::new(&analyzer, text)).unwrap().gate.open
+        search.run(&LogTerms::of(&analyzer, &log), &Query::new(&analyzer, text)).gate.open
     };
     assert!(open(Gate::new(&analyzer).need(1.0), "good coffee with milk"));
     assert!(!open(Gate::new(&analyzer).need(50.0), "good coffee with milk"));

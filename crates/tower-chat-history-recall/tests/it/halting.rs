@@ -1,18 +1,18 @@
-//! A store in memory that can be interrupted, and that can hide the index.
+//! A store in memory whose calls are counted and can be interrupted.
 
 use std::{
     future::pending,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Cursor, Expect, HistoryStore, HistoryStoreExt, Incarnation, Labels, LabelsOutcome, LabelsVersion,
-    List, Listed, Listing, Load, Loaded, Page, Prefix, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Cursor, Expect, HistoryStore, HistoryStoreExt,
+    Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix, Seq,
+    StoreError,
 };
 
 /// A store whose calls can be counted and interrupted.
@@ -25,17 +25,12 @@ pub(crate) struct Halting {
 #[derive(Debug)]
 struct State {
     left: AtomicUsize,
-    /// The attachments are hidden.
-    blind: AtomicBool,
     calls: AtomicUsize,
-    writes: AtomicUsize,
     /// The number of exchanges that were read.
     read: AtomicUsize,
-    /// The most bytes of attachments that a call returns.
-    most: AtomicUsize,
-    /// The conversation whose attachments and exchanges cannot be read.
+    /// The conversation whose exchanges cannot be read.
     failing: Mutex<Option<ConversationId>>,
-    /// The conversation whose attachments and exchanges are never returned.
+    /// The conversation whose exchanges are never returned.
     hanging: Mutex<Option<ConversationId>>,
     /// The conversation that is erased as soon as it was listed, and begun again.
     vanishing: Mutex<Option<ConversationId>>,
@@ -45,40 +40,21 @@ struct State {
 
 impl Halting {
     pub(crate) fn new() -> Self {
-        Self::of(Arc::new(MemoryStore::new()))
-    }
-
-    fn of(store: Arc<MemoryStore>) -> Self {
         let state = State {
             left: AtomicUsize::new(usize::MAX),
-            blind: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
-            writes: AtomicUsize::new(0),
             read: AtomicUsize::new(0),
-            most: AtomicUsize::new(usize::MAX),
             failing: Mutex::default(),
             hanging: Mutex::default(),
             vanishing: Mutex::default(),
             strangers: Mutex::default(),
         };
-        Self { store, state: Arc::new(state) }
-    }
-
-    /// Returns a handle that finds no attachments.
-    pub(crate) fn blind(&self) -> Arc<Self> {
-        let blind = Self::of(Arc::clone(&self.store));
-        blind.state.blind.store(true, Ordering::Relaxed);
-        Arc::new(blind)
+        Self { store: Arc::new(MemoryStore::new()), state: Arc::new(state) }
     }
 
     /// Lets only so many more calls succeed.
     pub(crate) fn halt_after(&self, calls: usize) {
         self.state.left.store(calls, Ordering::Relaxed);
-    }
-
-    /// Lets a call return only so many bytes of attachments.
-    pub(crate) fn return_at_most(&self, bytes: usize) {
-        self.state.most.store(bytes, Ordering::Relaxed);
     }
 
     /// Lets all reads of a conversation fail.
@@ -113,10 +89,6 @@ impl Halting {
 
     pub(crate) fn calls(&self) -> usize {
         self.state.calls.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn writes(&self) -> usize {
-        self.state.writes.load(Ordering::Relaxed)
     }
 
     /// Returns the number of exchanges that were read in pages.
@@ -169,38 +141,6 @@ impl HistoryStore for Halting {
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         self.call()?;
         self.store.delete(id).await
-    }
-}
-
-#[async_trait::async_trait]
-impl Attach for Halting {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        self.call()?;
-        self.state.writes.fetch_add(1, Ordering::Relaxed);
-        self.store.attach(id, incarnation, remove, put).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        self.call_for(id).await?;
-        let names = if self.state.blind.load(Ordering::Relaxed) { &[] } else { names };
-        let limit = limit.min(self.state.most.load(Ordering::Relaxed));
-        self.store.attachments(id, names, limit).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.call_for(id).await?;
-        self.store.pick(id, positions).await
     }
 }
 

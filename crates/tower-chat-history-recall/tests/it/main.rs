@@ -1,4 +1,4 @@
-//! Tests of recall: the same result whatever is indexed, blocks that nothing breaks out of, and the gate.
+//! Tests of recall: what a search finds and may show, blocks that nothing breaks out of, and the gate.
 #![allow(clippy::unwrap_used)] // A test may.
 
 mod block;
@@ -10,12 +10,8 @@ mod others;
 mod others_cost;
 mod others_meaning;
 mod pauses;
+mod removed;
 mod search;
 mod select;
-mod store_damage;
-mod store_index;
-mod store_meaning;
-mod store_refused;
-mod store_settings;
-mod stored;
+mod store;
 mod tool;

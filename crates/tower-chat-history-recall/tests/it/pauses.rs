@@ -1,11 +1,11 @@
-//! Searches and steps of the index pause after little work, whatever the messages say, and end at their time limit.
+//! Searches pause after little work, whatever the messages say, and end at their time limit.
 
 use std::{future::poll_fn, time::Duration};
 
 use tower_chat_history_core::{Message, Seq};
-use tower_chat_history_recall::{Ask, IndexError, SearchTool, Searched, ToolError};
+use tower_chat_history_recall::{Ask, SearchError, SearchTool, Searched, ToolError};
 
-use crate::store_index::{Chat, bytes};
+use crate::store::{Chat, bytes};
 
 /// Returns the output of a future, and the number of its polls.
 async fn polls<F: Future>(future: F) -> (F::Output, usize) {
@@ -28,53 +28,31 @@ fn megabyte(number: usize) -> String {
 async fn a_search_pauses_within_a_long_message() {
     let chat = Chat::new();
     chat.say((0..3).map(megabyte)).await;
-    let (found, polls) = polls(chat.found(&chat.index(), "Which HOSTILE1?", Seq::new(3))).await;
+    let (found, polls) = polls(chat.found(&chat.log(), "Which HOSTILE1?", Seq::new(3))).await;
     assert_eq!((found.documents, found.unsearched), (3 * 128, 0));
     // The 128 passages of a message have about 512 KiB.
     assert!(polls > 3 * 16, "{polls}");
 }
 
 #[tokio::test]
-async fn a_step_of_the_index_pauses_within_long_messages_and_while_it_writes_a_block() {
-    let chat = Chat::new();
-    chat.say((0..64).map(|number| format!("{} {number}", &megabyte(number)[..100_000]))).await;
-    let index = chat.index();
-    let (done, polls) = polls(chat.step(&index, Seq::new(64))).await;
-    assert_eq!((done.blocks, done.cut), (1, 0));
-    // 6 MB of text, and more than 600,000 postings, of which 16,384 are written at once.
-    assert!(polls > 6 * 32 + 36, "{polls}");
-}
-
-#[tokio::test]
 async fn a_search_reads_and_analyzes_a_bounded_part_of_long_messages() {
     let chat = Chat::new();
     chat.say((0..70).map(megabyte)).await;
-    let index = chat.index();
-    let found = chat.found(&index, "Which HOSTILE69?", Seq::new(70)).await;
+    let log = chat.log();
+    let found = chat.found(&log, "Which HOSTILE69?", Seq::new(70)).await;
     // 4 MiB are analyzed, and each exchange counts 256 KiB.
     assert_eq!((found.documents, found.unsearched), (16 * 128, 54));
     assert!(found.best > 0.0, "the newest ones are searched");
-    let found = chat.found(&index, "Which HOSTILE53?", Seq::new(70)).await;
+    let found = chat.found(&log, "Which HOSTILE53?", Seq::new(70)).await;
     assert_eq!((found.best, found.unsearched), (0.0, 54));
 }
 
 #[tokio::test]
 async fn a_page_of_the_log_is_short_if_its_exchanges_are_long() {
     let chat = Chat::new();
-    chat.say((0..200).map(|number| if number < 180 { megabyte(number) } else { format!("dog {number}") })).await;
-    let index = chat.index();
-    let before = chat.store.read();
-    let found = chat.found(&index, "Which dog?", Seq::new(200)).await;
-    // 16 short exchanges, 64 more of which 60 are long, and none after these 16 MiB.
-    let read = chat.store.read() - before;
-    assert!((20..=80).contains(&read), "{read}");
-    assert_eq!(found.unsearched, 200 - 20 - 15, "the short ones leave less than 4 MiB for 15 long ones");
-
-    let chat = Chat::new();
     chat.say((0..200).map(megabyte)).await;
-    let before = chat.store.read();
-    chat.found(&chat.index(), "Which dog?", Seq::new(200)).await;
-    assert_eq!(chat.store.read() - before, 16, "exchanges of 1 MiB");
+    chat.found(&chat.log(), "Which dog?", Seq::new(200)).await;
+    assert_eq!(chat.store.read(), 17, "exchanges of 1 MiB, of which 16 are analyzed");
 }
 
 #[tokio::test]
@@ -92,10 +70,10 @@ async fn a_search_ends_at_its_time_limit() {
         cost: &bytes,
     };
     // The time is over at the first pause.
-    let (failed, polls) = polls(chat.index().time_limit(Duration::ZERO).search(ask)).await;
-    assert!(matches!(failed, Err(IndexError::TimedOut(Duration::ZERO))), "{failed:?}");
+    let (failed, polls) = polls(chat.log().time_limit(Duration::ZERO).search(ask)).await;
+    assert!(matches!(failed, Err(SearchError::TimedOut(Duration::ZERO))), "{failed:?}");
     assert_eq!((failed.unwrap_err().kind(), polls), ("timeout", 2));
-    let found = chat.index().time_limit(Duration::MAX).search(ask).await.unwrap();
+    let found = chat.log().time_limit(Duration::MAX).search(ask).await.unwrap();
     assert!(matches!(found, Searched::Found(found) if found.best > 0.0));
 }
 
@@ -103,9 +81,9 @@ async fn a_search_ends_at_its_time_limit() {
 async fn a_call_of_the_tool_ends_at_its_time_limit() {
     let chat = Chat::new();
     chat.say((0..3).map(megabyte)).await;
-    let tool = SearchTool::new(chat.index()).time_limit(Duration::ZERO);
+    let tool = SearchTool::new(chat.log()).time_limit(Duration::ZERO);
     let (failed, polls) = polls(tool.call(&chat.id, r#"{"query":"HOSTILE1"}"#)).await;
-    assert!(matches!(failed, Err(ToolError::Index(IndexError::TimedOut(Duration::ZERO)))), "{failed:?}");
+    assert!(matches!(failed, Err(ToolError::Search(SearchError::TimedOut(Duration::ZERO)))), "{failed:?}");
     assert_eq!(polls, 2);
     assert_eq!(
         failed.unwrap_err().answer().as_deref(),

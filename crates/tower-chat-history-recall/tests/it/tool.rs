@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_conformance::shorthand::cases;
-use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Seq, Timestamp};
-use tower_chat_history_recall::{ArgumentsError, SearchTool, StoredIndex, ToolError, render_frame};
+use tower_chat_history_core::{Append, Exchange, ExchangeId, Expect, HistoryStore, Message, Timestamp};
+use tower_chat_history_recall::{ArgumentsError, LogSearch, SearchTool, ToolError, render_frame};
 
-use crate::store_index::Chat;
+use crate::store::Chat;
 
 /// Returns the positions on a page, and the lines after it.
 fn read(answer: &str) -> (Vec<u64>, String) {
@@ -21,8 +21,8 @@ fn read(answer: &str) -> (Vec<u64>, String) {
 }
 
 /// Creates a tool whose searches take as long as they need.
-fn tool(index: StoredIndex) -> SearchTool {
-    SearchTool::new(index).time_limit(Duration::from_secs(120))
+fn tool(log: LogSearch) -> SearchTool {
+    SearchTool::new(log).time_limit(Duration::from_secs(120))
 }
 
 async fn call(tool: &SearchTool, chat: &Chat, arguments: &Value) -> (Vec<u64>, String) {
@@ -44,8 +44,10 @@ async fn pages_have_all_results_once_also_those_of_the_window() {
     let chat = Chat::new();
     chat.say((0..150).map(|number| if number % 3 == 0 { format!("dog {number}") } else { format!("page {number}") }))
         .await;
-    for index in [chat.index(), chat.index()] {
-        let tool = tool(index.clone());
+    // The second time, all terms are in memory.
+    let log = chat.log();
+    for _ in 0..2 {
+        let tool = tool(log.clone());
         let mut all = Vec::new();
         for page in 1.. {
             let (positions, after) = call(&tool, &chat, &json!({"query": "dogs", "page": page})).await;
@@ -64,7 +66,6 @@ async fn pages_have_all_results_once_also_those_of_the_window() {
         let distinct: BTreeSet<u64> = all.iter().copied().collect();
         assert_eq!(distinct, (0..149).collect(), "each hit has both of its neighbors");
         assert_eq!(all.len(), 149);
-        chat.index_all(&index, Seq::new(150)).await;
     }
 }
 
@@ -77,7 +78,7 @@ async fn times_are_those_of_the_exchange() {
         exchange.at = Timestamp::from_unix_millis(number * day + 1000);
         chat.store.store.append(&chat.id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     }
-    let tool = tool(chat.index());
+    let tool = tool(chat.log());
     for (from, to, expected) in [
         (Some("1970-01-03"), Some("1970-01-05"), 2..5),
         (Some("1970-01-03T00:00:01Z"), Some("1970-01-05T00:00Z"), 2..5),
@@ -97,7 +98,7 @@ async fn times_are_those_of_the_exchange() {
 async fn a_message_that_is_longer_than_a_page_is_named() {
     let chat = Chat::new();
     chat.say(["before", &"dog ".repeat(2000), "after"]).await;
-    let tool = tool(chat.index()).page_bytes(2000);
+    let tool = tool(chat.log()).page_bytes(2000);
     let (positions, after) = call(&tool, &chat, &json!({"query": "dog"})).await;
     assert_eq!(positions, [0, 2], "its neighbors");
     assert_eq!(after, "A message at position 1 is too long to be shown.\nThere are no more results.");
@@ -106,7 +107,7 @@ async fn a_message_that_is_longer_than_a_page_is_named() {
 #[tokio::test]
 async fn mistakes_and_absent_conversations_have_answers() {
     let chat = Chat::new();
-    let tool = tool(chat.index());
+    let tool = tool(chat.log());
     for (arguments, error) in [
         ("", ArgumentsError::NotAnObject),
         ("{}", ArgumentsError::NoQuery),
@@ -122,7 +123,7 @@ async fn mistakes_and_absent_conversations_have_answers() {
     assert_eq!(tool.call(&chat.id, r#"{"query":"dog"}"#).await.unwrap(), "Nothing was found.");
     chat.store.halt_after(0);
     let error = tool.call(&chat.id, r#"{"query":"cat"}"#).await.unwrap_err();
-    assert!(matches!(&error, ToolError::Index(error) if error.kind() == "unavailable") && error.answer().is_none());
+    assert!(matches!(&error, ToolError::Search(error) if error.kind() == "unavailable") && error.answer().is_none());
 }
 
 proptest! {
@@ -140,7 +141,7 @@ proptest! {
             for message in messages {
                 chat.append(vec![message]).await;
             }
-            let tool = tool(chat.index()).page_bytes(page_bytes);
+            let tool = tool(chat.log()).page_bytes(page_bytes);
             for page in 1..200 {
                 let answer = match tool.call(&chat.id, &json!({"query": query, "page": page}).to_string()).await {
                     Ok(answer) => answer,
@@ -162,7 +163,7 @@ proptest! {
 #[tokio::test]
 async fn the_last_page_says_if_a_limit_ended_the_results() {
     let last = async |chat: &Chat| {
-        let tool = tool(chat.index());
+        let tool = tool(chat.log());
         for page in 1.. {
             let (positions, after) = call(&tool, chat, &json!({"query": "dogs", "page": page})).await;
             if !after.contains("\"page\"") {

@@ -1,6 +1,6 @@
 //! The numbers of what scripts count (see `scripts/counted.lua`).
 
-use tower_chat_history_core::{AttachmentName, Removed, StoreError};
+use tower_chat_history_core::{Removed, StoreError};
 
 use crate::error::UnexpectedReply;
 
@@ -12,11 +12,6 @@ pub(super) fn read(numbers: &str) -> Result<Removed, StoreError> {
     removed.conversations = 1;
     (removed.exchanges, removed.bytes, removed.exchange_ids) = (number()?, number()?, number()?);
     (removed.compactions, removed.summaries, removed.labels) = (number()?, number()?, number()?);
-    while let (Some(kind), Some(number)) = (parts.next(), parts.next()) {
-        let number = number.parse().map_err(|_| UnexpectedReply::error())?;
-        let kind = AttachmentName::new(kind).map_err(|_| UnexpectedReply::error())?;
-        removed.add_attachments(&kind, number);
-    }
     Ok(removed)
 }
 
@@ -26,11 +21,10 @@ mod tests {
 
     #[test]
     fn numbers_are_read() {
-        let removed = read("5 300 6 2 1 1 terms 3 vectors 4").unwrap();
+        let removed = read("5 300 6 2 1 1").unwrap();
         assert_eq!((removed.conversations, removed.exchanges, removed.bytes, removed.exchange_ids), (1, 5, 300, 6));
         assert_eq!((removed.compactions, removed.summaries, removed.labels), (2, 1, 1));
-        assert_eq!(removed.attachments, [("terms".to_owned(), 3), ("vectors".to_owned(), 4)].into());
-        for wrong in ["", "5", "a b c d e f", "5 300 6 2 1 1 terms x"] {
+        for wrong in ["", "5", "a b c d e f"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -51,7 +51,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             }
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from.., revision.version())?;
+            let exchanges = reply.exchanges(id, from, revision.version())?;
             // A number that is negative contradicts the others.
             let log_bytes = reply.number().map_err(|_| Damaged::error(id, revision.first().get()))?;
             if is_added {

@@ -5,7 +5,7 @@ use tower_chat_history_core::{ConversationId, Page, Seq, StoreError};
 use crate::{call::Shared, error::UnexpectedReply, scripts};
 
 /// The largest size of a page's messages, in bytes. A page with a single exchange may be larger.
-pub(super) const MAX_PAGE_BYTES: u64 = 4 << 20;
+const MAX_PAGE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn page(shared: &Shared, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
     let call = shared.call(&scripts::READ, id).number(from.get()).number(limit as u64).number(MAX_PAGE_BYTES);
@@ -15,7 +15,7 @@ pub(crate) async fn page(shared: &Shared, id: &ConversationId, from: Seq, limit:
         "page" => {
             let revision = reply.revision(id)?;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from.., revision.version())?;
+            let exchanges = reply.exchanges(id, from, revision.version())?;
             let more = from + (exchanges.len() as u64) < revision.version();
             Ok(Page::new(revision, exchanges, more))
         }

@@ -92,7 +92,7 @@ if not self then
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, k = 0, messages = 0, bytes = 0,
-    openings = 0, c = time, m = time, r = 0, u = 0, a = 0, g = 0, o = 0}
+    openings = 0, c = time, m = time, r = 0, u = 0, o = 0}
 end
 local flags = opens
 if shown ~= '' then
@@ -131,10 +131,6 @@ if expires or expired then
   end
   if self.o > 0 then
     keys[#keys + 1] = provenances
-  end
-  if self.a > 0 then
-    keys[#keys + 1] = attached
-    keys[#keys + 1] = bodies
   end
 end
 for _, key in ipairs(keys) do

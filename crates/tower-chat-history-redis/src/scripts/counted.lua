@@ -1,5 +1,16 @@
 -- Counting what a conversation consists of, also if it is damaged.
 
+-- Returns the number of elements, or 0 if the key has another type.
+local function elements(command, key)
+  local count = redis.pcall(command, key)
+  if type(count) == 'number' then
+    return count
+  elseif string.find(count.err or '', 'WRONGTYPE', 1, true) then
+    return 0
+  end
+  return error(count)
+end
+
 -- Returns the value of a field of the state's hash, or nil.
 local function field(name)
   local value = redis.pcall('HGET', meta, name)
@@ -33,48 +44,19 @@ local function compactions()
   return number, summaries
 end
 
--- Returns the attachments by kind: a list of kinds and their numbers.
-local function kinds()
-  local list, numbers = {}, {}
-  local function count(names)
-    for _, name in ipairs(names) do
-      local kind = string.match(name, '^([^/ ]+)') or 'other'
-      if not numbers[kind] then
-        list[#list + 1] = kind
-      end
-      numbers[kind] = (numbers[kind] or 0) + 1
-    end
-  end
-  -- One of the two keys may have been evicted.
-  if elements('ZCARD', attached) >= elements('HLEN', bodies) then
-    count(elements('ZCARD', attached) > 0 and redis.call('ZRANGE', attached, 0, -1) or {})
-  else
-    count(redis.call('HKEYS', bodies))
-  end
-  for at = 1, #list do
-    list[at] = list[at] .. ' ' .. numbers[list[at]]
-  end
-  return list
-end
-
 -- Returns the numbers as a text, or nil if there is no key: exchanges, their bytes, their ids, compactions, summaries,
--- 1 if there are labels, and the kinds of attachments.
+-- and 1 if there are labels.
 local function counted()
-  if redis.call('EXISTS', unpack(KEYS, 1, 8)) == 0 then
+  if redis.call('EXISTS', unpack(KEYS, 1, 6)) == 0 then
     return nil
   end
   local labels = string.match(field('l') or '', '^%d+ %x+ (.*)$')
   local number, summaries = compactions()
-  local parts = kinds()
-  local function put(at, number)
-    table.insert(parts, at, string.format('%.0f', math.max(number, 0)))
+  local parts = {elements('LLEN', log), bytes_of_log(), elements('HLEN', ids), number, summaries,
+    labels and labels ~= '{}' and 1 or 0}
+  for at, part in ipairs(parts) do
+    parts[at] = string.format('%.0f', math.max(part, 0))
   end
-  put(1, elements('LLEN', log))
-  put(2, bytes_of_log())
-  put(3, elements('HLEN', ids))
-  put(4, number)
-  put(5, summaries)
-  put(6, labels and labels ~= '{}' and 1 or 0)
   return table.concat(parts, ' ')
 end
 

@@ -3,11 +3,11 @@
 -- during the deletion, or the registry lost its clock.
 local stamp = tonumber(ARGV[1])
 demand_fence()
-demand('UNLINK', unpack(KEYS, 1, 8))
+demand('UNLINK', unpack(KEYS, 1, 6))
 raise_fence(stamp)
 local later = began()
 if later and later >= stamp then
   return {'later', later}
 end
-redis.call('UNLINK', unpack(KEYS, 1, 8))
+redis.call('UNLINK', unpack(KEYS, 1, 6))
 return {'deleted'}

@@ -2,13 +2,13 @@
 -- that it found. The argument is the stamp.
 local stamp = tonumber(ARGV[1])
 demand_fence()
-demand('UNLINK', unpack(KEYS, 1, 8))
+demand('UNLINK', unpack(KEYS, 1, 6))
 local later = began()
 if not later or later < stamp then
   local numbers = counted()
   if numbers then
     raise_fence(stamp, numbers)
-    redis.call('UNLINK', unpack(KEYS, 1, 8))
+    redis.call('UNLINK', unpack(KEYS, 1, 6))
     return {'erased', numbers}
   end
 end

@@ -15,8 +15,8 @@ if self.i ~= incarnation or self.n ~= ends or self.f ~= begins then
   return {'other'}
 end
 demand_fence()
-demand('UNLINK', unpack(KEYS, 1, 8))
+demand('UNLINK', unpack(KEYS, 1, 6))
 local numbers = counted()
 raise_fence(stamp, numbers)
-redis.call('UNLINK', unpack(KEYS, 1, 8))
+redis.call('UNLINK', unpack(KEYS, 1, 6))
 return {'erased', numbers}

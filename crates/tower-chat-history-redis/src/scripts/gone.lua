@@ -1,7 +1,7 @@
 -- The fence of a conversation: who registered the conversation before this stamp of the registry cannot create it. The
 -- key also has the numbers of what the script with this stamp removed. It expires after an hour, when registrations
 -- from before the fence are long out of date.
-local gone = KEYS[9]
+local gone = KEYS[7]
 local GONE_MILLIS = 3600000
 
 -- The time for which a registration is valid, in microseconds. The clocks of a Cluster's nodes may differ by this much.

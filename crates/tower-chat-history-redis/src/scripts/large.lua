@@ -1,5 +1,5 @@
--- The limit of an answer, in bytes. It is the last argument of a script that reads exchanges or attachments, or '' if
--- the answer may have any size. If the answer is larger, the script returns `LARGE`, and is called again without limit.
+-- The limit of an answer, in bytes. It is the last argument of a script that reads exchanges, or '' if the answer
+-- may have any size. If the answer is larger, the script returns `LARGE`, and is called again without limit.
 local LIMIT, LARGE = tonumber(ARGV[#ARGV]), {'large'}
 
 local function is_large(bytes)

@@ -42,16 +42,6 @@ pub(crate) static READ: LazyLock<Script> = script!(
     "log.lua",
     "read.lua"
 );
-pub(crate) static PICK: LazyLock<Script> = script!(
-    "master.lua",
-    "state.lua",
-    "recalled.lua",
-    "shown.lua",
-    "provenance.lua",
-    "large.lua",
-    "log.lua",
-    "pick.lua"
-);
 pub(crate) static APPEND: LazyLock<Script> = script!(
     "state.lua",
     "gone.lua",
@@ -91,8 +81,6 @@ pub(crate) static TRUNCATE: LazyLock<Script> = script!(
     "gone.lua",
     "write.lua",
     "rewrite.lua",
-    "attached.lua",
-    "detach.lua",
     "truncate.lua"
 );
 pub(crate) static PRUNE: LazyLock<Script> = script!(
@@ -103,43 +91,19 @@ pub(crate) static PRUNE: LazyLock<Script> = script!(
     "rights.lua",
     "write.lua",
     "rewrite.lua",
-    "attached.lua",
-    "detach.lua",
     "prune.lua"
 );
 pub(crate) static SWEEP: LazyLock<Script> =
     script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
-pub(crate) static ATTACH: LazyLock<Script> =
-    script!("state.lua", "rights.lua", "refused.lua", "attached.lua", "detach.lua", "expiry.lua", "attach.lua");
-pub(crate) static ATTACHMENTS: LazyLock<Script> =
-    script!("master.lua", "state.lua", "attached.lua", "large.lua", "attachments.lua");
 pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
 pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");
 pub(crate) static DELETE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");
-pub(crate) static ERASE: LazyLock<Script> = script!(
-    "master.lua",
-    "state.lua",
-    "log.lua",
-    "attached.lua",
-    "counted.lua",
-    "rights.lua",
-    "gone.lua",
-    "began.lua",
-    "erase.lua"
-);
-pub(crate) static ERASE_IF: LazyLock<Script> = script!(
-    "master.lua",
-    "state.lua",
-    "log.lua",
-    "attached.lua",
-    "counted.lua",
-    "rights.lua",
-    "gone.lua",
-    "erase_if.lua"
-);
+pub(crate) static ERASE: LazyLock<Script> =
+    script!("master.lua", "state.lua", "log.lua", "counted.lua", "rights.lua", "gone.lua", "began.lua", "erase.lua");
+pub(crate) static ERASE_IF: LazyLock<Script> =
+    script!("master.lua", "state.lua", "log.lua", "counted.lua", "rights.lua", "gone.lua", "erase_if.lua");
 pub(crate) static FENCE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "fence.lua");
-pub(crate) static COUNT: LazyLock<Script> =
-    script!("master.lua", "state.lua", "log.lua", "attached.lua", "counted.lua", "count.lua");
+pub(crate) static COUNT: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "counted.lua", "count.lua");
 
 pub(crate) static REGISTER: LazyLock<Script> =
     script!("registry.lua", "rights.lua", "refused.lua", "registration.lua", "register.lua");

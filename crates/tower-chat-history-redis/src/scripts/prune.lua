@@ -55,11 +55,7 @@ local rewrites = derived == 'erase' and (first > 0 or cites_others(self))
 if rewrites and self.k ~= tonumber(changes) then
   return {'again'}
 end
-local gone
 if rewrites then
-  local begin = digits_of(first)
-  gone = attachments_where(self, function(start) return start < begin end)
-  demand_detach()
   demand('UNLINK', provenances)
 end
 if rewrites or removed > 0 then
@@ -68,7 +64,6 @@ if rewrites or removed > 0 then
 end
 if rewrites then
   begin_incarnation(self, fresh, 7)
-  detach(self, gone)
   if self.o > 0 then
     redis.call('UNLINK', provenances)
     self.o = 0

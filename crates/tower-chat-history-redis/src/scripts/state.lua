@@ -8,10 +8,9 @@
 -- - ids, a hash: exchange id -> position, for every element of the lists
 -- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
 -- - provenances, a hash: position -> provenance, for the elements that have one (see `provenance.lua`)
--- - attached, a sorted set, and bodies, a hash: the attachments (see `attached.lua`)
 --
 -- Scripts that create or remove conversations have one more key (see `gone.lua`).
-local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KEYS, 1, 8)
+local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 
 -- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
@@ -24,12 +23,12 @@ local meta, log, index, ids, recalled, provenances, attached, bodies = unpack(KE
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e or another conversation are erased
--- from the positions before u, and have been removed from those before w); a, the number of attachments; g, the number
--- of their changes; and o, the number of fields of the hash of provenances.
+-- from the positions before u, and have been removed from those before w); and o, the number of fields of the hash of
+-- provenances.
 --
 -- The last 8 characters are the first digits of the SHA-1 of the parts: if they do not match, another program changed
 -- the state.
-local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I8I6I6I6I6I6I6I8I6I8I8', 92, '>I6I6I6I6I6I6I6', 42
+local LAYOUT, STATE, STATE_SIZE, MORE, MORE_SIZE = 1, '>BBc16I8I6I6I6I6I6I6I8I6I8I8', 92, '>I6I6I6I6I6', 30
 
 local function digits(numbers)
   return string.sub(redis.sha1hex(numbers), 1, 8)
@@ -51,7 +50,7 @@ local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
   if not state then
-    if redis.call('EXISTS', unpack(KEYS, 1, 8)) > 0 then
+    if redis.call('EXISTS', unpack(KEYS, 1, 6)) > 0 then
       damaged(0)
     end
     return nil
@@ -67,11 +66,11 @@ local function find(profile)
   end
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
   local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0,
-    openings = 0, c = 0, m = 0, r = 0, u = 0, a = 0, g = 0, o = 0}
+    openings = 0, c = 0, m = 0, r = 0, u = 0, o = 0}
   layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings,
     self.c, self.m = struct.unpack(STATE, state)
   if size > STATE_SIZE then
-    self.r, self.e, self.w, self.u, self.a, self.g, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
+    self.r, self.e, self.w, self.u, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
   if self.b > self.f or self.f >= self.n or self.u > 0 and (self.w > self.u or self.u > self.n) then
     damaged(0)
@@ -83,8 +82,8 @@ end
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k,
     self.messages, self.bytes, self.openings, self.c, self.m)
-  if self.r > 0 or self.u > 0 or self.g > 0 or self.o > 0 then
-    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.a, self.g, self.o)
+  if self.r > 0 or self.u > 0 or self.o > 0 then
+    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.o)
   end
   return numbers .. digits(numbers)
 end

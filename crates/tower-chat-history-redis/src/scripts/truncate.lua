@@ -24,9 +24,9 @@ if len <= self.f then
     return {'record'}
   end
   demand_fence()
-  demand('UNLINK', unpack(KEYS, 1, 8))
+  demand('UNLINK', unpack(KEYS, 1, 6))
   -- A full server refuses a script whose first write needs memory.
-  redis.call('UNLINK', unpack(KEYS, 1, 8))
+  redis.call('UNLINK', unpack(KEYS, 1, 6))
   raise_fence(tonumber(stamp))
   return {'emptied', self.n - self.f}
 end
@@ -34,13 +34,9 @@ if self.k ~= tonumber(changes) then
   return {'again'}
 end
 local before = entry(self, len)
-local after = digits_of(len)
-local gone = attachments_where(self, function(_, stop) return stop > after end)
 demand('HDEL', meta, '')
 demand_sweep()
-demand_detach()
 begin_incarnation(self, fresh, 7)
-detach(self, gone)
 self.x = self.x + self.n - len
 if self.u > 0 then
   self.w, self.u = math.min(self.w, len), math.min(self.u, len)

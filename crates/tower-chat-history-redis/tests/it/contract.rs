@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use libtest_mimic::Trial;
 use test_servers::conformance;
 use tower_chat_history_conformance::store::{Capabilities, Fixture};
-use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{cluster, patient, shared};
@@ -42,10 +42,6 @@ impl Fixture for Servers {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.connect().await))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.connect().await))
     }
 

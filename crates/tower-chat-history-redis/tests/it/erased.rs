@@ -14,9 +14,7 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{
-    TestServer, attach, attachment, cluster, conversation, key, multiplexed, patient, recall, say, texts,
-};
+use crate::support::{TestServer, cluster, conversation, key, multiplexed, patient, recall, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -38,7 +36,6 @@ async fn plant(store: &RedisStore, under: &Prefix, number: usize) {
         let id: ConversationId = format!("{under}/{at}").parse().unwrap();
         let revision = say(store, &id, SECRET).await.revision;
         recall(store, &id, SECRET, &[0]).await;
-        attach(store, &id, &[attachment("terms/a", 0, SECRET.as_bytes())]).await;
         let labels = Labels::new([("title", SECRET)]).unwrap();
         store.set_labels(&id, revision.incarnation(), LabelsVersion::NONE, labels).await.unwrap();
         let mut cut = Cut::default();
@@ -218,7 +215,7 @@ async fn damaged_conversations_are_named_and_counted_and_erased() {
     let mut test = TestServer::new().await;
     let under: Prefix = "acme".parse().unwrap();
     plant(&test.store, &under, 5).await;
-    let damaged = ["", ":log", ":attached", ":bodies"];
+    let damaged = ["", ":log"];
     for (at, part) in damaged.into_iter().enumerate() {
         let id: ConversationId = format!("{under}/{at}").parse().unwrap();
         test.run::<()>(&["DEL", &key(&id, part)]);
@@ -226,7 +223,6 @@ async fn damaged_conversations_are_named_and_counted_and_erased() {
             test.run::<()>(&["SET", &key(&id, part), "x"]);
         }
     }
-    // A lack of attachments is no damage.
     let expected = [false, false, true, true, true];
     for limit in 1..7 {
         let (mut found, mut after) = (Vec::new(), None);
@@ -245,7 +241,7 @@ async fn damaged_conversations_are_named_and_counted_and_erased() {
     }
     let counted = test.store.count(&under).await.unwrap().total();
     assert_eq!((counted.conversations, counted.exchanges, counted.exchange_ids), (5, 8, 10));
-    assert_eq!((counted.summaries, counted.labels, counted.attachments["terms"]), (4, 4, 5));
+    assert_eq!((counted.summaries, counted.labels), (4, 4));
     assert_eq!(erase_all(&test.store, &under).await.unwrap(), counted);
     assert_eq!(test.conversation_keys(), 0);
 }

@@ -4,10 +4,9 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Attachments, Citation, Compaction, CompactionVersion, ConversationId,
-    Cut, Digest, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Incarnation, Labels, LabelsVersion, List,
-    Listed, Load, LoadLimit, Loaded, Message, Origin, Page, Provenance, Recalled, Revision, Seq, Summary, Timestamp,
-    Window,
+    Append, Citation, Compaction, CompactionVersion, ConversationId, Cut, Digest, Exchange, ExchangeId, Expect,
+    HistoryStore, HistoryStoreExt, Incarnation, Labels, LabelsVersion, List, Listed, Load, LoadLimit, Loaded, Message,
+    Origin, Page, Provenance, Recalled, Revision, Seq, Summary, Timestamp, Window,
 };
 
 use crate::support::{TestServer, conversation, key, texts};
@@ -24,8 +23,8 @@ const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
     000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\
     000001a1ff9a4798000001a1ff9a47a7\
-    000000000006000000000002000000000002000000000004000000000002000000000007000000000002";
-const STATE_DIGITS: &[u8] = b"b5034b51";
+    000000000006000000000002000000000002000000000004000000000002";
+const STATE_DIGITS: &[u8] = b"2522e10f";
 const INDEX: [(&str, &str); 6] = [
     ("03000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
     ("03000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
@@ -69,23 +68,20 @@ const PROVENANCES: [&str; 4] = [
     "5",
     r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[0,0,0,0,0,0,0]}"#,
 ];
-const ATTACHED: [&str; 2] =
-    ["terms/a 0000000000000002000000000000000400000003", "terms/a 0000000000000004000000000000000500000002"];
-const BODIES: [&str; 4] = ["terms/a 0000000000000002", "abc", "terms/a 0000000000000004", "de"];
 
 // The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
     00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004\
     000001a1ff9a4798000001a1ff9a480c\
-    000000000002000000000000000000000000000000000000000000000002000000000007000000000001";
-const APPENDED_STATE_DIGITS: &[u8] = b"0b9ee71b";
+    000000000002000000000000000000000000000000000000000000000001";
+const APPENDED_STATE_DIGITS: &[u8] = b"6f3de363";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000660ce72a7aa3b\
     000000000004000000000002000000000002000000000000\
     000000000005000000000008000000000000010b000000000003\
     000001a1ff9a4798000001a1ff9a480c\
-    000000000001000000000000000000000000000000000000000000000001000000000008000000000000";
+    000000000001000000000000000000000000000000000000000000000000";
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -98,10 +94,6 @@ fn write(test: &mut TestServer, id: &ConversationId) {
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":provenances")], PROVENANCES.as_slice()].concat());
-    test.run::<()>(&[&["HSET", &key(id, ":bodies")], BODIES.as_slice()].concat());
-    for member in ATTACHED {
-        test.run::<()>(&["ZADD", &key(id, ":attached"), "0", member]);
-    }
     for (numbers, names) in INDEX {
         test.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
     }
@@ -145,20 +137,12 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let fourth = Recalled::new("r4", vec![Citation::new(Seq::new(3), 0..1), Citation::new(Seq::FIRST, 0..2)]);
     let recalled = [None, Some(third), Some(fourth)];
     assert_eq!(shown(&page), recalled);
-    assert_eq!(shown(&store.pick(&id, &[2, 3, 4].map(Seq::new)).await.unwrap()), recalled);
-    for page in [&page, &store.pick(&id, &[2, 3, 4].map(Seq::new)).await.unwrap()] {
-        let [second, third, fourth] = [0, 1, 2].map(|at| page.exchanges[at].exchange.provenance.clone());
-        assert_eq!((second, third), (None, None));
-        let fourth = fourth.unwrap();
-        let digests = fourth.digests.unwrap();
-        assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "00112233445566778899aabbccddeeff"));
-        assert_eq!(*fourth, fourth_provenance.clone().digests(Some(digests)));
-    }
-    let name = AttachmentName::new("terms/a").unwrap();
-    let early = Attachment::new(name.clone(), Seq::new(2)..Seq::new(4), b"abc".as_slice());
-    let late = Attachment::new(name.clone(), Seq::new(4)..Seq::new(5), b"de".as_slice());
-    let attached = store.attachments(&id, std::slice::from_ref(&name), 9).await.unwrap();
-    assert_eq!(attached, Attachments::new(revision, vec![early.clone(), late], false));
+    let [second, third, fourth] = [0, 1, 2].map(|at| page.exchanges[at].exchange.provenance.clone());
+    assert_eq!((second, third), (None, None));
+    let fourth = fourth.unwrap();
+    let digests = fourth.digests.unwrap();
+    assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "00112233445566778899aabbccddeeff"));
+    assert_eq!(*fourth, fourth_provenance.clone().digests(Some(digests)));
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 
@@ -192,8 +176,6 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
 
     assert_eq!(store.conversation(&id).truncate(Seq::new(4)).await.unwrap().removed, 2);
     assert_eq!(texts(&store, &id).await, ["q2", "a3"]);
-    let attached = store.attachments(&id, &[name], 9).await.unwrap();
-    assert_eq!(attached.attachments, [early]);
     assert!(!test.run::<bool>(&["EXISTS", &key(&id, ":provenances")]));
     let kept = store.describe(&id).await.unwrap().unwrap();
     assert_eq!((kept.labels, kept.labels_version.get(), kept.created_at), (labels, 7, created));

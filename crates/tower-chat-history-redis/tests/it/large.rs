@@ -17,15 +17,12 @@ use redis::{
 use test_servers::trials;
 use tokio::{sync::Semaphore, task::yield_now};
 use tower_chat_history_core::{
-    Append, Attach, Compact, ConversationId, Cut, Erase, Expect, HistoryStore, Load, Loaded, Page, Prefix, Profile,
-    Seq, StoreError, Summary,
+    Append, Compact, ConversationId, Cut, Erase, Expect, HistoryStore, Load, Loaded, Page, Prefix, Profile, Seq,
+    StoreError, Summary,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{
-    PATIENCE, TestServer, attach, attached, attachment, conversation, exchange, multiplexed, patient, recall, say,
-    texts, window,
-};
+use crate::support::{PATIENCE, TestServer, conversation, exchange, multiplexed, patient, recall, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -272,15 +269,14 @@ async fn a_conversation_may_be_deleted_between_the_two_scripts() {
 }
 
 /// Returns the number of scripts that each kind of read takes. The records that it reads have this size in bytes.
-async fn scripts(size: usize) -> [u64; 5] {
+async fn scripts(size: usize) -> [u64; 3] {
     let mut test = TestServer::new().await;
     let store = test.store.clone();
     let id = conversation("sized");
     let exchange = exchange(&"x".repeat(size - exchange("").bytes()));
     assert_eq!(exchange.bytes(), size);
-    let appended = store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
-    attach(&store, &id, &[attachment("a", 0, &vec![b'x'; size])]).await;
-    let mut counts = [0; 5];
+    store.append(&id, Append::new(Expect::AnyOrCreate, exchange.clone())).await.unwrap();
+    let mut counts = [0; 3];
     for _ in 0..2 {
         // The second round finds all scripts on the server.
         for (read, count) in counts.iter_mut().enumerate() {
@@ -288,8 +284,6 @@ async fn scripts(size: usize) -> [u64; 5] {
             match read {
                 0 => assert_eq!(window(&store, &id).await.exchanges.len(), 1),
                 1 => assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap().exchanges.len(), 1),
-                2 => assert_eq!(store.pick(&id, &[appended.seq]).await.unwrap().exchanges.len(), 1),
-                3 => assert_eq!(attached(&store, &id, "a").await.len(), 1),
                 _ => {
                     let load = Load::new().exchange(exchange.id.clone());
                     assert!(matches!(store.load(&id, load).await.unwrap(), Loaded::AlreadyRecorded(_)));
@@ -303,12 +297,12 @@ async fn scripts(size: usize) -> [u64; 5] {
 
 async fn a_call_that_is_not_large_is_one_script() {
     // The record of an exchange has more bytes than its messages.
-    assert_eq!(scripts(MAX_SMALL).await, [1, 1, 1, 1, 2]);
-    assert_eq!(scripts(MAX_SMALL - 1_000).await, [1; 5]);
+    assert_eq!(scripts(MAX_SMALL).await, [1, 1, 2]);
+    assert_eq!(scripts(MAX_SMALL - 1_000).await, [1; 3]);
 }
 
 async fn a_large_read_is_two_scripts() {
-    assert_eq!(scripts(MAX_SMALL + 1).await, [2; 5]);
+    assert_eq!(scripts(MAX_SMALL + 1).await, [2; 3]);
 }
 
 async fn a_window_is_large_if_its_summary_is() {

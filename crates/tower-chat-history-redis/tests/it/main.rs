@@ -1,7 +1,6 @@
 //! Tests of the Redis store on real servers: a single one, and a cluster.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
-mod attachments;
 mod contract;
 mod cost;
 mod credentials;
@@ -32,7 +31,6 @@ use test_servers::redis;
 
 fn main() -> ExitCode {
     let tests = [
-        attachments::tests(),
         contract::tests(),
         cost::tests(),
         credentials::tests(),

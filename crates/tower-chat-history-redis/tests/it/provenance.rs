@@ -4,8 +4,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, HistoryStoreExt, KnownState,
-    Load, Loaded, PruneTo, Seq, StoreError,
+    Append, CompactionVersion, ConversationId, Derived, Expect, HistoryStore, HistoryStoreExt, KnownState, Load,
+    Loaded, PruneTo, Seq, StoreError,
 };
 
 use crate::support::{
@@ -113,10 +113,6 @@ async fn large_provenances_end_a_page() {
     }
     say(&test.store, &id, "more").await;
     assert_eq!(page_sizes(&test.store, &id, 100).await, [2, 1, 1, 2]);
-    let positions: Vec<Seq> = (0..6).map(Seq::new).collect();
-    let page = test.store.pick(&id, &positions).await.unwrap();
-    assert_eq!(page.exchanges.len(), 6, "a pick takes several steps");
-    assert!(page.exchanges[..5].iter().all(|recorded| recorded.exchange.provenance.is_some()));
 }
 
 /// Creates a conversation of four exchanges. Those at 1 and 2 have a provenance.
@@ -139,7 +135,6 @@ async fn damaged_provenances_are_reported_without_quoting_them() {
             store.load(&id, Load::new()).await.unwrap_err(),
             store.load(&id, Load::new().exchange(asked)).await.unwrap_err(),
             store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
-            store.pick(&id, &[Seq::new(1)]).await.unwrap_err(),
         ] {
             assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == Seq::new(1)), "{value}: {error:?}");
             assert!(!format!("{error:?} {error}").contains("secret"), "{error:?}");

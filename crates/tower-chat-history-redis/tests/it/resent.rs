@@ -9,14 +9,14 @@ use redis::{
 use test_servers::trials;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    Attach, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt,
-    Load, Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
+    Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    PATIENCE, REGISTERED, TestServer, append, attached, attachment, cluster, conversation, key, multiplexed, patient,
-    recall, recalled_texts, say, shared, texts, window,
+    PATIENCE, REGISTERED, TestServer, append, cluster, conversation, key, multiplexed, patient, recall, recalled_texts,
+    say, shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -110,10 +110,6 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 
     recall(&store, &id, "shown", &[7]).await;
-    let incarnation = window(&store, &id).await.revision.incarnation();
-    let put = [attachment("a", 6, b"1"), attachment("a", 7, b"2")];
-    store.attach(&id, incarnation, &[put[0].key()], &put).await.unwrap();
-    assert_eq!(attached(&store, &id, "a").await, put);
     assert_eq!(recalled_texts(&store, &id).await, ["", "", "", "shown"]);
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 

@@ -7,15 +7,15 @@ use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, Attach, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
+    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
     HistoryStoreExt, ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Profile, Prune,
     PruneTo, Recalled, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::{OpenError, RedisStore};
 
 use crate::support::{
-    BEGINNING, ERASED, TestServer, UNSWEPT_END, append, attach, attached, attachment, cluster, command, conversation,
-    exchange, made_by, make, patient, providers, recall, recalled_texts, say, texts, window,
+    BEGINNING, ERASED, TestServer, UNSWEPT_END, append, cluster, command, conversation, exchange, made_by, make,
+    patient, providers, recall, recalled_texts, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 
 /// The documentation of the crate lists these rights.
 const RIGHTS: &str = "+evalsha +eval +get +set +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex \
-                      +llen +lrange +lset +ltrim +rpush +persist +pexpireat +pexpiretime +time +zadd +zcard +zcount \
+                      +llen +lrange +lset +ltrim +rpush +persist +pexpireat +time +zadd +zcard +zcount \
                       +zmscore +zpopmin +zrange +zrem";
 /// The additional rights for a cluster.
 const CLUSTER_RIGHTS: &str = "+cluster|slots +ping +asking";
@@ -80,10 +80,6 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     store.compact(id, last.revision.incarnation(), compact(CompactionVersion::NONE, 1)).await.unwrap();
     assert_eq!(texts(store, id).await, ["one", "two", "three", "four"]);
     recall(expiring, id, "cites zero", &[0]).await;
-    attach(expiring, id, &[attachment("a", 4, b"4"), attachment("a", 5, b"5")]).await;
-    attach(store, id, &[attachment("a", 0, b"0")]).await;
-    assert_eq!(attached(store, id, "a").await.len(), 3);
-    assert_eq!(store.pick(id, &[Seq::FIRST, Seq::new(5)]).await.unwrap().exchanges.len(), 2);
     assert_eq!(recalled_texts(store, id).await[5], "cites zero");
     make(expiring, id, "p").await;
     assert_eq!(providers(store, id).await[6], "p");
@@ -92,7 +88,6 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     recall(store, id, "cites zero", &[0]).await;
     store.conversation(id).prune(PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(recalled_texts(store, id).await, [""]);
-    assert_eq!(attached(store, id, "a").await, []);
     assert_eq!(store.conversation(id).messages().await.unwrap().len(), 2);
     let revision = window(store, id).await.revision;
     let labels = Labels::new([("title", "t")]).unwrap();
@@ -118,7 +113,7 @@ const CHANGES: [&str; 12] =
     ["set", "unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zpopmin", "zrem"];
 
 /// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
-const WRITES: [&str; 23] = [
+const WRITES: [&str; 20] = [
     "first append",
     "append",
     "append with a compaction",
@@ -128,9 +123,6 @@ const WRITES: [&str; 23] = [
     "append after an interrupted erasure",
     "append with recalled messages",
     "append with a provenance",
-    "attach",
-    "attach with an expiry",
-    "detach",
     "compact",
     "prune",
     "prune and erase",
@@ -163,7 +155,6 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                 let mut exchange = made_by("p");
                 exchange.recalled = Some(Recalled::new("cites two", vec![Citation::new(Seq::new(1), 0..1)]));
                 store.append(&id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
-                attach(store, &id, &[attachment("a", 0, b"0"), attachment("a", 3, b"3")]).await;
                 let incarnation = window(store, &id).await.revision.incarnation();
                 store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
             }
@@ -175,7 +166,7 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
             }
             let contents = async || {
                 let derived = (recalled_texts(&store, &id).await, providers(&store, &id).await);
-                (log_texts(&store, &id).await, derived, attached(&store, &id, "a").await)
+                (log_texts(&store, &id).await, derived)
             };
             let before = contents().await;
             let revision = store.read(&id, Seq::FIRST, 1).await.unwrap().revision;
@@ -218,11 +209,6 @@ async fn write(
             store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.map(drop)
         }
         "append with a provenance" => store.append(id, Append::new(Expect::AnyOrCreate, made_by("q"))).await.map(drop),
-        "attach" | "attach with an expiry" => {
-            let put = [attachment("a", 0, b"new"), attachment("a", 1, b"1")];
-            store.attach(id, incarnation, &[put[0].key()], &put).await
-        }
-        "detach" => store.attach(id, incarnation, &[attachment("a", 0, b"").key()], &[]).await,
         "append that begins an expiry" => expiring.append(id, append("more")).await.map(drop),
         "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
         "prune" => store.prune(id, incarnation, turns, Derived::Keep).await.map(drop),

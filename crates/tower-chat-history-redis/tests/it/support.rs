@@ -7,8 +7,8 @@ use test_servers::{cluster::Cluster, redis::Server};
 use tower_chat_history_conformance::shorthand;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, window};
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentName, Citation, ConversationId, Cut, Digest, Exchange, Expect,
-    HistoryStore, Origin, PromptDigests, Provenance, Recalled, Seq,
+    Append, Appended, Citation, ConversationId, Cut, Digest, Exchange, Expect, HistoryStore, Origin, PromptDigests,
+    Provenance, Recalled, Seq,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
@@ -187,8 +187,7 @@ pub(crate) const SUMS: usize = 56;
 
 /// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
 /// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
-/// the second part of the state, which a conversation without recalled messages, provenances and attachments does not
-/// have.
+/// the second part of the state, which a conversation without recalled messages and provenances does not have.
 pub(crate) const RECALLED: usize = 92;
 pub(crate) const ERASED: usize = 98;
 pub(crate) const UNSWEPT: usize = 104;
@@ -196,8 +195,8 @@ pub(crate) const UNSWEPT_END: usize = 110;
 
 /// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
-/// The keys that only conversations with recalled messages, provenances and attachments have.
-pub(crate) const OPTIONAL_PARTS: [&str; 4] = [":recalled", ":provenances", ":attached", ":bodies"];
+/// The keys that only conversations with recalled messages and provenances have.
+pub(crate) const OPTIONAL_PARTS: [&str; 2] = [":recalled", ":provenances"];
 
 /// Appends an exchange with recalled messages, which have this text and cite these positions.
 pub(crate) async fn recall(store: &RedisStore, id: &ConversationId, text: &str, cited: &[u64]) -> Appended {
@@ -234,26 +233,6 @@ pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<St
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
     let provider = |made: &Provenance| made.origin.provider.clone().unwrap();
     page.exchanges.iter().map(|one| one.exchange.provenance.as_deref().map(provider).unwrap_or_default()).collect()
-}
-
-pub(crate) fn name(name: &str) -> AttachmentName {
-    AttachmentName::new(name).unwrap()
-}
-
-/// Returns an attachment to one exchange.
-pub(crate) fn attachment(of: &str, start: u64, body: &[u8]) -> Attachment {
-    Attachment::new(name(of), Seq::new(start)..Seq::new(start + 1), body)
-}
-
-/// Stores attachments.
-pub(crate) async fn attach(store: &RedisStore, id: &ConversationId, put: &[Attachment]) {
-    let incarnation = store.read(id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
-    store.attach(id, incarnation, &[], put).await.unwrap();
-}
-
-/// Returns all attachments of one name.
-pub(crate) async fn attached(store: &RedisStore, id: &ConversationId, of: &str) -> Vec<Attachment> {
-    store.attachments(id, &[name(of)], usize::MAX).await.unwrap().attachments
 }
 
 /// Returns the texts of a window, in order.

@@ -65,24 +65,6 @@ CREATE TABLE compaction (
     PRIMARY KEY (conversation, profile)
 ) STRICT, WITHOUT ROWID;
 
--- The attachments of each conversation. A range has the positions from `start` to before `end`. Exchanges do not depend
--- on attachments. The body is the last column, so that the other columns are read without it.
---
--- A body has up to 4 MiB. In a measurement with bodies of 2 to 300 KB, a table WITHOUT ROWID took 1.3 to 2.3 times as
--- long to write and 1.2 to 1.7 times as long to read by name. With bodies of 2 KB, it was twice as large.
-CREATE TABLE attachment (
-    id INTEGER PRIMARY KEY,
-    conversation INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    end INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    UNIQUE (conversation, name, start)
-) STRICT;
-
--- Finds the attachments that a truncation or a prune removes, without reading their rows.
-CREATE INDEX attachment_range ON attachment (conversation, end, start);
-
 -- The newest deletion of each id, and the newest erasure of each prefix of ids. The epochs count them, so the largest
 -- one is the current epoch. Those of the last 100,000 epochs are kept, which are as many rows or fewer. `erased` is a
 -- digest of the id or of the prefix, so that the ids of erased conversations are not kept.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use tower_chat_history_core::{Cursor, Removed};
 
-use super::{keys::Step, tally::Tally};
+use super::{keys::Step, tally};
 use crate::{error::Failure, job::Request, stats::Counters};
 
 /// Counts the conversations of one step.
@@ -13,6 +13,6 @@ impl Request for CountStep {
     type Answer = (Removed, Option<Cursor>);
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<Self::Answer, Failure> {
-        self.0.walk(connection, |number| Tally::of(connection, number))
+        self.0.walk(connection, |number| tally::conversation(connection, number))
     }
 }

@@ -1,6 +1,6 @@
 //! Damaged rows: another program changed the file, or the disk returned other data than was written.
 
-use tower_chat_history_core::{AttachmentName, ConversationId, Profile, Seq, StoreError};
+use tower_chat_history_core::{ConversationId, Profile, Seq, StoreError};
 
 use crate::error::Failure;
 
@@ -35,23 +35,6 @@ impl Damage {
     /// Returns the failure of the exchange at a position.
     pub(crate) fn at(self, id: &ConversationId, seq: u64) -> Failure {
         corrupt(id, Seq::new(seq), self).into()
-    }
-}
-
-/// The damage of an attachment's row. It quotes the name and numbers only.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum AttachmentDamage {
-    #[error("the row of an attachment {name} is damaged: a position or the data has the wrong type")]
-    Type { name: AttachmentName },
-    #[error("attachment {name} is damaged: its range is {start}..{end}, and the next position of the log is {len}")]
-    Range { name: AttachmentName, start: i64, end: i64, len: u64 },
-    #[error("attachment {name} at {start}..{end} is damaged: it has {bytes} bytes")]
-    Size { name: AttachmentName, start: i64, end: i64, bytes: i64 },
-}
-
-impl From<AttachmentDamage> for Failure {
-    fn from(damage: AttachmentDamage) -> Self {
-        StoreError::backend(damage).into()
     }
 }
 

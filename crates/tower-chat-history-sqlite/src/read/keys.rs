@@ -3,7 +3,6 @@
 use rusqlite::{Connection, OptionalExtension};
 use tower_chat_history_core::{Cursor, Prefix, Removed, backend::KeyRange};
 
-use super::tally::Tally;
 use crate::error::Failure;
 
 /// The largest number of rows that a step of a walk counts or removes, and their largest size in bytes. A step with a
@@ -49,7 +48,7 @@ impl Step {
     pub(crate) fn walk(
         &self,
         connection: &Connection,
-        each: impl Fn(i64) -> Result<Tally, Failure>,
+        each: impl Fn(i64) -> Result<Removed, Failure>,
     ) -> Result<(Removed, Option<Cursor>), Failure> {
         let mut keys = KeyRange::new(&self.under, self.after.as_ref());
         let (mut sum, mut last) = (Removed::default(), None);
@@ -59,11 +58,11 @@ impl Step {
             if is_full && let Some(last) = last {
                 return Ok((sum, Some(Cursor::after(last))));
             }
-            let tally = each(number)?;
+            let counted = each(number)?;
             conversations += 1;
-            rows = rows.saturating_add(tally.rows());
-            bytes = bytes.saturating_add(tally.bytes);
-            sum += tally.counted;
+            rows = rows.saturating_add(counted.conversations + counted.exchanges + counted.compactions);
+            bytes = bytes.saturating_add(counted.bytes);
+            sum += counted;
             // A key that is not the id of a conversation was written by another program. No step ends there.
             last = key.parse().ok().or(last);
         }

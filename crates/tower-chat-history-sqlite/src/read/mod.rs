@@ -1,6 +1,5 @@
 //! The reader threads and their requests.
 
-mod attachments;
 mod count;
 mod damage;
 pub(crate) mod erasures;
@@ -9,7 +8,6 @@ mod list;
 mod load;
 mod log;
 mod page;
-mod pick;
 pub(crate) mod tally;
 
 use std::{io, sync::Arc, thread, time::Instant};
@@ -18,7 +16,6 @@ use crossbeam_channel::Receiver;
 use rusqlite::Connection;
 
 pub(crate) use self::{
-    attachments::ReadAttachments,
     count::CountStep,
     damage::{Damage, size},
     keys::Step,
@@ -26,7 +23,6 @@ pub(crate) use self::{
     load::LoadWindow,
     log::{Log, MAX_EXCHANGES, place, seq_of},
     page::ReadPage,
-    pick::PickExchanges,
 };
 use crate::{
     command::ReaderCommand,

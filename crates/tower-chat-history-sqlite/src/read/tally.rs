@@ -1,45 +1,22 @@
 //! Counting the rows of a conversation.
 
 use rusqlite::Connection;
-use tower_chat_history_core::{AttachmentName, Compaction, CompactionVersion, Removed};
+use tower_chat_history_core::{Compaction, CompactionVersion, Removed};
 
 use super::log::{MAX_EXCHANGES, place};
 use crate::error::Failure;
 
-/// The numbers of a conversation's rows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
-    /// The numbers for a receipt.
-    pub(crate) counted: Removed,
-    /// The size of the messages and the attachments, in bytes.
-    pub(crate) bytes: u64,
-}
-
-impl Tally {
-    /// Counts what is stored under the number of a conversation. It reads no bodies, except those of compactions. Rows
-    /// that are damaged count too.
-    pub(crate) fn of(connection: &Connection, number: i64) -> Result<Self, Failure> {
-        let (exchanges, message_bytes) = exchanges(connection, number, 0, MAX_EXCHANGES)?;
-        let mut counted = Removed::default();
-        counted.conversations = 1;
-        (counted.exchanges, counted.exchange_ids, counted.bytes) = (exchanges, exchanges, message_bytes);
-        let sql = "SELECT labels IS NOT NULL FROM conversation WHERE id = ?1";
-        counted.labels = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0).map(unsigned))?;
-        (counted.compactions, counted.summaries) = compactions(connection, number)?;
-        let attachment_bytes = attachments(connection, number, &mut counted)?;
-        Ok(Self { counted, bytes: message_bytes.saturating_add(attachment_bytes) })
-    }
-
-    /// Returns the number of rows, without those of indexes.
-    pub(crate) fn rows(&self) -> u64 {
-        let Removed { conversations, exchanges, compactions, .. } = self.counted;
-        conversations + exchanges + compactions + self.attachments()
-    }
-
-    /// Returns the number of attachments of all kinds.
-    pub(crate) fn attachments(&self) -> u64 {
-        self.counted.attachments.values().sum()
-    }
+/// Counts what is stored under the number of a conversation. It reads no bodies, except those of compactions. Rows that
+/// are damaged count too.
+pub(crate) fn conversation(connection: &Connection, number: i64) -> Result<Removed, Failure> {
+    let mut counted = Removed::default();
+    counted.conversations = 1;
+    (counted.exchanges, counted.bytes) = exchanges(connection, number, 0, MAX_EXCHANGES)?;
+    counted.exchange_ids = counted.exchanges;
+    let sql = "SELECT labels IS NOT NULL FROM conversation WHERE id = ?1";
+    counted.labels = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0).map(unsigned))?;
+    (counted.compactions, counted.summaries) = compactions(connection, number)?;
+    Ok(counted)
 }
 
 /// Returns the number of exchanges from one position to another, both included, and their size in bytes of message
@@ -68,25 +45,6 @@ fn compactions(connection: &Connection, number: i64) -> rusqlite::Result<(u64, u
         summaries += u64::from(has_summary);
     }
     Ok((compactions, summaries))
-}
-
-/// Counts the attachments by kind, and returns their size in bytes.
-fn attachments(connection: &Connection, number: i64, counted: &mut Removed) -> Result<u64, Failure> {
-    let sql = "SELECT name, count(*), CAST(total(octet_length(body)) AS INTEGER) FROM attachment \
-               WHERE conversation = ?1 GROUP BY name";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([number])?;
-    let mut bytes = 0_u64;
-    while let Some(row) = rows.next()? {
-        let name = row.get_ref(0)?.as_str().unwrap_or_default();
-        // A name that is damaged counts as one more kind.
-        let name = AttachmentName::new(name).or_else(|_| AttachmentName::new("damaged"));
-        if let Ok(name) = name {
-            counted.add_attachments(&name, unsigned(row.get(1)?));
-        }
-        bytes = bytes.saturating_add(unsigned(row.get(2)?));
-    }
-    Ok(bytes)
 }
 
 /// Converts a count or a sum. Only the columns of damaged rows are negative.

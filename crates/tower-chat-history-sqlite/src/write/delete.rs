@@ -3,14 +3,11 @@
 use rusqlite::Connection;
 use tower_chat_history_core::{ConversationId, Removed, Revision, StoreError};
 
-use super::{derived, erasures};
+use super::erasures;
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
-    read::{
-        Log, MAX_EXCHANGES, place,
-        tally::{self, Tally},
-    },
+    read::{Log, MAX_EXCHANGES, place, tally},
     stats::Counters,
 };
 
@@ -41,20 +38,19 @@ impl Request for DeleteIf {
 
     fn run(&self, connection: &Connection, _: &Counters) -> Result<Option<Removed>, Failure> {
         let log = Log::find(connection, &self.id)?.filter(|log| log.revision == self.revision);
-        log.map(|log| Ok(conversation(connection, log.id)?.counted)).transpose()
+        log.map(|log| conversation(connection, log.id)).transpose()
     }
 }
 
 /// Removes all rows of the conversation with this number, and returns their numbers. A later conversation may get the
 /// same number, so none may stay. Foreign keys could do the same, but would cost a lookup for each append.
-pub(super) fn conversation(connection: &Connection, number: i64) -> Result<Tally, Failure> {
-    let tally = Tally::of(connection, number)?;
+pub(super) fn conversation(connection: &Connection, number: i64) -> Result<Removed, Failure> {
+    let counted = tally::conversation(connection, number)?;
     exchanges(connection, number, 0, MAX_EXCHANGES)?;
     let sql = "DELETE FROM compaction WHERE conversation = ?1";
-    check(connection.prepare_cached(sql)?.execute([number])?, tally.counted.compactions)?;
-    check(derived::remove_attachments(connection, number)?, tally.attachments())?;
+    check(connection.prepare_cached(sql)?.execute([number])?, counted.compactions)?;
     check(connection.prepare_cached("DELETE FROM conversation WHERE id = ?1")?.execute([number])?, 1)?;
-    Ok(tally)
+    Ok(counted)
 }
 
 /// Removes the exchanges from one position to another, both included, and returns their size in bytes of message JSON.

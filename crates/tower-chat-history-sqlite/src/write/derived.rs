@@ -1,4 +1,4 @@
-//! Removing recalled messages, provenances and attachments together with exchanges.
+//! Removing recalled messages and provenances together with exchanges.
 
 use rusqlite::{Connection, OptionalExtension};
 use tower_chat_history_core::StoreError;
@@ -8,27 +8,12 @@ use crate::{
     read::{MAX_EXCHANGES, place},
 };
 
-/// Removes all attachments of the conversation with this number, and returns how many there were.
-pub(super) fn remove_attachments(connection: &Connection, number: i64) -> rusqlite::Result<usize> {
-    connection.prepare_cached("DELETE FROM attachment WHERE conversation = ?1")?.execute([number])
-}
-
-/// Removes the attachments that do not survive a truncation to `len` exchanges. Those with an impossible range might be
-/// derived from removed exchanges, so they are removed too.
-pub(super) fn truncate_attachments(connection: &Connection, number: i64, len: u64) -> rusqlite::Result<()> {
-    let sql = "DELETE FROM attachment WHERE conversation = ?1 AND (end > ?2 OR start < 0 OR start >= end)";
-    connection.prepare_cached(sql)?.execute([number, position(len)]).map(drop)
-}
-
-/// Removes the data that does not survive an erasure from a log that begins at `first`: attachments, recalled messages
-/// and all provenances. Attachments with an impossible range are removed too.
+/// Removes the data that does not survive an erasure from a log that begins at `first`: recalled messages that cite
+/// something else than the log, and all provenances.
 pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<(), Failure> {
-    let before = [number, position(first)];
-    let sql = "DELETE FROM attachment WHERE conversation = ?1 AND (start < ?2 OR start >= end)";
-    connection.prepare_cached(sql)?.execute(before)?;
     let sql = "UPDATE exchange SET recalled_first = NULL, recalled = NULL \
                WHERE conversation = ?1 AND recalled_first < ?2";
-    connection.prepare_cached(sql)?.execute(before)?;
+    connection.prepare_cached(sql)?.execute([number, position(first)])?;
     // A trigger may have prevented the update.
     let recalled = has_foreign(connection, number, first)?;
     let places = [place(number, 0), place(number, MAX_EXCHANGES)];

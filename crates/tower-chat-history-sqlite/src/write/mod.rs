@@ -1,7 +1,6 @@
 //! The writer thread and its requests.
 
 mod append;
-mod attach;
 mod batch;
 mod compact;
 mod compactions;
@@ -25,7 +24,6 @@ use tower_chat_history_core::StoreError;
 
 pub(crate) use self::{
     append::AppendExchange,
-    attach::StoreAttachments,
     compact::StoreCompaction,
     delete::{DeleteConversation, DeleteIf},
     erase::EraseStep,

@@ -7,11 +7,10 @@ use std::sync::{
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    Append, Attachment, AttachmentName, ConversationId, Derived, Exchange, ExchangeId, Expect, Message, PruneTo,
-    Revision, Seq,
+    Append, ConversationId, Derived, Exchange, ExchangeId, Expect, Message, PruneTo, Revision, Seq,
 };
 
-use super::{AppendExchange, DeleteConversation, PruneLog, StoreAttachments, TruncateLog};
+use super::{AppendExchange, DeleteConversation, PruneLog, TruncateLog};
 use crate::{job::Request, stats::Counters};
 
 fn run<Q: Request>(connection: &Connection, request: &Q) -> Q::Answer {
@@ -21,7 +20,7 @@ fn run<Q: Request>(connection: &Connection, request: &Q) -> Q::Answer {
     }
 }
 
-/// Stores a conversation with this many exchanges, each with an attachment.
+/// Stores a conversation with this many exchanges.
 fn store(connection: &Connection, id: &ConversationId, exchanges: u64) -> Revision {
     let mut revision = None;
     for number in 0..exchanges {
@@ -29,13 +28,7 @@ fn store(connection: &Connection, id: &ConversationId, exchanges: u64) -> Revisi
         let append = Append::new(Expect::AnyOrCreate, exchange);
         revision = Some(run(connection, &AppendExchange::new(id.clone(), append).unwrap()).revision);
     }
-    let revision = revision.unwrap();
-    let name = AttachmentName::new("a").unwrap();
-    let attachment = |at| Attachment::new(name.clone(), Seq::new(at)..Seq::new(at + 1), [7; 50]);
-    let put = (0..exchanges).map(attachment).collect();
-    let incarnation = revision.incarnation();
-    run(connection, &StoreAttachments { id: id.clone(), incarnation, remove: Vec::new(), put });
-    revision
+    revision.unwrap()
 }
 
 /// Removes most of three conversations with this many exchanges, in three ways. Returns the number of instructions.
@@ -57,11 +50,8 @@ fn instructions(exchanges: u64) -> u64 {
     run(&connection, &PruneLog { id: second, incarnation, keep, derived: Derived::Erase });
     run(&connection, &DeleteConversation { id: third });
     let counted = counted.load(Relaxed);
-    let left = |table: &str| {
-        let sql = format!("SELECT count(*) FROM {table}");
-        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
-    };
-    assert_eq!((left("exchange"), left("attachment")), (2, 2));
+    let left: i64 = connection.query_row("SELECT count(*) FROM exchange", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 2);
     counted
 }
 

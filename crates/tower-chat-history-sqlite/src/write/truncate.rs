@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{compactions, delete, derived, erasures};
+use super::{compactions, delete, erasures};
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
@@ -36,7 +36,6 @@ impl Request for TruncateLog {
         let removed = delete::exchanges(connection, log.id, len, MAX_EXCHANGES)?;
         // A compaction that cannot be read might contain removed text, so it is removed.
         compactions::rewrite(connection, &log, |stored| stored.truncated_to(len))?;
-        derived::truncate_attachments(connection, log.id, len)?;
         let revision = begin_incarnation(connection, &log, len, removed)?;
         Ok(Truncated::new(Some(revision), log.len - len))
     }

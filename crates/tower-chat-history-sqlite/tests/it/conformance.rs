@@ -8,7 +8,7 @@ use tower_chat_history_conformance::{
     conformance_tests,
     store::{Capabilities, Fixture},
 };
-use tower_chat_history_core::{Attach, Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 
 /// Each handle is a separate store on the same file, as in another process.
 #[async_trait]
@@ -26,10 +26,6 @@ impl Fixture for TestDatabase {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(TestDatabase::open(self).await))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(TestDatabase::open(self).await))
     }
 

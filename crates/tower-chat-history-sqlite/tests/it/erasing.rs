@@ -13,9 +13,7 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{
-    TestDatabase, append, assert_backend, attach, attachment, child_test, conversation, enqueue, exchange, say,
-};
+use crate::support::{TestDatabase, append, assert_backend, child_test, conversation, enqueue, exchange, say};
 
 fn id(text: &str) -> ConversationId {
     text.parse().unwrap()
@@ -36,11 +34,11 @@ async fn epoch(store: &SqliteStore, id: &ConversationId) -> Epoch {
 /// Returns the number of rows in all tables, without those of erasures.
 fn rows(database: &TestDatabase) -> i64 {
     let sql = "SELECT (SELECT count(*) FROM conversation) + (SELECT count(*) FROM exchange) \
-               + (SELECT count(*) FROM compaction) + (SELECT count(*) FROM attachment)";
+               + (SELECT count(*) FROM compaction)";
     database.connect().query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Creates a conversation with 3 exchanges, 2 compactions of which one has a summary, labels, and 3 attachments.
+/// Creates a conversation with 3 exchanges, 2 compactions of which one has a summary, and labels.
 async fn create(store: &SqliteStore, id: &ConversationId) {
     let mut last = None;
     for text in ["one", "two", "three"] {
@@ -55,8 +53,6 @@ async fn create(store: &SqliteStore, id: &ConversationId) {
     }
     let labels = Labels::new([("title", "Nemo")]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
-    attach(store, id, &[attachment("terms/0", 0..1, b"a"), attachment("terms/1", 1..2, b"b")]).await;
-    attach(store, id, &[attachment("vectors", 0..3, b"c")]).await;
 }
 
 /// Returns what is stored of this number of conversations that [`create`] created.
@@ -68,9 +64,6 @@ fn created(conversations: u64) -> Removed {
         conversations * ["one", "two", "three"].map(|text| exchange(text).bytes() as u64).iter().sum::<u64>();
     (removed.compactions, removed.summaries) = (2 * conversations, conversations);
     removed.labels = conversations;
-    if conversations > 0 {
-        removed.attachments = [("terms".into(), 2 * conversations), ("vectors".into(), conversations)].into();
-    }
     removed
 }
 
@@ -194,7 +187,7 @@ async fn a_truncation_to_nothing_refuses_late_first_turns() {
 
 #[tokio::test]
 async fn a_trigger_that_keeps_rows_fails_an_erasure() {
-    for table in ["conversation", "exchange", "compaction", "attachment"] {
+    for table in ["conversation", "exchange", "compaction"] {
         let database = TestDatabase::new();
         let store = database.open().await;
         let id = id("acme/a");

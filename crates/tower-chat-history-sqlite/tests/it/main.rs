@@ -1,13 +1,11 @@
 //! The SQLite store on real files.
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
-mod attachments;
 mod batching;
 mod conformance;
 mod cost;
 mod crash;
 mod damage;
-mod damaged_attachments;
 mod damaged_entries;
 mod damaged_rows;
 mod erasing;

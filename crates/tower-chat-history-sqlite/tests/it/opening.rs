@@ -7,9 +7,9 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Attach, Attachment, AttachmentName, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest,
-    Epoch, Expect, HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List, Load, LoadLimit, Loaded, Message,
-    Origin, Profile, Recalled, Seq, StoreError, Summary,
+    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Epoch, Expect, HistoryStore,
+    HistoryStoreExt, Labels, LabelsVersion, List, Load, LoadLimit, Loaded, Message, Origin, Profile, Recalled, Seq,
+    StoreError, Summary,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
@@ -176,10 +176,6 @@ async fn a_database_of_version_1_is_read_and_continued() {
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));
-    let name = AttachmentName::new("terms/all").unwrap();
-    let attachment = |start, end, body: &[u8]| Attachment::new(name.clone(), Seq::new(start)..Seq::new(end), body);
-    let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
-    assert_eq!(read.attachments, [attachment(0, 2, &[0, 255, 1]), attachment(2, 3, &[])]);
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.3");
     assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
@@ -205,8 +201,6 @@ async fn a_database_of_version_1_is_read_and_continued() {
     let replaced = compaction.replaced.unwrap();
     assert_eq!((replaced.window_start, replaced.rounds_start), (Seq::new(0), Seq::new(1)));
     assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
-    let read = store.attachments(&id, std::slice::from_ref(&name), 100).await.unwrap();
-    assert_eq!(read.attachments, [attachment(0, 4, &[2])]);
     let entry = store.describe(&id).await.unwrap().unwrap();
     assert_eq!((entry.revision.len(), entry.bytes), (2, 127));
     assert_eq!((entry.labels, entry.labels_version), (Labels::default(), LabelsVersion::NONE));

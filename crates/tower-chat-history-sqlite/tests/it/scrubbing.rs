@@ -10,7 +10,7 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{TestDatabase, attach, attachment, say};
+use crate::support::{TestDatabase, say};
 
 /// A text that occurs nowhere else. An id may consist of it.
 const SECRET: &str = "pharaoh-Ramesses-4711";
@@ -18,8 +18,7 @@ const SECRET: &str = "pharaoh-Ramesses-4711";
 /// The number of exchanges of the longest conversation.
 const TURNS: usize = 6;
 
-/// Appends an exchange that has the secret in all of its parts. Also stores a summary, labels and an attachment with
-/// it.
+/// Appends an exchange that has the secret in all of its parts. Also stores a summary and labels with it.
 async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: usize) {
     let text = |times: usize| format!("{SECRET} {number} ").repeat(1 + times);
     let name = ExchangeId::new(format!("{SECRET}-{turn}")).unwrap();
@@ -37,8 +36,6 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     store.compact(id, incarnation, compact).await.unwrap();
     let labels = Labels::new([(SECRET, SECRET.repeat(1 + turn))]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::new(turn as u64), labels).await.unwrap();
-    let body = text(number * 13 % 900);
-    attach(store, id, &[attachment(&format!("terms/{SECRET}"), turn as u64..turn as u64 + 1, body.as_bytes())]).await;
 }
 
 /// Creates conversations with a secret under a prefix that has it too, and others between them. All of them grow at the

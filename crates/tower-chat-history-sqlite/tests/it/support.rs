@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    ops::Range,
     path::PathBuf,
     pin::Pin,
     process::{Child, Command, Stdio},
@@ -14,8 +13,7 @@ use rusqlite::{Connection, types::ValueRef};
 use tempfile::TempDir;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
-    Attach, Attachment, AttachmentName, Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load,
-    Recalled, Seq, StoreError,
+    Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load, Recalled, Seq, StoreError,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore};
 
@@ -86,26 +84,6 @@ pub(crate) fn rows_contain(connection: &Connection, text: &str) -> bool {
         }
         contains
     })
-}
-
-/// Returns an attachment to the exchanges of this range.
-pub(crate) fn attachment(of: &str, range: Range<u64>, body: &[u8]) -> Attachment {
-    Attachment::new(name(of), Seq::new(range.start)..Seq::new(range.end), body)
-}
-
-pub(crate) fn name(name: &str) -> AttachmentName {
-    AttachmentName::new(name).unwrap()
-}
-
-/// Stores attachments in the current incarnation of a conversation.
-pub(crate) async fn attach(store: &SqliteStore, id: &ConversationId, put: &[Attachment]) {
-    let incarnation = store.read(id, Seq::FIRST, 0).await.unwrap().revision.unwrap().incarnation();
-    store.attach(id, incarnation, &[], put).await.unwrap();
-}
-
-/// Reads all attachments of a name.
-pub(crate) async fn attachments(store: &SqliteStore, id: &ConversationId, of: &str) -> Vec<Attachment> {
-    store.attachments(id, &[name(of)], usize::MAX).await.unwrap().attachments
 }
 
 /// Returns an exchange with recalled messages, which cite these positions.

@@ -2,15 +2,14 @@
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use super::FaultStore;
 
-/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune), keep
-/// [attachments](Attach), [list](tower_chat_history_core::List) or [erase](tower_chat_history_core::Erase).
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune),
+/// [list](tower_chat_history_core::List) or [erase](tower_chat_history_core::Erase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`HistoryStore::load`].
@@ -27,12 +26,6 @@ pub enum Op {
     Truncate,
     /// [`Prune::prune`].
     Prune,
-    /// [`Attach::attach`].
-    Attach,
-    /// [`Attach::attachments`].
-    Attachments,
-    /// [`Attach::pick`].
-    Pick,
     /// [`List::list`](tower_chat_history_core::List::list).
     List,
     /// [`List::describe`](tower_chat_history_core::List::describe).
@@ -110,32 +103,5 @@ impl<S: Prune> Prune for FaultStore<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.of(Op::Prune).run_stages(Some(id), self.inner.prune(id, incarnation, keep, derived)).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: Attach> Attach for FaultStore<S> {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        self.of(Op::Attach).run_stages(Some(id), self.inner.attach(id, incarnation, remove, put)).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        self.of(Op::Attachments).run_stages(Some(id), self.inner.attachments(id, names, limit)).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.of(Op::Pick).run_stages(Some(id), self.inner.pick(id, positions)).await
     }
 }

@@ -8,9 +8,8 @@ use std::{
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, Loaded,
-    Message, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
+    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
+    HistoryStore, Incarnation, Load, Loaded, Message, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -49,28 +48,6 @@ impl HistoryStore for OneList {
     async fn delete(&self, _: &ConversationId) -> Result<(), StoreError> {
         self.0.lock().unwrap().clear();
         Ok(())
-    }
-}
-
-/// A store that keeps no attachments.
-#[async_trait]
-impl Attach for OneList {
-    async fn attach(
-        &self,
-        _: &ConversationId,
-        _: Incarnation,
-        _: &[AttachmentKey],
-        _: &[Attachment],
-    ) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn attachments(&self, _: &ConversationId, _: &[AttachmentName], _: usize) -> Result<Attachments, StoreError> {
-        Ok(Attachments::absent())
-    }
-
-    async fn pick(&self, _: &ConversationId, _: &[Seq]) -> Result<Page, StoreError> {
-        Ok(Page::absent())
     }
 }
 
@@ -123,25 +100,6 @@ async fn every_operation_fails_as_planned() {
     assert_eq!(kind(store.read(&id, Seq::FIRST, 1).await), "backend");
     assert_eq!(kind(store.delete(&id).await), "backend");
     assert_eq!(stored(&store), 0, "no call reached the inner store");
-}
-
-#[tokio::test]
-async fn operations_on_attachments_are_counted_and_fail_as_planned() {
-    let (store, id) = (store(), id());
-    for op in [Op::Attach, Op::Attachments, Op::Pick] {
-        store.fail(op, 1, Fault::Unavailable);
-        store.lose_answers(op, 1);
-    }
-    let mut kinds = Vec::new();
-    for _ in 0..3 {
-        kinds.push(kind(store.attach(&id, INCARNATION, &[], &[]).await));
-        kinds.push(kind(store.attachments(&id, &[], 1).await));
-        kinds.push(kind(store.pick(&id, &[]).await));
-    }
-    assert_eq!(kinds, [["unavailable"; 3], ["unavailable"; 3], ["ok"; 3]].concat());
-    assert_eq!([Op::Attach, Op::Attachments, Op::Pick].map(|op| store.calls(op)), [3; 3]);
-    let attach: Arc<dyn Attach> = Arc::new(store);
-    assert!(attach.pick(&id, &[Seq::FIRST]).await.is_ok());
 }
 
 #[tokio::test]

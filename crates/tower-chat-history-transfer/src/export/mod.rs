@@ -24,7 +24,7 @@ const PAGE: usize = 100;
 ///
 /// The lines have the [format](mod@crate::format) of this crate, without line breaks at their ends. The memory that it needs
 /// does not depend on the number of conversations and on the lengths of their logs: it holds one page of a listing and
-/// one page of a log. An export with attachments also holds those of one conversation: at most 64 MiB for each name.
+/// one page of a log.
 ///
 /// # Consistency
 ///

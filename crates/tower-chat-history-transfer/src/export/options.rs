@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{Attach, AttachmentName, List, Profile};
+use tower_chat_history_core::{List, Profile};
 
 /// The parts of conversations to export besides their logs and labels. By default, there are none.
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     pub(super) profiles: Vec<Profile>,
     pub(super) with_recall: bool,
-    pub(super) attachments: Option<(Arc<dyn Attach>, Vec<AttachmentName>)>,
 }
 
 impl ExportOptions {
@@ -33,15 +32,6 @@ impl ExportOptions {
     #[must_use]
     pub const fn recall_data(mut self, is_exported: bool) -> Self {
         self.with_recall = is_exported;
-        self
-    }
-
-    /// Adds the attachments with these names, at most 64 MiB for each name and conversation. The store must be the one
-    /// whose conversations are exported. The default is none. The index of recall need not be exported, because it is
-    /// made again.
-    #[must_use]
-    pub fn attachments(mut self, store: Arc<dyn Attach>, names: impl IntoIterator<Item = AttachmentName>) -> Self {
-        self.attachments = Some((store, names.into_iter().collect()));
         self
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tower_chat_history_core::{
-    Attachment, Compaction, Digest, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
+    Compaction, Digest, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
 };
 
 use super::{options::Sources, report::ExportReport};
@@ -14,9 +14,6 @@ const PAGE: usize = 64;
 
 /// The number of attempts to read the beginning of a log that changes.
 const ATTEMPTS: usize = 5;
-
-/// The maximum size of the attachments of one name, in bytes.
-const ATTACHMENT_BYTES: usize = 64 << 20;
 
 /// The conversation that is exported.
 #[derive(Debug)]
@@ -79,7 +76,7 @@ impl Part {
             labels: listed.labels.clone(),
         });
         ready.push_back(line);
-        let end = EndLine { exchanges: 0, compactions: 0, attachments: 0, cut: None, digest: None };
+        let end = EndLine { exchanges: 0, compactions: 0, cut: None, digest: None };
         Self { digest, listed, next, end, compactions, page }
     }
 
@@ -118,7 +115,6 @@ impl Part {
         let is_read = self.next >= end;
         if is_read {
             self.write_compactions(ready, report)?;
-            self.write_attachments(sources, ready, report).await?;
             self.finish(None, ready, report);
         } else if ready.is_empty() {
             // The rest of the log is gone.
@@ -156,35 +152,6 @@ impl Part {
         Ok(())
     }
 
-    async fn write_attachments(
-        &mut self,
-        sources: &Sources,
-        ready: &mut VecDeque<String>,
-        report: &mut ExportReport,
-    ) -> Result<(), StoreError> {
-        let Some((store, names)) = &sources.options.attachments else { return Ok(()) };
-        for name in names {
-            let found = store.attachments(&self.listed.id, std::slice::from_ref(name), ATTACHMENT_BYTES).await?;
-            let revision = self.listed.revision;
-            if found.revision.is_none_or(|now| now.incarnation() != revision.incarnation()) {
-                // Its attachments are those of another log.
-                report.missing(&self.listed.id, "the log was changed before its attachments were read".to_owned());
-                return Ok(());
-            }
-            if found.more {
-                report.missing(&self.listed.id, format!("the attachments {name} have more than 64 MiB"));
-            }
-            for attachment in found.attachments.iter().filter(|found| is_within(found, revision)) {
-                let (line, digest) = write::attachment(self.digest, attachment);
-                ready.push_back(line);
-                self.digest = digest;
-                self.end.attachments += 1;
-                report.attachments += 1;
-            }
-        }
-        Ok(())
-    }
-
     fn finish(&mut self, cut: Option<(Cut, String)>, ready: &mut VecDeque<String>, report: &mut ExportReport) {
         if let Some((cut, detail)) = &cut {
             report.cut(&self.listed.id, *cut, detail);
@@ -193,10 +160,6 @@ impl Part {
         self.end.digest = Some(self.digest);
         ready.push_back(write::end(&self.end));
     }
-}
-
-fn is_within(attachment: &Attachment, revision: Revision) -> bool {
-    attachment.check(revision.next()).is_ok()
 }
 
 /// Returns `true` if a log at revision `now` still has all exchanges that it had at `then`.

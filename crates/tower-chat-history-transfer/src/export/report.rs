@@ -18,8 +18,6 @@ pub struct ExportReport {
     pub exchanges: u64,
     /// The compactions.
     pub compactions: u64,
-    /// The attachments.
-    pub attachments: u64,
     /// The size of the lines, in bytes.
     pub bytes: u64,
     /// The number of conversations that are missing as a whole, because the store cannot read their entries.

@@ -195,8 +195,7 @@ impl Importer {
                     Line::Unknown
                 });
                 let is_ended = matches!(line, Line::End(_));
-                let attach = self.options.attachments.as_deref();
-                let put = part.line(&*self.store, attach, line, at, &mut self.report).await;
+                let put = part.line(&*self.store, line, at, &mut self.report).await;
                 put.map_err(|source| ImportError::Store { line: at, source })?;
                 if is_ended { State::Between(number) } else { State::In(number, part) }
             }

@@ -1,8 +1,6 @@
 //! The options of imports.
 
-use std::sync::Arc;
-
-use tower_chat_history_core::{Attach, ConversationId, Prefix};
+use tower_chat_history_core::{ConversationId, Prefix};
 
 use super::report::Reason;
 
@@ -10,7 +8,6 @@ use super::report::Reason;
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     pub(super) max_line: usize,
-    pub(super) attachments: Option<Arc<dyn Attach>>,
     renamed: Option<(Prefix, Prefix)>,
 }
 
@@ -21,7 +18,7 @@ impl ImportOptions {
     /// Creates options with the defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self { max_line: Self::MAX_LINE, attachments: None, renamed: None }
+        Self { max_line: Self::MAX_LINE, renamed: None }
     }
 
     /// Sets the maximum size of a line, in bytes. A longer line counts as damaged and is not kept in memory. The
@@ -29,14 +26,6 @@ impl ImportOptions {
     #[must_use]
     pub const fn max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
-        self
-    }
-
-    /// Imports attachments, too. The store must be the one into which the conversations are imported. By default,
-    /// attachments are skipped.
-    #[must_use]
-    pub fn attachments(mut self, store: Arc<dyn Attach>) -> Self {
-        self.attachments = Some(store);
         self
     }
 

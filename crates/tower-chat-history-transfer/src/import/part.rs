@@ -1,8 +1,8 @@
 //! The lines of one conversation.
 
 use tower_chat_history_core::{
-    Attach, Attachment, Compact, Compaction, CompactionVersion, ConversationId, Digest, Exchange, LabelsOutcome,
-    LabelsVersion, List, Load, LoadLimit, Loaded, Profile, Seq, StoreError,
+    Compact, Compaction, CompactionVersion, ConversationId, Digest, Exchange, LabelsOutcome, LabelsVersion, List, Load,
+    LoadLimit, Loaded, Profile, Seq, StoreError,
 };
 
 use super::{
@@ -45,7 +45,7 @@ impl Part {
 
     /// Creates a part that is skipped. The digest is that of its first line.
     pub(super) fn refused(first: ConversationLine, digest: Digest) -> Self {
-        let counts = EndLine { exchanges: 0, compactions: 0, attachments: 0, cut: None, digest: None };
+        let counts = EndLine { exchanges: 0, compactions: 0, cut: None, digest: None };
         Self { next: first.first, digest: Some(digest), first, log: None, counts }
     }
 
@@ -74,12 +74,11 @@ impl Part {
     pub(super) async fn line(
         &mut self,
         store: &dyn List,
-        attach: Option<&dyn Attach>,
         line: Line,
         at: u64,
         report: &mut ImportReport,
     ) -> Result<(), StoreError> {
-        match self.imported(store, attach, line, at, report).await {
+        match self.imported(store, line, at, report).await {
             Err(source) if may_concern_one_conversation(&source) => {
                 self.skip_rest(at, Reason::Store { seq: self.next, source }, report);
                 Ok(())
@@ -91,7 +90,6 @@ impl Part {
     async fn imported(
         &mut self,
         store: &dyn List,
-        attach: Option<&dyn Attach>,
         line: Line,
         at: u64,
         report: &mut ImportReport,
@@ -105,10 +103,6 @@ impl Part {
             Line::Compaction { profile, compaction, .. } => {
                 self.counts.compactions += 1;
                 self.compaction(store, profile, compaction, at, report).await
-            }
-            Line::Attachment { attachment, .. } => {
-                self.counts.attachments += 1;
-                self.attachment(attach, attachment, at, report).await
             }
             Line::End(end) => self.end(store, &end, at, report).await,
             Line::Unknown => Ok(()),
@@ -173,25 +167,6 @@ impl Part {
         Ok(())
     }
 
-    async fn attachment(
-        &mut self,
-        attach: Option<&dyn Attach>,
-        attachment: Attachment,
-        at: u64,
-        report: &mut ImportReport,
-    ) -> Result<(), StoreError> {
-        let Some(revision) = self.log.as_ref().and_then(Log::revision) else { return Ok(()) };
-        let Some(attach) = attach else { return Ok(()) };
-        match attach.attach(&self.first.id, revision.incarnation(), &[], &[attachment]).await {
-            Ok(()) => report.attachments += 1,
-            Err(StoreError::Attachment(_) | StoreError::Gone) => {
-                report.skip(at, Some(&self.first.id), Reason::Attachment);
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
     async fn end(
         &mut self,
         store: &dyn List,
@@ -204,7 +179,7 @@ impl Part {
             self.labels(store, at, report).await?;
         }
         if let Some(before) = self.digest {
-            let numbers = |end: &EndLine| (end.exchanges, end.compactions, end.attachments);
+            let numbers = |end: &EndLine| (end.exchanges, end.compactions);
             let is_equal = end.digest.is_none_or(|digest| digest == before);
             if numbers(end) != numbers(&self.counts) || !is_equal {
                 report.skip(at, Some(&self.first.id), Reason::Missing);

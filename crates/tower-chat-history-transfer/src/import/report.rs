@@ -31,9 +31,6 @@ pub struct ImportReport {
     pub pruned: u64,
     /// The compactions that were stored.
     pub compactions: u64,
-    /// The attachments that were given to the store. They include those that it already had, with this body or another
-    /// one, which it keeps.
-    pub attachments: u64,
     /// The conversations whose labels were stored.
     pub labels: u64,
     /// The instructions at the beginnings of conversations of other formats. They are not stored, because they belong
@@ -133,9 +130,6 @@ pub enum Reason {
     /// The store has another compaction of this profile, which stays.
     #[error("the store has another compaction of profile {0}, which stays")]
     Compaction(Profile),
-    /// The store cannot take the attachment.
-    #[error("the store cannot take an attachment")]
-    Attachment,
     /// The conversation is not under the prefix that is imported.
     #[error("the conversation is not under the prefix to rename")]
     OtherPrefix,

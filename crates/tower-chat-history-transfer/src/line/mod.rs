@@ -5,7 +5,7 @@ pub(crate) mod write;
 
 use serde::{Deserialize, Serialize};
 use tower_chat_history_core::{
-    Attachment, Compaction, CompactionVersion, ConversationId, Digest, Exchange, Labels, Profile, Seq, Timestamp,
+    Compaction, CompactionVersion, ConversationId, Digest, Exchange, Labels, Profile, Seq, Timestamp,
     backend::RecordError,
 };
 
@@ -47,13 +47,6 @@ pub enum Line {
         /// The digest of the conversation's lines up to this one.
         digest: Digest,
     },
-    /// An attachment to the conversation.
-    Attachment {
-        /// The attachment.
-        attachment: Attachment,
-        /// The digest of the conversation's lines up to this one.
-        digest: Digest,
-    },
     /// The end of the conversation.
     End(EndLine),
     /// The end of the export.
@@ -72,10 +65,9 @@ impl Line {
     #[must_use]
     pub const fn digest(&self) -> Option<Digest> {
         match self {
-            Self::Conversation { digest, .. }
-            | Self::Exchange { digest, .. }
-            | Self::Compaction { digest, .. }
-            | Self::Attachment { digest, .. } => Some(*digest),
+            Self::Conversation { digest, .. } | Self::Exchange { digest, .. } | Self::Compaction { digest, .. } => {
+                Some(*digest)
+            }
             Self::Header | Self::End(_) | Self::Done { .. } | Self::Unknown => None,
         }
     }
@@ -110,9 +102,6 @@ pub struct EndLine {
     /// The number of compaction lines.
     #[serde(default)]
     pub compactions: u64,
-    /// The number of attachment lines.
-    #[serde(default)]
-    pub attachments: u64,
     /// The reason why the log is not complete in this export, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
@@ -172,9 +161,6 @@ pub enum LineError {
     /// The record of the line cannot be read.
     #[error("{0}")]
     Record(#[from] RecordError),
-    /// The attachment is not valid.
-    #[error("the attachment is not valid")]
-    Attachment,
     /// The digest is not that of the lines up to this one: it was changed, or lines before it are missing or belong to
     /// another conversation.
     #[error("its digest does not match: it was changed, or it is not the next line of this conversation")]

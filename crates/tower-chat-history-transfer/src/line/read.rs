@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use tower_chat_history_core::{Attachment, AttachmentName, Compaction, Digest, Profile, Seq, backend::ExchangeRecords};
+use tower_chat_history_core::{Compaction, Digest, Profile, Seq, backend::ExchangeRecords};
 
 use super::{
     ConversationLine, FORMAT, Line, LineError, UNVERSIONED, VERSION, digest_of,
-    write::{attachment_digest, conversation_digest, exchange_digest},
+    write::{conversation_digest, exchange_digest},
 };
 
 #[derive(Deserialize)]
@@ -50,15 +49,6 @@ struct CompactionFields {
     digest: Option<Digest>,
 }
 
-#[derive(Deserialize)]
-struct AttachmentFields {
-    name: String,
-    start: Seq,
-    end: Seq,
-    body: String,
-    digest: Option<Digest>,
-}
-
 impl Line {
     /// Reads a line. `before` is the digest of the line before it in the same conversation. The first line of a
     /// conversation does not depend on it. For the next line, pass the [digest](Self::digest) of this one if it has
@@ -75,7 +65,6 @@ impl Line {
             "conversation" => conversation(fields(line)?, fields(line)?),
             "exchange" => exchange(&fields(line)?, before),
             "compaction" => compaction(fields(line)?, before),
-            "attachment" => attachment(fields(line)?, before),
             "end" => fields(line).map(Self::End),
             "done" => fields(line).map(|DoneFields { conversations }| Self::Done { conversations }),
             _ => Ok(Self::Unknown),
@@ -131,14 +120,4 @@ fn compaction(line: CompactionFields, before: Digest) -> Result<Line, LineError>
     let digest = checked(digest_of(before, [profile.as_str(), &record]), digest)?;
     let compaction = Compaction::decode(UNVERSIONED, &record)?;
     Ok(Line::Compaction { profile, compaction, digest })
-}
-
-fn attachment(line: AttachmentFields, before: Digest) -> Result<Line, LineError> {
-    let AttachmentFields { name, start, end, body, digest } = line;
-    let digest = checked(attachment_digest(before, &name, start, end, &body), digest)?;
-    let name = AttachmentName::new(name).map_err(|_| LineError::Attachment)?;
-    let body = STANDARD.decode(body).map_err(|_| LineError::Attachment)?;
-    let attachment = Attachment::new(name, start..end, body);
-    attachment.check(end).map_err(|_| LineError::Attachment)?;
-    Ok(Line::Attachment { attachment, digest })
 }

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tower_chat_history_core::{
-    Attachment, Compaction, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
+    Compaction, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
 };
 
 use super::{ConversationLine, EndLine, FORMAT, VERSION, digest_of};
@@ -53,16 +52,6 @@ struct CompactionFields<'a> {
     r#type: &'a str,
     profile: &'a Profile,
     record: Record<'a>,
-    digest: Digest,
-}
-
-#[derive(Serialize)]
-struct AttachmentFields<'a> {
-    r#type: &'a str,
-    name: &'a str,
-    start: Seq,
-    end: Seq,
-    body: &'a str,
     digest: Digest,
 }
 
@@ -159,16 +148,4 @@ pub(crate) fn compaction(
     let digest = digest_of(before, [profile.as_str(), &record]);
     let fields = CompactionFields { r#type: "compaction", profile, record: Record::new(&record), digest };
     Ok((line(&fields), digest))
-}
-
-/// Returns the line of an attachment and its digest. `before` is the digest of the lines before it.
-pub(crate) fn attachment(before: Digest, attachment: &Attachment) -> (String, Digest) {
-    let body = STANDARD.encode(&attachment.body);
-    let (name, start, end) = (attachment.name.as_str(), attachment.range.start, attachment.range.end);
-    let digest = attachment_digest(before, name, start, end, &body);
-    (line(&AttachmentFields { r#type: "attachment", name, start, end, body: &body, digest }), digest)
-}
-
-pub(super) fn attachment_digest(before: Digest, name: &str, start: Seq, end: Seq, body: &str) -> Digest {
-    digest_of(before, [name, &*start.to_string(), &*end.to_string(), body])
 }

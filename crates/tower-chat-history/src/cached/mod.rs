@@ -13,9 +13,8 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, KnownState, Load, Loaded, Page, Prune, PruneTo, Pruned,
-    Revision, Seq, StoreError, Truncate, Truncated, Window,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, KnownState, Load,
+    Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated, Window,
 };
 
 use self::{
@@ -292,33 +291,6 @@ impl<S: Prune> Prune for CachedStore<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         removing(&self.windows, id, self.inner.prune(id, incarnation, keep, derived)).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<S: Attach> Attach for CachedStore<S> {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        self.inner.attach(id, incarnation, remove, put).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        self.inner.attachments(id, names, limit).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.inner.pick(id, positions).await
     }
 }
 

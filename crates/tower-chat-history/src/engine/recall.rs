@@ -21,9 +21,6 @@ use crate::{
     timer,
 };
 
-/// The number of unprepared exchanges from which a preparation is made although the window did not move.
-const MANY_UNPREPARED: u64 = 64;
-
 /// Recalls messages for calls, and prepares later searches.
 pub(super) struct RecallWorker {
     options: RecallOptions,
@@ -64,7 +61,7 @@ impl Unfinished {
 pub(super) struct RecalledForCall {
     pub(super) recalled: Option<Recalled>,
     pub(super) report: RecallReport,
-    /// True if many exchanges before the window are not prepared, or may not be, because the search took too long.
+    /// True if exchanges before the window are not prepared, or may not be, because the search took too long.
     pub(super) has_unprepared: bool,
 }
 
@@ -261,7 +258,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         report.exchanges = recalled.citations.chunk_by(Citation::same_exchange).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
     }
-    RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared >= MANY_UNPREPARED }
+    RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared > 0 }
 }
 
 #[cfg(test)]

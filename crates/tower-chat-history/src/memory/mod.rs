@@ -14,9 +14,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, order::Order, space::Space};
@@ -41,8 +40,8 @@ const ERASURES: usize = 16;
 /// older one was forgotten, the store refuses the first turns that began before it, whatever their conversation is.
 ///
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
-/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, attachments, labels, and
-/// the tables that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
+/// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, labels, and the tables
+/// that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
 /// Messages of an application's own [dialect](crate::dialect::Dialect) count six times if they were created without it,
 /// for example by an import, because their parsed parts are added later. If tool calls are very short in that dialect,
 /// their parsed parts can take more. The process may take more memory from the system, because its allocator may hold
@@ -234,34 +233,6 @@ impl Prune for MemoryStore {
         // The exchanges are dropped after the lock, because dropping many of them takes time.
         self.shared.space.give_back(head.bytes());
         Ok(pruned)
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl Attach for MemoryStore {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        let mut shard = self.shard(id);
-        shard.get_mut(id).ok_or(StoreError::Gone)?.attach(incarnation, remove, put, &self.shared.space)
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        Ok(self.shard(id).get(id).map_or_else(Attachments::absent, |log| log.attachments(names, limit)))
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        Ok(self.shard(id).get(id).map_or_else(Page::absent, |log| log.pick(positions)))
     }
 }
 

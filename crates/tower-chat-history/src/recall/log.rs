@@ -3,14 +3,11 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tower_chat_history_core::{Attach, ConversationId, StoreError};
-use tower_chat_history_recall::{Analyzer, Ask, Found, IndexError, Meaning, Searched, StoredIndex};
+use tower_chat_history_core::{ConversationId, HistoryStore, StoreError};
+use tower_chat_history_recall::{Analyzer, Ask, Found, LogSearch, Meaning, SearchError, Searched};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
 use crate::timer::timeout;
-
-/// The most steps of the index that one preparation makes.
-const MAX_STEPS: usize = 4;
 
 /// Searches the log of a conversation for the words of the input, and those of [other
 /// conversations](crate::recall#other-conversations) on request.
@@ -18,11 +15,12 @@ const MAX_STEPS: usize = 4;
 /// The words are compared by their stems, and rare words count more (BM25). The search needs no model. Small talk
 /// recalls nothing, and neither does an input without a word that the log has.
 ///
-/// The index is made in the background and stored next to the log, in the same store. A conversation whose whole log is
-/// in its window has no index. If an embedder fails or the index is damaged, a warning is logged, and the search goes
-/// on without it. A search in a conversation that was deleted or cut back since it was loaded returns
-/// [`StoreError::Gone`]. [Other languages](super::Language) and the search [by meaning](crate::recall#by-meaning) are
-/// options of its [`StoredIndex`]. The crate [`tower_chat_history_recall`] has the details and the limits.
+/// It searches the newest 2,000 messages before the window. They are read from the log for the first question, and
+/// their terms stay in memory. Nothing is stored. If an embedder fails, a warning is logged, and the search goes on
+/// without it. A search in a conversation that was deleted or cut back since it was loaded returns
+/// [`StoreError::Gone`]. [Other languages](super::Language), the number of messages and the search [by
+/// meaning](crate::recall#by-meaning) are options of its [`LogSearch`]. The crate [`tower_chat_history_recall`] has the
+/// details and the limits.
 ///
 /// ```
 /// use tower_chat_history::{
@@ -38,22 +36,22 @@ const MAX_STEPS: usize = 4;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LogRecall {
-    index: StoredIndex,
+    search: LogSearch,
 }
 
 impl LogRecall {
     /// Creates the search in the conversations of a store, which must be the store of the layer or the engine. Words
     /// are English.
-    pub fn new(store: impl Attach) -> Self {
-        StoredIndex::new(Arc::new(store), Analyzer::default()).into()
+    pub fn new(store: impl HistoryStore) -> Self {
+        LogSearch::new(Arc::new(store), Analyzer::default()).into()
     }
 }
 
-impl From<StoredIndex> for LogRecall {
-    /// Creates the search with this index: for other languages, for a search by meaning, or for a search in other
+impl From<LogSearch> for LogRecall {
+    /// Creates the recall by this search: for other languages, for a search by meaning, or for a search in other
     /// conversations.
-    fn from(index: StoredIndex) -> Self {
-        Self { index }
+    fn from(search: LogSearch) -> Self {
+        Self { search }
     }
 }
 
@@ -69,12 +67,12 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
-        let mut index = self.index.clone().dialect(request.dialect);
-        if index.covers_others(request.conversation) {
+        let mut search = self.search.clone().dialect(request.dialect);
+        if search.covers_others(request.conversation) {
             // The messages that are found must be read in the rest of the time.
-            index = index.time_for_others(request.timeout / 2, after);
+            search = search.time_for_others(request.timeout / 2, after);
         }
-        let found = match index.search(ask).await? {
+        let found = match search.search(ask).await? {
             Searched::Found(found) => found,
             Searched::Gone => return Err(StoreError::Gone.into()),
             _ => return Ok(Recollection { conversations: 0, ..Recollection::nothing() }),
@@ -83,7 +81,7 @@ impl Recall for LogRecall {
         Ok(Recollection {
             recalled: found.recalled,
             best_score: (found.best > 0.0).then_some(found.best),
-            unprepared: found.unsearched,
+            unprepared: found.unprepared,
             conversations: found.conversations,
             failed_conversations: found.others.failed,
             is_incomplete: found.others.is_incomplete,
@@ -91,24 +89,17 @@ impl Recall for LogRecall {
     }
 
     fn covers_others(&self, conversation: &ConversationId) -> bool {
-        self.index.covers_others(conversation)
+        self.search.covers_others(conversation)
     }
 
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         let PrepareRequest { conversation, dialect, revision, before } = request;
-        let index = self.index.clone().dialect(dialect);
-        for _ in 0..MAX_STEPS {
-            let indexed = index.index(conversation, revision, before).await?;
+        let prepared = self.search.clone().dialect(dialect).prepare(conversation, revision, before).await?;
+        match prepared.embedding {
             // The engine logs the error.
-            if let Some(error) = indexed.embedding {
-                return Err(RecallError::search(error));
-            }
-            if !indexed.more {
-                // Blocks that were refused are tried again some preparations later.
-                return Ok(indexed.refused > 0);
-            }
+            Some(error) => Err(RecallError::search(error)),
+            None => Ok(prepared.more),
         }
-        Ok(true)
     }
 }
 
@@ -129,19 +120,12 @@ fn warn(found: &Found) {
             "other conversations could not be searched, or not in time; nothing of them was recalled"
         );
     }
-    if found.damaged > 0 {
-        tracing::warn!(
-            damaged = found.damaged,
-            unsearched = found.unsearched,
-            "parts of an index are damaged; their exchanges were read from the log as far as the limit allows"
-        );
-    }
 }
 
-impl From<IndexError> for RecallError {
-    fn from(error: IndexError) -> Self {
+impl From<SearchError> for RecallError {
+    fn from(error: SearchError) -> Self {
         match error {
-            IndexError::Store(error) => Self::Store(error),
+            SearchError::Store(error) => Self::Store(error),
             error => Self::search(error),
         }
     }
@@ -172,17 +156,16 @@ mod tests {
         (store, id, revision)
     }
 
-    fn index<S>(store: &MemoryStore, service: S) -> StoredIndex
+    fn by_meaning<S>(store: &MemoryStore, service: S) -> LogSearch
     where
         ServiceEmbedder<S>: tower_chat_history_recall::Embedder,
         S: tower_service::Service<Vec<String>, Response = Vec<Vec<f32>>>,
     {
-        StoredIndex::new(Arc::new(store.clone()), Analyzer::default())
-            .by_meaning(Arc::new(ServiceEmbedder::new(service, "m")))
+        LogSearch::new(Arc::new(store.clone()), Analyzer::default()).by_meaning(Arc::new(ServiceEmbedder::new(service)))
     }
 
     /// Searches for the dog. Returns the error of the embedder, if it failed.
-    async fn search(index: StoredIndex, id: &ConversationId, revision: Revision) -> Option<EmbedError> {
+    async fn search(search: LogSearch, id: &ConversationId, revision: Revision) -> Option<EmbedError> {
         let input = [Message::user("What is my dog called?")];
         let cost = |message: &Message| message.bytes() as u64 / 4;
         let ask = Ask {
@@ -194,7 +177,7 @@ mod tests {
             allowance: 500,
             cost: &cost,
         };
-        let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!("nothing was searched") };
+        let Searched::Found(found) = search.search(ask).await.unwrap() else { panic!("nothing was searched") };
         let request = RecallRequest {
             conversation: id,
             revision: Some(revision),
@@ -206,7 +189,7 @@ mod tests {
             cost: &cost,
             timeout: RecallOptions::TIMEOUT,
         };
-        let recalled = LogRecall::from(index).recall(request).await.unwrap().recalled;
+        let recalled = LogRecall::from(search).recall(request).await.unwrap().recalled;
         assert!(recalled.as_ref().unwrap().message.text().contains("called Rex"), "words alone find it");
         assert_eq!(recalled, found.recalled);
         match found.meaning {
@@ -219,10 +202,10 @@ mod tests {
     async fn words_decide_if_the_service_fails_or_returns_a_wrong_number_of_vectors() {
         let (store, id, revision) = log().await;
         let failing = service_fn(|_: Vec<String>| async { Err::<Vec<Vec<f32>>, _>(std::fmt::Error) });
-        let failed = search(index(&store, failing), &id, revision).await;
+        let failed = search(by_meaning(&store, failing), &id, revision).await;
         assert!(matches!(failed, Some(EmbedError::Failed(source)) if source.is::<std::fmt::Error>()));
         let twice = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len() * 2]) });
-        let failed = search(index(&store, twice), &id, revision).await;
+        let failed = search(by_meaning(&store, twice), &id, revision).await;
         assert_eq!(failed, Some(EmbedError::Count { expected: 1, found: 2 }));
     }
 
@@ -232,7 +215,7 @@ mod tests {
         let panics = service_fn(|_: Vec<String>| async {
             if true { panic!("on demand") } else { Ok::<_, BoxError>(Vec::new()) }
         });
-        let failed = search(index(&store, panics), &id, revision).await;
+        let failed = search(by_meaning(&store, panics), &id, revision).await;
         assert!(matches!(failed, Some(EmbedError::Failed(_))));
     }
 
@@ -240,15 +223,15 @@ mod tests {
     async fn a_failing_service_is_an_error_of_the_preparation_only() {
         let (store, id, revision) = log().await;
         let none = service_fn(|_: Vec<String>| async { Ok::<_, BoxError>(Vec::new()) });
-        let recall = LogRecall::from(index(&store, none));
+        let recall = LogRecall::from(by_meaning(&store, none));
         let request = PrepareRequest::new(&id, revision, BEFORE);
         assert_eq!(recall.prepare(request).await.unwrap_err().kind(), "search");
-        assert_eq!(search(recall.index, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
+        assert_eq!(search(recall.search, &id, revision).await, Some(EmbedError::Count { expected: 1, found: 0 }));
 
         let right = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len()]) });
-        let recall = LogRecall::from(index(&store, right));
+        let recall = LogRecall::from(by_meaning(&store, right));
         assert!(!recall.prepare(request).await.unwrap());
-        assert_eq!(search(recall.index, &id, revision).await, None);
+        assert_eq!(search(recall.search, &id, revision).await, None);
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use tower_chat_history_core::{ChatCompletions, Citation, ConversationId, Dialect
 
 #[cfg(feature = "recall")]
 #[doc(inline)]
-pub use tower_chat_history_recall::{Analyzer, Embedder, Language, SearchScope, SearchTool, StoredIndex};
+pub use tower_chat_history_recall::{Analyzer, Embedder, Language, LogSearch, SearchScope, SearchTool};
 
 pub(crate) use self::options::LEAST_ALLOWANCE;
 pub use self::{error::RecallError, options::RecallOptions};
@@ -44,12 +44,12 @@ pub trait Recall: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Prepares later searches, for example by indexing exchanges that have left the window. Returns `true` if more
+    /// Prepares later searches, for example by embedding exchanges that have left the window. Returns `true` if more
     /// work is left. The default does nothing.
     ///
     /// The engine calls it in the background, one call at a time for each conversation, after a turn that is stored:
     /// - the first turn after the window's start moved,
-    /// - a turn whose search found many [unprepared](Recollection::unprepared) exchanges, or took too long,
+    /// - a turn whose search found [unprepared](Recollection::unprepared) exchanges, or took too long,
     /// - the next turn after a preparation that failed or has work left.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl<'a> RecallRequest<'a> {
 
 impl<'a> PrepareRequest<'a> {
     /// Creates a request for the exchanges before this position, in [`ChatCompletions`]. The engine creates the
-    /// requests of turns. Use this to index a log that was imported.
+    /// requests of turns. Use this to prepare a log that was imported.
     #[must_use]
     pub const fn new(conversation: &'a ConversationId, revision: Revision, before: Seq) -> Self {
         Self { conversation, dialect: &ChatCompletions, revision, before }

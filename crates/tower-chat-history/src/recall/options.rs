@@ -69,7 +69,7 @@ impl RecallOptions {
         self
     }
 
-    /// Sets the timeout of a [preparation](Recall::prepare), which runs in the background. The work that it has stored
+    /// Sets the timeout of a [preparation](Recall::prepare), which runs in the background. The work that is done
     /// until then stays. The default is 60 seconds.
     #[must_use]
     pub const fn prepare_timeout(mut self, timeout: Duration) -> Self {

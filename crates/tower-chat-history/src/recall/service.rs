@@ -28,7 +28,7 @@ use crate::error::BoxError;
 ///
 /// use tower_chat_history::{
 ///     MemoryStore,
-///     recall::{Analyzer, LogRecall, ServiceEmbedder, StoredIndex},
+///     recall::{Analyzer, LogRecall, LogSearch, ServiceEmbedder},
 /// };
 ///
 /// // In place of a client of an embedding model.
@@ -36,28 +36,24 @@ use crate::error::BoxError;
 ///     let vector = |text: &String| vec![text.len() as f32, 1.0];
 ///     Ok::<Vec<Vec<f32>>, std::io::Error>(texts.iter().map(vector).collect())
 /// });
-/// let embedder = ServiceEmbedder::new(model, "lengths");
+/// let embedder = ServiceEmbedder::new(model);
 ///
-/// let index = StoredIndex::new(Arc::new(MemoryStore::new()), Analyzer::default());
-/// let recall = LogRecall::from(index.by_meaning(Arc::new(embedder)));
+/// let search = LogSearch::new(Arc::new(MemoryStore::new()), Analyzer::default());
+/// let recall = LogRecall::from(search.by_meaning(Arc::new(embedder)));
 /// # let _ = recall;
 /// ```
 pub struct ServiceEmbedder<S> {
     /// The mutex makes the struct `Sync` even if the service is not. It is locked only for cloning.
     service: Mutex<S>,
-    model: String,
 }
 
 impl<S> ServiceEmbedder<S> {
     /// Creates an embedder that calls this service.
-    ///
-    /// The [name of the model](Embedder::model) must contain all that its vectors depend on, such as a number of
-    /// dimensions. Vectors of different names are stored apart.
-    pub fn new(service: S, model: impl Into<String>) -> Self
+    pub const fn new(service: S) -> Self
     where
         S: Service<Vec<String>, Response = Vec<Vec<f32>>>,
     {
-        Self { service: Mutex::new(service), model: model.into() }
+        Self { service: Mutex::new(service) }
     }
 }
 
@@ -76,15 +72,11 @@ where
         poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         service.call(texts).await.map_err(Into::into)
     }
-
-    fn model(&self) -> &str {
-        &self.model
-    }
 }
 
 impl<S> fmt::Debug for ServiceEmbedder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceEmbedder").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("ServiceEmbedder").finish_non_exhaustive()
     }
 }
 
@@ -104,8 +96,7 @@ mod tests {
     #[tokio::test]
     async fn the_service_is_not_called_before_it_is_ready() {
         let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
-        let embedder: Arc<dyn Embedder> = Arc::new(ServiceEmbedder::new(service, "small/3"));
-        assert_eq!(embedder.model(), "small/3");
+        let embedder: Arc<dyn Embedder> = Arc::new(ServiceEmbedder::new(service));
         handle.allow(0);
         let mut vectors = tokio_test::task::spawn(embedder.embed(texts(2)));
         assert_pending!(vectors.poll());
@@ -122,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn errors_are_passed_on_unchanged() {
         let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
-        let embedder = ServiceEmbedder::new(service, "small");
+        let embedder = ServiceEmbedder::new(service);
         let mut vectors = tokio_test::task::spawn(embedder.embed(texts(1)));
         assert_pending!(vectors.poll());
         handle.next_request().await.unwrap().1.send_error(fmt::Error);
@@ -135,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn texts_are_embedded_concurrently() {
         let (service, mut handle) = mock::pair::<Vec<String>, Vec<Vec<f32>>>();
-        let embedder = ServiceEmbedder::new(service, "small");
+        let embedder = ServiceEmbedder::new(service);
         let mut one = tokio_test::task::spawn(embedder.embed(texts(1)));
         let mut other = tokio_test::task::spawn(embedder.embed(texts(2)));
         assert_pending!(one.poll());
@@ -146,6 +137,6 @@ mod tests {
         first.send_response(vec![vec![1.0]]);
         assert_eq!(assert_ready!(other.poll()).unwrap(), [[2.0], [2.0]]);
         assert_eq!(assert_ready!(one.poll()).unwrap(), [[1.0]]);
-        assert_eq!(format!("{embedder:?}"), "ServiceEmbedder { model: \"small\", .. }");
+        assert_eq!(format!("{embedder:?}"), "ServiceEmbedder { .. }");
     }
 }

@@ -7,9 +7,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-    ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq,
-    StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
+    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 pub use self::list::{StoreList, StoreListError};
@@ -171,33 +170,6 @@ impl<R: Route<Store: Prune>> Prune for RoutedStore<R> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.route(id).prune(id, incarnation, keep, derived).await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<R: Route<Store: Attach>> Attach for RoutedStore<R> {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        self.route(id).attach(id, incarnation, remove, put).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        self.route(id).attachments(id, names, limit).await
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        self.route(id).pick(id, positions).await
     }
 }
 

@@ -32,7 +32,7 @@ use examples::StoreUrl;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tower_chat_history::{
     BoxError, ConversationId, HistoryError,
-    recall::{Analyzer, LogRecall, SearchScope, StoredIndex},
+    recall::{Analyzer, LogRecall, LogSearch, SearchScope},
 };
 use tower_chat_history_test::Replies;
 
@@ -98,7 +98,7 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
         recall: match args.recall_parts {
             Some(parts) => {
                 let store = Arc::new(Arc::clone(&store));
-                Some(StoredIndex::under(store, Analyzer::default(), SearchScope::parts(parts)).into())
+                Some(LogSearch::under(store, Analyzer::default(), SearchScope::parts(parts)).into())
             }
             None => args.recall.then(|| LogRecall::new(Arc::clone(&store))),
         },

@@ -7,9 +7,8 @@ use std::{
 
 use futures_util::StreamExt as _;
 use tower_chat_history::{
-    BoxError, ConversationId, Engine, HistoryStoreExt as _,
+    BoxError, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
     report::{NotStored, Outcome},
-    store::Attach,
 };
 
 use super::{
@@ -23,7 +22,7 @@ pub(crate) struct Session {
     model: Model,
     engine: Engine,
     notes: Notes,
-    store: Arc<dyn Attach>,
+    store: Arc<dyn HistoryStore>,
     id: ConversationId,
     /// The largest reply, for APIs that require a limit.
     max_tokens: u32,
@@ -40,7 +39,7 @@ pub(crate) enum Answer {
 impl Session {
     pub(crate) fn new(
         via: Via,
-        store: Arc<dyn Attach>,
+        store: Arc<dyn HistoryStore>,
         model: Model,
         id: ConversationId,
         memory: Memory,

@@ -17,7 +17,6 @@
 
 mod deployment;
 mod exchange;
-mod index;
 mod intact;
 mod people;
 mod protocol;

@@ -24,8 +24,6 @@ pub(crate) enum WorkerMessage {
     Refused { task: Task, what: String },
     /// A compaction was read from the store. Its positions must not go back from there.
     Cut { conversation: Conversation, profile: usize, at: Positions },
-    /// A step of an index stored this many blocks.
-    Indexed { blocks: u32 },
     /// The state of a conversation of a person changes.
     Owned { owned: Owned, state: State },
     /// This many late calls for removed conversations were refused.
@@ -102,7 +100,6 @@ impl fmt::Display for WorkerMessage {
             Self::Fail { task, what } => write!(f, "fail {task} {what}"),
             Self::Refused { task, what } => write!(f, "refused {task} {what}"),
             Self::Cut { conversation, profile, at } => write!(f, "cut {conversation} {profile} {at}"),
-            Self::Indexed { blocks } => write!(f, "indexed {blocks}"),
             Self::Owned { owned, state } => write!(f, "owned {owned} {state}"),
             Self::Late { refused } => write!(f, "late {refused}"),
             Self::Violation(what) => write!(f, "violation {}", what.replace('\n', " ")),
@@ -137,7 +134,6 @@ impl FromStr for WorkerMessage {
                 profile: profile.parse().map_err(drop)?,
                 at: at.parse()?,
             },
-            ("indexed", [blocks]) => Self::Indexed { blocks: blocks.parse().map_err(drop)? },
             ("owned", [owned, state @ ..]) => Self::Owned { owned: owned.parse()?, state: state.join(" ").parse()? },
             ("late", [refused]) => Self::Late { refused: refused.parse().map_err(drop)? },
             ("violation", _) => Self::Violation(rest.to_owned()),
@@ -166,7 +162,6 @@ mod tests {
             WorkerMessage::Fail { task, what: "save unavailable".into() },
             WorkerMessage::Refused { task, what: "input".into() },
             WorkerMessage::Cut { conversation: 3, profile: 1, at: Positions([1, 2, 0, 1]) },
-            WorkerMessage::Indexed { blocks: 2 },
             WorkerMessage::Owned {
                 owned: Person { worker: 1, number: 2 }.at(3),
                 state: State::Kept { life: 1, exchanges: 2 },

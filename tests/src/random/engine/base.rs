@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tower_chat_history::{
     CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Retention,
-    store::{Attach, Erase, Prune, Truncate},
+    store::{Erase, Prune, Truncate},
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -52,7 +52,7 @@ impl Base {
     }
 
     /// Returns a handle for recall. Like the handle of an engine, it stops a paused clock.
-    pub(super) fn attach(&self) -> Arc<dyn Attach> {
+    pub(super) fn for_recall(&self) -> Arc<dyn HistoryStore> {
         match self {
             Self::Memory(store) => Arc::new(store.clone()),
             Self::Cached(store) => Arc::new(CachedStore::new(store.clone())),

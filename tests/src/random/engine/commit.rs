@@ -6,7 +6,7 @@ use tower_chat_history::{
     Message, Reply, SaveError, StoreError, Turn, TurnReport,
     policy::OnOpenTurn,
     report::Outcome,
-    store::{Attach as _, Recalled, Usage},
+    store::{Recalled, Usage},
 };
 
 use super::{
@@ -102,9 +102,10 @@ impl Case {
     ) -> Checked<Option<Recalled>> {
         let Outcome::Stored { seq, .. } = report.outcome else { return Ok(None) };
         let (log, setup) = (&self.talks[talk].log, &self.policies[policy].setup);
-        let picked = self.base.attach().pick(&log.id, &[seq]).await;
-        let picked = picked.map_err(|error| Violation::new("an exchange can be read", error.to_string()))?;
-        let recalled = picked.exchanges.first().and_then(|recorded| recorded.exchange.recalled.clone());
+        let page = self.base.store().read(&log.id, seq, 1).await;
+        let page = page.map_err(|error| Violation::new("an exchange can be read", error.to_string()))?;
+        let stored = page.exchanges.first().filter(|recorded| recorded.seq == seq);
+        let recalled = stored.and_then(|recorded| recorded.exchange.recalled.clone());
         let Some(recall) = &setup.recall else {
             return holds(recalled.is_none(), "nothing is recalled without recall", || format!("{recalled:?}"))
                 .map(|()| None);

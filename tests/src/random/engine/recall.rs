@@ -7,13 +7,12 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history::{
-    Message, TurnReport,
+    HistoryStore, Message, TurnReport,
     recall::{
-        Analyzer, LogRecall, PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection,
-        StoredIndex,
+        Analyzer, LogRecall, LogSearch, PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection,
     },
     report::RecallOutcome,
-    store::{Attach, Citation, Recalled, Seq},
+    store::{Citation, Recalled, Seq},
 };
 use tower_chat_history_recall::Gate;
 
@@ -36,7 +35,7 @@ pub(super) struct RecallSetup {
 
 #[derive(Clone, Debug)]
 enum Search {
-    /// In the log. At most so many exchanges that are not indexed are read.
+    /// In so many of the newest messages of the log.
     Log(usize),
     /// Anything, by a seed.
     Hostile(u64),
@@ -46,15 +45,15 @@ impl RecallSetup {
     pub(super) fn any(rng: &mut SeededRng, ingredients: &Ingredients) -> Self {
         let percent = u8::try_from(rng.between(5, 100)).unwrap_or(100);
         let is_hostile = ingredients.has(Ingredient::HostileRecall) && rng.once_in(4);
-        let limit = *rng.pick(&[0, 10, 512]);
+        let limit = *rng.pick(&[0, 10, LogSearch::MESSAGES]);
         Self { percent, search: if is_hostile { Search::Hostile(rng.next()) } else { Search::Log(limit) } }
     }
 
-    pub(super) fn options(&self, store: Arc<dyn Attach>) -> RecallOptions {
+    pub(super) fn options(&self, store: Arc<dyn HistoryStore>) -> RecallOptions {
         let options = match self.search {
             Search::Log(limit) => {
-                let index = StoredIndex::new(store, Analyzer::default()).gate(Gate::always_open()).scan_limit(limit);
-                RecallOptions::new(LogRecall::from(index))
+                let search = LogSearch::new(store, Analyzer::default()).gate(Gate::always_open()).messages(limit);
+                RecallOptions::new(LogRecall::from(search))
             }
             Search::Hostile(seed) => RecallOptions::new(AnyRecall(Mutex::new(SeededRng::new(seed)))),
         };

@@ -121,7 +121,7 @@ impl Setup {
         let policies = Policies::new().on_open_turn(self.on_open_turn).on_conflict(self.on_conflict);
         let mut options = HistoryOptions::new().context(context).policies(policies);
         if let Some(recall) = &self.recall {
-            options = options.recall(recall.options(store.attach()));
+            options = options.recall(recall.options(store.for_recall()));
         }
         if self.summarizes {
             let summaries = Summaries::new(Arc::clone(notes)).max_tokens(20).least_room(1).chunk_tokens(200);

@@ -15,8 +15,8 @@ use crate::erasure::secrets::{
 
 const CONVERSATIONS: usize = 20;
 
-/// The places that stay visible: ids, exchange ids, names of attachments and profiles.
-const VISIBLE: [&str; 4] = ["id", "exchange", "name", "profile"];
+/// The places that stay visible: ids, exchange ids and names of profiles.
+const VISIBLE: [&str; 3] = ["id", "exchange", "profile"];
 
 #[tokio::test]
 async fn nothing_is_readable_in_sqlite() {
@@ -88,7 +88,7 @@ async fn nothing_is_readable(place: impl Place) {
     assert!(found.iter().any(is_visible), "the files are those of the store");
     let readable: Vec<&String> = found.iter().filter(|found| !is_visible(found)).collect();
     assert_eq!(readable, [""; 0]);
-    let guesses = ["question", "reply", "last", "summary", "recalled", "title", "terms"];
+    let guesses = ["question", "reply", "last", "summary", "recalled", "title"];
     let digests = guesses.map(|at| digests(&secret(at))).concat();
     read_files(&place.directory(), |name, bytes| {
         assert!(!contains_any(bytes, &digests), "{name} has a digest of a text");

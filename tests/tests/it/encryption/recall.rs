@@ -4,8 +4,7 @@ use tests::{MASTER_KEY, Storage, over_every_store};
 use tower_chat_history_encryption::{KeyRing, Keys, MemoryVault};
 
 use crate::recall::{
-    others::a_turn_recalls_from_conversations_of_the_same_user_only,
-    same::a_search_of_a_few_questions_returns_what_it_returns_in_memory,
+    others::a_turn_recalls_from_conversations_of_the_same_user_only, same::a_search_returns_what_it_returns_in_memory,
 };
 
 over_every_store! {
@@ -23,7 +22,7 @@ async fn encrypted(storage: Storage) -> Option<Storage> {
 
 async fn an_encrypted_search_returns_what_a_plain_one_returns(storage: Storage) {
     if let Some(storage) = encrypted(storage).await {
-        a_search_of_a_few_questions_returns_what_it_returns_in_memory(storage).await;
+        a_search_returns_what_it_returns_in_memory(storage).await;
     }
 }
 

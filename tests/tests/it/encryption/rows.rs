@@ -8,9 +8,8 @@ use tower_chat_history::{
     ConversationId, HistoryStore as _, Message, StoreError,
     dialect::Digest,
     store::{
-        Append, Attach as _, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Exchange,
-        ExchangeId, Expect, Labels, LabelsVersion, List as _, Load, Loaded, Origin, Positions, Profile, PromptDigests,
-        Provenance, Recalled, Seq, Summary,
+        Append, Citation, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion,
+        List as _, Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
     },
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
@@ -18,23 +17,23 @@ use tower_chat_history_sqlite::SqliteStore;
 
 type Store = EncryptedStore<SqliteStore>;
 
+/// The number of characters of the header of a sealed item, which has the id of the key.
+const HEADER: usize = 12;
+
 /// A column with a sealed item.
 struct Column {
     table: &'static str,
     column: &'static str,
     /// The item that every error names.
     item: &'static str,
-    /// The length of the header, which has the id of the key.
-    header: usize,
 }
 
-const COLUMNS: [Column; 6] = [
-    Column { table: "exchange", column: "body", item: "exchange 1", header: 12 },
-    Column { table: "exchange", column: "recalled", item: "exchange 1", header: 12 },
-    Column { table: "exchange", column: "provenance", item: "exchange 1", header: 12 },
-    Column { table: "compaction", column: "body", item: "profile default", header: 12 },
-    Column { table: "attachment", column: "body", item: "attachment terms at 0..1", header: 9 },
-    Column { table: "conversation", column: "labels", item: "labels", header: 12 },
+const COLUMNS: [Column; 5] = [
+    Column { table: "exchange", column: "body", item: "exchange 1" },
+    Column { table: "exchange", column: "recalled", item: "exchange 1" },
+    Column { table: "exchange", column: "provenance", item: "exchange 1" },
+    Column { table: "compaction", column: "body", item: "profile default" },
+    Column { table: "conversation", column: "labels", item: "labels" },
 ];
 
 impl Column {
@@ -51,16 +50,12 @@ impl Column {
 
     fn change(&self, file: &Connection, bytes: &[u8]) {
         let Self { table, column, .. } = self;
-        let kind = if self.table == "attachment" { "BLOB" } else { "TEXT" };
-        let sql = format!("UPDATE {table} SET {column} = CAST(?1 AS {kind}) WHERE {}", self.row());
+        let sql = format!("UPDATE {table} SET {column} = CAST(?1 AS TEXT) WHERE {}", self.row());
         assert_eq!(file.execute(&sql, params![bytes]).unwrap(), 1);
     }
 
-    /// Returns the place of the sealed item: the longest piece of base64, or all bytes.
-    fn sealed(&self, stored: &[u8]) -> Range<usize> {
-        if self.table == "attachment" {
-            return 0..stored.len();
-        }
+    /// Returns the place of the sealed item: the longest piece of base64.
+    fn sealed(stored: &[u8]) -> Range<usize> {
         let (mut longest, mut start) = (0..0, 0);
         for at in 0..=stored.len() {
             if !stored.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)) {
@@ -74,13 +69,9 @@ impl Column {
     }
 
     /// Returns `true` if a row with this byte in its sealed item is still a record.
-    fn is_record(&self, byte: u8) -> bool {
-        self.table == "attachment" || byte.is_ascii_graphic() && !b"\"\\".contains(&byte)
+    const fn is_record(byte: u8) -> bool {
+        byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')
     }
-}
-
-fn name() -> AttachmentName {
-    AttachmentName::new("terms").unwrap()
 }
 
 /// Stores a conversation that has each item once, in the exchange at position 1 or next to the exchanges.
@@ -98,8 +89,6 @@ async fn fill(store: &Store, id: &ConversationId) {
     cut.summary = Some(Summary::new("s", Seq::new(1)));
     let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
     store.compact(id, incarnation, compact).await.unwrap();
-    let attachment = Attachment::new(name(), Seq::FIRST..Seq::new(1), *b"t");
-    store.attach(id, incarnation, &[], &[attachment]).await.unwrap();
     let labels = Labels::new([("title", "t")]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
 }
@@ -117,7 +106,6 @@ async fn read(store: &Store, id: &ConversationId, column: &Column) -> Result<Str
             let Loaded::Window(window) = store.load(id, Load::new()).await? else { panic!("no window") };
             format!("{:?}", window.compaction.unwrap().cut.summary.map(|summary| summary.text))
         }
-        "attachment" => format!("{:?}", store.attachments(id, &[name()], 1 << 20).await?.attachments),
         _ => format!("{:?}", store.describe(id).await?.unwrap().labels.iter().collect::<Vec<_>>()),
     })
 }
@@ -146,7 +134,7 @@ async fn every_changed_bit_of_a_stored_row_is_an_error_that_names_the_item_and_t
         let place = format!("{}.{}", column.table, column.column);
         let before = read(&store, &id, column).await.unwrap();
         let stored = column.stored(&file);
-        let sealed = column.sealed(&stored);
+        let sealed = Column::sealed(&stored);
         assert!(sealed.len() >= 49, "{place}: {sealed:?}");
         let (mut key, mut named) = (None, 0);
         for bit in 0..stored.len() * 8 {
@@ -163,7 +151,7 @@ async fn every_changed_bit_of_a_stored_row_is_an_error_that_names_the_item_and_t
                 }
             };
             assert!(error.contains(column.item), "{place}, bit {bit}: {error}");
-            if at >= sealed.start + column.header && sealed.contains(&at) && column.is_record(changed[at]) {
+            if at >= sealed.start + HEADER && sealed.contains(&at) && Column::is_record(changed[at]) {
                 let (_, rest) = error.split_once("(key ").unwrap_or_else(|| panic!("{place}, bit {bit}: {error}"));
                 assert_eq!(key.get_or_insert_with(|| rest[..16].to_owned()), &rest[..16], "{place}, bit {bit}");
                 named += 1;

@@ -6,8 +6,8 @@ use tests::Storage;
 use tower_chat_history::{
     ConversationId, HistoryStore as _, Message,
     store::{
-        Append, Attach as _, Attachment, AttachmentName, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect,
-        Labels, LabelsVersion, List as _, Listed, Prefix, Profile, Recorded, Seq, Summary, Timestamp,
+        Append, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _,
+        Listed, Prefix, Profile, Recorded, Seq, Summary, Timestamp,
     },
 };
 
@@ -16,18 +16,13 @@ use tower_chat_history::{
 pub(super) struct Kept {
     listed: Listed,
     log: Vec<Recorded>,
-    attachments: Vec<Attachment>,
-}
-
-fn name() -> AttachmentName {
-    AttachmentName::new("terms/test").unwrap()
 }
 
 pub(super) fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-/// Stores a conversation with two exchanges, a summary, labels and an attachment. Each of them contains `said`.
+/// Stores a conversation with two exchanges, a summary and labels. Each of them contains `said`.
 pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at: Timestamp) {
     let mut appended = None;
     for turn in ["one", "two"] {
@@ -45,8 +40,6 @@ pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at
     let incarnation = appended.unwrap().revision.incarnation();
     let labels = Labels::new([("title", format!("about {said}"))]).unwrap();
     storage.store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
-    let attachment = Attachment::new(name(), Seq::FIRST..Seq::new(1), said.as_bytes());
-    storage.store.attach(id, incarnation, &[], &[attachment]).await.unwrap();
 }
 
 /// Reads everything under the prefix.
@@ -57,8 +50,7 @@ pub(super) async fn read_all(storage: &Storage, under: &Prefix) -> BTreeMap<Stri
         let page = storage.store.list(under, after.as_ref(), 50).await.unwrap();
         for listed in page.conversations {
             let log = storage.store.read(&listed.id, Seq::FIRST, usize::MAX).await.unwrap().exchanges;
-            let found = storage.store.attachments(&listed.id, &[name()], usize::MAX).await.unwrap();
-            kept.insert(listed.id.to_string(), Kept { listed, log, attachments: found.attachments });
+            kept.insert(listed.id.to_string(), Kept { listed, log });
         }
         after = page.next;
         if after.is_none() {

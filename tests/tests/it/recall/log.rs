@@ -1,4 +1,4 @@
-//! A log of 330 exchanges with texts that are difficult to store, to index or to show, and questions about it.
+//! A log of 330 exchanges with texts that are difficult to store, to search or to show, and questions about it.
 
 use serde_json::{Value, json};
 use tests::rng::SeededRng;
@@ -7,7 +7,7 @@ use tower_chat_history::{
     store::{Seq, Timestamp},
 };
 
-/// The number of exchanges: five blocks of the index, and a part of a sixth one.
+/// The number of exchanges.
 pub(super) const LEN: u64 = 330;
 /// The number of positions from one fact to the next.
 const EVERY: u64 = 12;

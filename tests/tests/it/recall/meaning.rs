@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tests::{Storage, over_every_store, rng::hash};
 use tower_chat_history::{
     BoxError,
-    recall::{Embedder, StoredIndex},
+    recall::{Embedder, LogSearch},
     store::Seq,
 };
 
@@ -36,22 +36,15 @@ impl Embedder for Groups {
         };
         Ok(texts.into_iter().map(vector).collect())
     }
-
-    fn model(&self) -> &'static str {
-        "groups"
-    }
 }
 
-fn by_meaning(index: StoredIndex) -> StoredIndex {
-    index.by_meaning(Arc::new(Groups)).least_cosine(0.9)
+fn by_meaning(search: LogSearch) -> LogSearch {
+    search.by_meaning(Arc::new(Groups)).least_cosine(0.9)
 }
 
 async fn a_search_by_meaning_returns_what_it_returns_in_memory(storage: Storage) {
-    let world = World::new(storage, by_meaning);
+    let world = World::new(storage, by_meaning).await;
     world.append(0..LEN, |position| exchange(1, position)).await;
     let before = Seq::new(LEN - 4);
-    let (index, replica) = (world.index(), world.index_of_replica().await);
-    assert_eq!(world.prepare(&index, Seq::new(130)).await, (2, 0));
-    assert_eq!(world.prepare(&replica, before).await, (3, 0));
     assert!(world.check(&questions(), before).await > 25);
 }

@@ -1,10 +1,8 @@
-//! Recall in every store: through the typed integration, and its index and search by themselves.
+//! Recall in every store: through the typed integration, and its search by itself.
 
 mod log;
 mod meaning;
 pub(crate) mod others;
-mod processes;
 pub(crate) mod same;
-mod segment;
 mod turns;
 mod world;

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use tests::{CallKind, Chat, Storage, exchanges, over_every_store, prompts, user_call};
 use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStoreExt as _, Message,
-    recall::{Analyzer, LogRecall, RecallOptions, SearchScope, StoredIndex},
+    recall::{Analyzer, LogRecall, LogSearch, RecallOptions, SearchScope},
     store::{Citation, Erase as _, EraseExt as _, Prefix, Recalled, Seq, erase_quotes},
 };
 use tower_chat_history_test::{Replies, Reply};
@@ -36,9 +36,9 @@ async fn tell(storage: &Storage, id: &ConversationId, name: &str) {
 /// Returns a chat whose recall covers all conversations of a user.
 fn chat(storage: &Storage) -> Chat {
     let scope = SearchScope::parts(NonZeroUsize::new(2).unwrap());
-    let index = StoredIndex::under(Arc::new(storage.store.clone()), Analyzer::default(), scope);
+    let search = LogSearch::under(Arc::new(storage.store.clone()), Analyzer::default(), scope);
     let timeout = std::time::Duration::from_secs(60);
-    let options = HistoryOptions::new().recall(RecallOptions::new(LogRecall::from(index)).timeout(timeout));
+    let options = HistoryOptions::new().recall(RecallOptions::new(LogRecall::from(search)).timeout(timeout));
     Chat::with_options(storage, Replies::rules(|_| Reply::text("I see.")), options)
 }
 

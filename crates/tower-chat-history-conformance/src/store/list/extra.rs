@@ -1,4 +1,4 @@
-//! Behaviors of everything else that belongs to a log: records, attachments, edits and first positions.
+//! Behaviors of everything else that belongs to a log: records, edits and first positions.
 
 /// Adds these behaviors to the list, and continues with the next part of it.
 #[doc(hidden)]
@@ -84,29 +84,6 @@ macro_rules! __conformance_extra {
                 a_fork_has_the_same_elements
                 a_replaced_cut_comes_back_with_the_exchanges
                 a_deleted_conversation_can_return_in_another_dialect
-            }
-            #[needs(attach)]
-            attach {
-                attachments_come_back
-                large_and_many_attachments_come_back
-                a_stored_attachment_stays
-                attachments_are_removed_by_their_key
-                a_refused_call_changes_nothing
-                another_incarnation_is_gone
-                a_limit_cuts_off_the_last_attachments
-                attachments_of_other_conversations_are_not_seen
-                the_log_is_not_changed
-                a_deletion_removes_attachments
-                #[needs(truncate)]
-                a_truncation_removes_attachments_of_removed_exchanges
-                #[needs(prune)]
-                an_erasure_removes_attachments_of_removed_exchanges
-                exchanges_are_picked
-                #[needs(prune)]
-                pruned_exchanges_are_not_picked
-                a_dropped_call_is_done_or_not
-                #[needs(durable)]
-                attachments_persist
             }
             editing {
                 #[needs(truncate)]

@@ -84,8 +84,6 @@ macro_rules! __conformance_manage {
                 truncated_exchanges_are_not_counted
                 #[needs(prune)]
                 pruned_exchanges_are_not_counted
-                #[needs(attach)]
-                attachments_are_counted_by_kind
             }
             #[needs(erase)]
             erase_if {

@@ -19,7 +19,6 @@ begin
     if s_incarnation <> a_incarnation then
         return s_incarnation;
     end if;
-    delete from @.attachment t where t.conversation = s_conversation;
     delete from @.exchange e where e.conversation = s_conversation;
     get diagnostics s_removed = row_count;
     delete from @.compaction k where k.conversation = s_conversation;
@@ -30,8 +29,7 @@ begin
         or s_removed <> s_len::numeric - s_first and exists (
             select from @.exchange e where e.conversation = s_conversation
         )
-        or exists (select from @.compaction k where k.conversation = s_conversation)
-        or exists (select from @.attachment t where t.conversation = s_conversation) then
+        or exists (select from @.compaction k where k.conversation = s_conversation) then
         raise exception using errcode = 'triggered_data_change_violation';
     end if;
     return null;

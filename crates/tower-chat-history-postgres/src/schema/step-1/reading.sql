@@ -164,31 +164,3 @@ begin
         order by e.seq;
 end
 $function$;
-
--- Reads the exchanges at some positions: rows as in `load_1`, but none for a position that the log does not have.
--- Each position is searched by itself, because a join may read the whole log.
-create function @.pick_1(a_key text, a_positions bigint[]) returns table (
-    r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
-    r_provenance text,
-    r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint
-) language plpgsql stable
-    set search_path = pg_catalog set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off as $function$
-declare
-    s_conversation bigint;
-begin
-    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes
-        into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes
-        from @.conversation c where c.key = a_key;
-    if not found then
-        return;
-    end if;
-    return next;
-    return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled, e.provenance, null::uuid, null::bigint, null::bigint, null::bigint, null::bigint
-        from unnest(a_positions) u (seq) cross join lateral (
-            select * from @.exchange e
-            where e.conversation = s_conversation and e.seq >= u.seq order by e.seq limit 1
-        ) e where e.seq = u.seq;
-end
-$function$;

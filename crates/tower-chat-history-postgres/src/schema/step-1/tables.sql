@@ -81,18 +81,6 @@ create table @.compaction (
     primary key (conversation, profile)
 );
 
--- One row for each attachment. Its range has the positions from `range_start` to before `range_end`. The data is stored
--- without compression. The size of data that is stored outside the row is found without reading it.
-create table @.attachment (
-    conversation bigint not null,
-    name text collate "C" not null,
-    range_start bigint not null,
-    range_end bigint not null,
-    body bytea not null,
-    primary key (conversation, name, range_start)
-);
-alter table @.attachment alter column body set storage external;
-
 -- One row for each prefix that was erased, and for each conversation that was deleted, with the epoch of its newest
 -- erasure. `erased` is the SHA-256 digest of the conversation's key, or of the text form of the prefix with `/` after
 -- it, so that the ids of erased conversations are not kept.
@@ -112,7 +100,7 @@ create table @.epoch (
 insert into @.epoch (newest, forgotten, kept) values (0, 0, 0);
 
 -- `analyze` copies values of a column to PostgreSQL's own tables, where an erasure would not remove them. No plan needs
--- them, so none are collected for texts and data.
+-- them, so none are collected for texts.
 alter table @.conversation
     alter column key set statistics 0, alter column labels set statistics 0;
 alter table @.exchange
@@ -120,5 +108,3 @@ alter table @.exchange
     alter column provenance set statistics 0;
 alter table @.compaction
     alter column profile set statistics 0, alter column body set statistics 0;
-alter table @.attachment
-    alter column name set statistics 0, alter column body set statistics 0;

@@ -1,7 +1,6 @@
 //! Keys that the server evicted, or that another program changed: calls fail, and never return a wrong
 //! history.
 
-mod attachments;
 mod compactions;
 mod recalled;
 
@@ -34,7 +33,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         sums_that_contradict_the_exchanges_are_corrupt,
         swapped_elements_are_corrupt,
     ];
-    tests.extend(attachments::tests());
     tests.extend(compactions::tests());
     tests.extend(recalled::tests());
     tests

@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Attach, CompactionVersion, ConversationId, Expect, HistoryStore, HistoryStoreExt, KnownState, Load, Loaded,
+    Append, CompactionVersion, ConversationId, Expect, HistoryStore, HistoryStoreExt, KnownState, Load, Loaded,
     Recalled, Seq, StoreError,
 };
 
@@ -72,7 +72,6 @@ async fn assert_unreadable(test: &TestServer, id: &ConversationId, what: &str) {
     for error in [
         store.load(id, Load::new()).await.unwrap_err(),
         store.read(id, Seq::FIRST, 9).await.unwrap_err(),
-        store.pick(id, &[Seq::new(3)]).await.unwrap_err(),
         store.conversation(id).messages().await.unwrap_err(),
     ] {
         assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == Seq::new(3)), "{what}: {error:?}");

@@ -42,18 +42,6 @@ CREATE TABLE compaction (
     PRIMARY KEY (conversation, profile)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE attachment (
-    id INTEGER PRIMARY KEY,
-    conversation INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    end INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    UNIQUE (conversation, name, start)
-) STRICT;
-
-CREATE INDEX attachment_range ON attachment (conversation, end, start);
-
 CREATE TABLE erasure (
     epoch INTEGER PRIMARY KEY,
     erased TEXT NOT NULL UNIQUE
@@ -71,8 +59,6 @@ INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, rec
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO compaction VALUES (1, 'default', 1,
     '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
-INSERT INTO attachment VALUES (1, 1, 'terms/all', 0, 2, x'00ff01');
-INSERT INTO attachment VALUES (2, 1, 'terms/all', 2, 3, x'');
 -- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4,
     1700000000000, 1700000003000, 127, 0, NULL);
@@ -82,7 +68,6 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (85899
     '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
 INSERT INTO compaction VALUES (2, 'default', 1,
     '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":3,"reasoning_from":4,"encrypted_from":2,"summary":{"text":"They greeted each other.","covers_to":1},"replaced":{"window_start":0,"rounds_start":1,"cleared_before":0}}');
-INSERT INTO attachment VALUES (3, 2, 'terms/all', 0, 4, x'02');
 -- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
 INSERT INTO erasure VALUES (6, 'd6f5222ffc6d3eaf474292953285562e');
 INSERT INTO erasure VALUES (7, 'c5434fa6e24db0036a447d3ec8a83e97');

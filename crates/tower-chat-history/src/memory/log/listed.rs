@@ -44,9 +44,6 @@ impl Log {
         numbers.compactions = self.compactions.len() as u64;
         numbers.summaries = self.compactions.values().filter(|stored| stored.cut.summary.is_some()).count() as u64;
         numbers.labels = u64::from(!self.labels.is_empty());
-        for key in self.attachments.keys() {
-            numbers.add_attachments(&key.name, 1);
-        }
         numbers
     }
 }

@@ -1,19 +1,15 @@
 //! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
 
-mod attachments;
 mod listed;
 mod removal;
 mod size;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use tower_chat_history_core::{
-    Added, Append, Appended, Attachment, AttachmentKey, Compact, CompactOutcome, Compaction, CompactionVersion,
-    ConversationId, Exchange, ExchangeId, Expect, Incarnation, Labels, LabelsVersion, Load, Loaded, Page, Profile,
-    Recorded, Revision, Seq, StoreError, Timestamp, Window,
+    Added, Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange,
+    ExchangeId, Expect, Incarnation, Labels, LabelsVersion, Load, Loaded, Page, Profile, Recorded, Revision, Seq,
+    StoreError, Timestamp, Window,
     backend::{Scan, WindowScan},
 };
 
@@ -30,7 +26,6 @@ pub(super) struct Log {
     /// The position of each exchange id.
     ids: HashMap<ExchangeId, Seq>,
     compactions: HashMap<Profile, Compaction>,
-    attachments: BTreeMap<AttachmentKey, Attachment>,
     labels: Labels,
     labels_version: LabelsVersion,
     /// The time of the exchange that created the conversation.
@@ -67,7 +62,6 @@ impl Log {
             entries: Vec::new(),
             ids: HashMap::new(),
             compactions: HashMap::new(),
-            attachments: BTreeMap::new(),
             labels: Labels::default(),
             labels_version: LabelsVersion::NONE,
             created_at: append.exchange.at,

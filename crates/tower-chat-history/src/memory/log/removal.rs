@@ -39,7 +39,6 @@ impl Log {
         let mut tail = self.removed(tail);
         self.incarnation = Incarnation::random();
         tail.bytes += self.reduce_compactions(|stored| stored.truncated_to(from.get()));
-        tail.bytes += self.retain_attachments(|attachment| attachment.survives_truncation(from.get()));
         let revision = (keep > 0).then(|| self.revision());
         Ok((Truncated::new(revision, tail.len()), tail))
     }
@@ -73,7 +72,6 @@ impl Log {
             self.incarnation = Incarnation::random();
             head.bytes += self.reduce_compactions(Compaction::without_derived);
             head.bytes += self.forget_derived(first);
-            head.bytes += self.retain_attachments(|attachment| attachment.survives_erasure(first));
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
     }

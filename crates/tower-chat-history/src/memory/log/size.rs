@@ -1,8 +1,6 @@
 //! Estimates of the memory of a log: of its values and their slots in its tables. All are in bytes.
 
-use tower_chat_history_core::{
-    Attachment, AttachmentKey, Compaction, ConversationId, Exchange, ExchangeId, Labels, Profile, Seq,
-};
+use tower_chat_history_core::{Compaction, ConversationId, Exchange, ExchangeId, Labels, Profile, Seq};
 
 use super::{Entry, Log};
 
@@ -38,11 +36,4 @@ pub(super) fn entry_bytes(exchange: &Exchange) -> usize {
 pub(super) fn compaction_bytes(profile: &Profile, compaction: &Compaction) -> usize {
     let heap = compaction.memory() - size_of::<Compaction>();
     heap + hash_slot(size_of::<(Profile, Compaction)>()) + profile.as_str().len() + BLOCK_OVERHEAD
-}
-
-/// Returns the size of an attachment, including its slot in the table of keys.
-pub(super) fn attachment_bytes(attachment: &Attachment) -> usize {
-    // The nodes of the tree are at least half full.
-    let slot = 2 * size_of::<(AttachmentKey, Attachment)>();
-    attachment.memory() + attachment.name.as_str().len() + BLOCK_OVERHEAD + slot
 }

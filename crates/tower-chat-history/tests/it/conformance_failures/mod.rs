@@ -17,9 +17,8 @@ use futures_util::FutureExt;
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
     store::{
-        Append, Appended, Attach, Attachment, AttachmentKey, AttachmentName, Attachments, Compact, CompactOutcome,
-        Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq,
-        Truncate, Truncated, Window,
+        Append, Appended, Compact, CompactOutcome, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune,
+        PruneTo, Pruned, Recorded, Revision, Seq, Truncate, Truncated, Window,
     },
 };
 use tower_chat_history_conformance::store::{Behavior, Capabilities, Fixture, behaviors};
@@ -40,7 +39,7 @@ enum Fault {
     Reformatted,
     /// Positions are counted from 1.
     CountsFromOne,
-    /// Delete, truncate, prune and erase report success and remove nothing, not even attachments.
+    /// Delete, truncate, prune and erase report success and remove nothing.
     NothingRemoved,
     /// Every read fails.
     Unreadable,
@@ -58,10 +57,6 @@ enum Fault {
     ForgetsRecalled,
     /// Exchanges come back without their provenance.
     ForgetsProvenance,
-    /// A stored attachment is replaced.
-    ReplacesAttachments,
-    /// Attachments are returned in the order in which they were stored.
-    UnorderedAttachments,
     /// Logs begin at position 0, whatever their first append names.
     BeginsAtZero,
     /// First turns are stored, even if their conversation was erased.
@@ -269,42 +264,6 @@ impl Prune for Faulty {
 }
 
 #[async_trait]
-impl Attach for Faulty {
-    async fn attach(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        remove: &[AttachmentKey],
-        put: &[Attachment],
-    ) -> Result<(), StoreError> {
-        let mut remove = remove.to_vec();
-        if self.fault == Fault::ReplacesAttachments {
-            remove.extend(put.iter().map(Attachment::key));
-        }
-        self.store.attach(id, incarnation, &remove, put).await
-    }
-
-    async fn attachments(
-        &self,
-        id: &ConversationId,
-        names: &[AttachmentName],
-        limit: usize,
-    ) -> Result<Attachments, StoreError> {
-        let mut read = self.store.attachments(id, names, limit).await?;
-        if self.fault == Fault::UnorderedAttachments {
-            read.attachments.sort_by_key(|attachment| attachment.body.len());
-        }
-        Ok(read)
-    }
-
-    async fn pick(&self, id: &ConversationId, positions: &[Seq]) -> Result<Page, StoreError> {
-        let mut page = self.store.pick(id, positions).await?;
-        page.exchanges = page.exchanges.into_iter().map(|recorded| self.read_back(recorded)).collect();
-        Ok(page)
-    }
-}
-
-#[async_trait]
 impl Fixture for Faulty {
     async fn open(&self) -> Arc<dyn HistoryStore> {
         Arc::new(self.clone())
@@ -319,10 +278,6 @@ impl Fixture for Faulty {
     }
 
     async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.clone()))
-    }
-
-    async fn open_attach(&self) -> Option<Arc<dyn Attach>> {
         Some(Arc::new(self.clone()))
     }
 
@@ -384,8 +339,6 @@ failures_are_readable! {
     a_store_that_changes_its_name_is_told_so_readably: OtherName
     a_store_that_forgets_recalled_messages_is_told_so_readably: ForgetsRecalled
     a_store_that_forgets_provenances_is_told_so_readably: ForgetsProvenance
-    a_store_that_replaces_attachments_is_told_so_readably: ReplacesAttachments
-    a_store_that_does_not_order_attachments_is_told_so_readably: UnorderedAttachments
     a_store_that_begins_all_logs_at_zero_is_told_so_readably: BeginsAtZero
     a_store_that_ignores_epochs_is_told_so_readably: IgnoresEpochs
     a_store_that_ignores_bars_is_told_so_readably: IgnoresBars

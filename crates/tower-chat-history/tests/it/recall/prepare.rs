@@ -55,8 +55,8 @@ async fn a_conversation_within_its_window_is_never_prepared() {
 }
 
 #[tokio::test]
-async fn many_unprepared_exchanges_are_prepared_although_the_window_did_not_move() {
-    for (unprepared, prepared) in [(1, 0), (63, 0), (64, 1), (1_000, 1)] {
+async fn unprepared_exchanges_are_prepared_although_the_window_did_not_move() {
+    for (unprepared, prepared) in [(0, 0), (1, 1), (1_000, 1)] {
         let chat = Chat::new(ScriptedRecall::after_fillers(move |_, _| Answer::Unprepared(unprepared)));
         chat.until_moved().await;
         drain(&chat).await;

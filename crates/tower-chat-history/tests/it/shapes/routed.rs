@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{Attach, Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreListError, Truncate},
+    store::{Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreListError, Truncate},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -148,15 +148,6 @@ async fn stores_that_can_prune_are_pruned() {
     let routed: Arc<dyn Prune> = Arc::new(routed);
     let left_out = tower_chat_history_conformance::store::all(&routed).await;
     assert!(!left_out.contains(&"prune::the_last_turns_are_kept"), "{left_out:?}");
-}
-
-#[tokio::test]
-async fn stores_that_keep_attachments_keep_them() {
-    let stores: [Arc<dyn Attach>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
-    let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
-    let routed: Arc<dyn Attach> = Arc::new(routed);
-    let left_out = tower_chat_history_conformance::store::all(&routed).await;
-    assert!(!left_out.contains(&"attach::attachments_come_back"), "{left_out:?}");
 }
 
 #[tokio::test]

@@ -24,8 +24,6 @@ pub(crate) struct Ledger {
     sent: HashMap<Name, Vec<u64>>,
     /// The messages with signed reasoning in the prompts of stored exchanges, and those whose reasoning was left out.
     pub(crate) reasoning: [usize; 2],
-    /// The number of blocks that steps of indexes stored. Some of them were removed again.
-    pub(crate) blocks: u64,
     /// The conversations of people.
     pub(crate) people: People,
     /// Acknowledgments, by source.
@@ -86,7 +84,6 @@ impl Ledger {
                 let cut = self.cuts.entry((conversation, profile)).or_default();
                 *cut = cut.max(at);
             }
-            WorkerMessage::Indexed { blocks } => self.blocks += u64::from(blocks),
             WorkerMessage::Owned { owned, state } => self.people.note(owned, state),
             WorkerMessage::Late { refused } => self.people.refused += u64::from(refused),
             WorkerMessage::Violation(what) => self.violations.push(format!("worker {worker}: {what}")),

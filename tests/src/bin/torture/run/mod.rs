@@ -1,7 +1,6 @@
 //! The parent: it starts the workers, kills them, restarts the server, and finally reads everything.
 
 mod encryption;
-mod indexes;
 mod ledger;
 mod people;
 mod plan;
@@ -11,12 +10,11 @@ mod verify;
 
 use std::{
     process::ExitCode,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::runtime::Runtime;
-use tower_chat_history::{BoxError, store::Attach};
+use tower_chat_history::BoxError;
 
 use self::{
     encryption::Encryption,
@@ -129,8 +127,6 @@ pub(crate) fn run(args: &Settings, runtime: &Runtime) -> Result<ExitCode, BoxErr
         let mut found = verify::all(&store, args.conversations, &ledger).await;
         found.violations.append(&mut of_people.violations);
         (found.people, found.interrupted) = (of_people.people, of_people.interrupted);
-        let store: Arc<dyn Attach> = store;
-        indexes::check(&store, args.conversations, &mut found).await;
         Ok::<_, BoxError>(found)
     })?;
     let reading = began.elapsed();

@@ -55,9 +55,6 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "results refused, since their turn was superseded: {}", ledger.refused)?;
         writeln!(f, "changes of the writer within a log: {}", found.turns_taken)?;
         writeln!(f, "compactions stored: {}", found.compactions)?;
-        writeln!(f, "blocks of indexes stored by steps: {}", ledger.blocks)?;
-        writeln!(f, "blocks of indexes left: {}", found.blocks)?;
-        writeln!(f, "searches compared: {}", found.searches)?;
         let people = &ledger.people;
         writeln!(f, "conversations of people stored: {}", people.stored)?;
         writeln!(f, "conversations of people removed: {}", people.removed)?;

@@ -26,10 +26,6 @@ pub(crate) struct Found {
     pub(crate) compactions: u64,
     /// The number of exchanges that follow one of another worker.
     pub(crate) turns_taken: u64,
-    /// The number of searches that found messages, and were compared with those over a fresh index.
-    pub(crate) searches: u64,
-    /// The number of blocks of indexes that the workers left.
-    pub(crate) blocks: u64,
     /// The listed conversations that were not read yet.
     listed: HashMap<String, Listed>,
     /// The number of conversations of people that the workers left.

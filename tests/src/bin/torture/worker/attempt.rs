@@ -3,30 +3,31 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tests::{TypedCall, request, response_text};
+use tests::{FullStore, TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextOptions, Engine, HistoryError, HistoryOptions, InConversation, Message,
-    Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, Engine, HistoryError, HistoryOptions, InConversation,
+    Message, Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
-    recall::{LogRecall, RecallOptions},
+    recall::{Analyzer, LogRecall, LogSearch, RecallOptions},
     report::Outcome,
-    store::{Attach, LoadLimit, Origin, Profile, Recorded},
+    store::{LoadLimit, Origin, Profile, Recorded},
     summary::{Summarized, Summarizer, SummaryRequest},
     tokens::ByteEstimate,
 };
 use tower_chat_history_openai::OpenAi;
+use tower_chat_history_recall::Gate;
 use tower_chat_history_test::MockLlm;
 
 use super::{Worker, model::SUMMARY};
 use crate::{
     PROFILES,
     exchange::{Kind, Task, conversation_id, is_signed},
-    index::index,
     intact,
     protocol::AckSource,
     rng::SeededRng,
+    store::Store,
     text::{Part, read},
 };
 
@@ -52,7 +53,7 @@ impl Layers {
     /// uses the load limit, the other one summaries. One layer rejects conflicts, so that its exchanges are
     /// never stored after one that they do not know. Tokens are estimated, because the tables of an exact counter would
     /// be built in each of the many processes. The layers have two providers, which refuse each other's reasoning.
-    pub(super) fn new(store: &Arc<dyn Attach>) -> Result<Self, BoxError> {
+    pub(super) fn new(store: &Store) -> Result<Self, BoxError> {
         let limit = LoadLimit::new(24, 256 << 10)?;
         let [first, second] = PROFILES;
         let context = |profile: &str| -> Result<ContextOptions, BoxError> {
@@ -63,8 +64,8 @@ impl Layers {
         let strict = plain.clone().policies(Policies::new().on_conflict(OnConflict::Reject));
         let summaries = Summaries::new(TaskSummarizer).max_tokens(100);
         let context = context(second)?.watermarks(Watermarks::last_messages(16));
-        // It searches like the others, and its index is one of those that the workers make and remove.
-        let recall = RecallOptions::new(LogRecall::from(index(store, 0)));
+        let search = LogSearch::new(Arc::<dyn FullStore>::clone(store), Analyzer::default());
+        let recall = RecallOptions::new(LogRecall::from(search.gate(Gate::always_open())));
         let summarized = HistoryOptions::new().context(context).summaries(summaries).recall(recall);
         let layer = |(options, provider): (HistoryOptions, &str)| {
             let origin = Origin::unknown().provider(provider);

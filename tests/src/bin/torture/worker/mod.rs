@@ -4,7 +4,6 @@
 mod attempt;
 mod model;
 mod people;
-mod recall;
 mod signed;
 mod watch;
 
@@ -18,8 +17,7 @@ use std::{
 };
 
 use futures_util::future;
-use tests::FullStore;
-use tower_chat_history::{BoxError, CachedStore, store::Attach};
+use tower_chat_history::{BoxError, CachedStore};
 use tower_chat_history_test::Replies;
 
 pub(crate) use self::watch::positions;
@@ -116,9 +114,8 @@ pub(crate) async fn run(args: Settings) -> Result<(), BoxError> {
     // Every second worker caches windows. The checks of `watch` read from the store itself.
     let used: Store =
         if args.number % 2 == 1 { Arc::new(CachedStore::new(Arc::clone(&store))) } else { Arc::clone(&store) };
-    let of_layers: Arc<dyn Attach> = Arc::<dyn FullStore>::clone(&used);
     let worker = Worker {
-        layers: Layers::new(&of_layers)?,
+        layers: Layers::new(&used)?,
         used,
         replies: model::replies(output.clone()),
         watch: Watch::new(output.clone()),
@@ -192,7 +189,6 @@ impl Worker {
                 Attempt::Stored { seq, source } => {
                     self.output.write(&WorkerMessage::Ack { task, seq, source })?;
                     self.watch.own_write(&*self.store, task, seq, rng).await?;
-                    self.index(task.conversation, rng).await?;
                     return Ok(true);
                 }
                 Attempt::Refused(what) => {

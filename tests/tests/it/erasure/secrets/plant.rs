@@ -8,9 +8,8 @@ use tower_chat_history::{
     ConversationId, HistoryStore as _, Message,
     dialect::Digest,
     store::{
-        Append, Attach as _, Attachment, AttachmentName, Citation, Compact, CompactionVersion, Cut, Exchange,
-        ExchangeId, Expect, Labels, LabelsVersion, List as _, Origin, Profile, PromptDigests, Provenance, Recalled,
-        Seq, Summary,
+        Append, Citation, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion,
+        List as _, Origin, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
     },
 };
 
@@ -75,11 +74,6 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
 
     let labels = Labels::new([(said("label"), said("title"))]).unwrap();
     store.set_labels(&id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
-    let attachments = ["terms", "vectors"].map(|kind| {
-        let name = AttachmentName::new(format!("{kind}/{}", said("name"))).unwrap();
-        Attachment::new(name, Seq::FIRST..Seq::new(2), said(kind).as_bytes())
-    });
-    store.attach(&id, incarnation, &[], &attachments).await.unwrap();
 }
 
 /// Returns everything that can be read of some people, as text.
@@ -89,18 +83,15 @@ pub(crate) async fn snapshot<const N: usize>(
 ) -> BTreeMap<String, String> {
     let mut kept = BTreeMap::new();
     for person in people {
-        let name = |kind: &str| AttachmentName::new(format!("{kind}/{}", said(person, "name"))).unwrap();
         for listed in store.list(&prefix(person), None, 1_000).await.unwrap().conversations {
             let log = store.read(&listed.id, Seq::FIRST, 100).await.unwrap();
-            let names = ["terms", "vectors"].map(name);
-            let attached = store.attachments(&listed.id, &names, usize::MAX).await.unwrap();
             let profile = Profile::new(said(person, "profile")).unwrap();
             let load = tower_chat_history::store::Load::new().profile(profile);
             let loaded = store.load(&listed.id, load).await.unwrap();
             // The messages themselves: `Debug` leaves them out.
             let texts: Vec<String> =
                 log.exchanges.iter().flat_map(|one| &one.exchange.messages).map(|one| one.json().to_owned()).collect();
-            kept.insert(listed.id.to_string(), format!("{listed:?} {log:?} {texts:?} {attached:?} {loaded:?}"));
+            kept.insert(listed.id.to_string(), format!("{listed:?} {log:?} {texts:?} {loaded:?}"));
         }
     }
     assert!(!kept.is_empty());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tests::FullStore;
 use tower_chat_history::{
-    Engine, HistoryOptions, HistoryStore as _, Message, Reply, TurnInput,
-    recall::{Analyzer, Language, LogRecall, RecallOptions, StoredIndex},
-    store::{Attach, Load},
+    Engine, HistoryOptions, HistoryStore, Message, Reply, TurnInput,
+    recall::{Analyzer, Language, LogRecall, LogSearch, RecallOptions},
+    store::Load,
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
 /// The number of conversations in which the process also begins a turn.
 const TURNS: usize = 20;
 
-/// A process: a store behind a cache, and an engine with its caches and an index for recall.
+/// A process: a store behind a cache, and an engine with its caches and recall.
 pub(super) struct Process {
     store: Arc<dyn FullStore>,
     engine: Engine,
@@ -26,9 +26,9 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn new(store: Arc<dyn FullStore>) -> Self {
-        let of_index: Arc<dyn Attach> = Arc::<dyn FullStore>::clone(&store);
-        let index = StoredIndex::new(of_index, Analyzer::new([Language::English]));
-        let options = HistoryOptions::new().recall(RecallOptions::new(LogRecall::from(index)));
+        let searched: Arc<dyn HistoryStore> = Arc::<dyn FullStore>::clone(&store);
+        let search = LogSearch::new(searched, Analyzer::new([Language::English]));
+        let options = HistoryOptions::new().recall(RecallOptions::new(LogRecall::from(search)));
         let engine = Engine::with_options(Arc::clone(&store), options);
         Self { store, engine }
     }

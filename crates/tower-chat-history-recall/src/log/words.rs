@@ -1,0 +1,103 @@
+//! The search by words, in the newest messages of one log.
+
+use std::{ops::Range, sync::Arc};
+
+use tower_chat_history_core::{ConversationId, Recorded, Revision, Seq};
+
+use super::{
+    LogSearch,
+    cache::Made,
+    error::Stop,
+    pause::Pace,
+    walk::{Extent, Walk},
+};
+use crate::{
+    passage::{Passage, Passages},
+    search::{Counted, Document, ExchangeTerms, Hit, Query, Scoring},
+};
+
+/// The work to read a message is that of analyzing this part of it.
+const READ: usize = 8;
+
+/// A log, and the part of it that is searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPart<'a> {
+    pub(crate) conversation: &'a ConversationId,
+    /// The log's revision, which was read for this search.
+    pub(crate) revision: Revision,
+    pub(crate) before: Seq,
+    pub(super) extent: Extent,
+    /// The most messages that are ranked.
+    pub(crate) limit: usize,
+}
+
+/// The messages of a log that have words of the query, and what was seen for that.
+#[derive(Debug)]
+pub(crate) struct ByWords {
+    /// The messages, best first.
+    pub(crate) hits: Vec<Hit>,
+    pub(crate) counted: Counted,
+    /// The range that was searched.
+    pub(crate) within: Range<Seq>,
+    /// The number of exchanges before the range.
+    pub(crate) unsearched: u64,
+    /// The newest exchange with a hit that has so many passages that the others were left out.
+    pub(crate) longest: Option<Seq>,
+}
+
+impl LogSearch {
+    /// Ranks the newest messages of a log. Reads and analyzes the exchanges whose terms are not in memory.
+    pub(crate) async fn by_words(&self, part: LogPart<'_>, query: &Query, pace: &mut Pace) -> Result<ByWords, Stop> {
+        let (id, incarnation) = (part.conversation, part.revision.incarnation());
+        let mut walk = Walk::new(self, id, part.revision, part.before, part.extent);
+        let mut newest_first: Vec<Arc<Made<ExchangeTerms>>> = Vec::new();
+        while let Some(seq) = walk.next() {
+            if let Some(made) = self.terms.get(id, incarnation, seq) {
+                if !walk.pass(seq, made.extent) {
+                    break;
+                }
+                newest_first.push(made);
+                continue;
+            }
+            let Some(recorded) = walk.read(seq).await? else { break };
+            let extent = Extent::of(&recorded);
+            if !walk.pass(seq, extent) {
+                break;
+            }
+            let content = self.analyzed(&recorded, pace).await?;
+            let made = Made { extent, memory: content.memory(), content };
+            newest_first.push(self.terms.insert(id, incarnation, seq, made));
+        }
+
+        let mut scoring = Scoring::new(query);
+        for made in newest_first.iter().rev() {
+            scoring.add(&made.content);
+            pace.worked(made.content.documents.iter().map(|document| document.terms.len()).sum()).await?;
+        }
+        pace.pause().await?;
+        let (hits, counted) = scoring.finish(true, part.limit);
+        pace.pause().await?;
+
+        let within = walk.passed();
+        let is_long = |made: &&Arc<Made<ExchangeTerms>>| made.content.documents.len() >= Passage::MAX_OF_EXCHANGE;
+        let mut long = newest_first.iter().filter(is_long).map(|made| made.content.seq);
+        let longest = long.find(|seq| hits.iter().any(|hit| hit.seq == *seq));
+        let unsearched = within.start.get() - part.revision.first().get();
+        Ok(ByWords { hits, counted, within, unsearched, longest })
+    }
+
+    /// Analyzes an exchange, with pauses between its passages.
+    async fn analyzed(&self, recorded: &Recorded, pace: &mut Pace) -> Result<ExchangeTerms, Stop> {
+        let exchange = &recorded.exchange;
+        let mut documents = Vec::new();
+        for (message, passages) in exchange.messages.iter().zip(Passages::of(exchange)) {
+            pace.worked(message.bytes() / READ).await?;
+            for passage in passages {
+                let document = Document::of(&self.analyzer, exchange, &passage);
+                pace.worked(self.analyzer.work(&passage.text, document.terms.len())).await?;
+                documents.push(document);
+            }
+        }
+        Ok(ExchangeTerms { seq: recorded.seq, documents })
+    }
+}
