@@ -40,7 +40,7 @@
 //!
 //! # Features
 //!
-//! This crate has no features.
+//! The feature `config` makes the options data of serde, for a configuration file. It is off by default.
 //!
 //! # Next steps
 //!

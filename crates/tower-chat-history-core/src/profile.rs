@@ -71,7 +71,7 @@ impl From<Profile> for String {
 
 /// The error for an invalid profile name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid profile name: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = Profile::MAX_LEN)]
+#[error("invalid profile name of {len} bytes, expected 1 to {max} bytes of visible ASCII", max = Profile::MAX_LEN)]
 pub struct ProfileError {
     len: usize,
 }

@@ -32,7 +32,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `config` | no | `PostgresConfig`: the address and the options as data of serde, for a configuration file |
+//! | `config` | no | [`PostgresOptions`] as data of serde, for a configuration file |
 //! | `rustls` | no | `PostgresOptions::connect_rustls`: TLS with rustls and the system's root certificates |
 //!
 //! # Guide
@@ -54,8 +54,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "config")]
-mod config;
 mod database;
 mod error;
 pub mod guide;
@@ -70,8 +68,6 @@ mod store;
 mod tls;
 mod write;
 
-#[cfg(feature = "config")]
-pub use self::config::PostgresConfig;
 pub use self::{
     error::{OpenError, PostgresError},
     options::PostgresOptions,

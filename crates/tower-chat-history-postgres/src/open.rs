@@ -12,7 +12,7 @@ use tokio_postgres::{
 use crate::{
     database::{Database, SessionDefaults},
     error::OpenError,
-    options::PostgresOptions,
+    options::{PostgresOptions, is_plain_name},
     schema,
     sql::Sql,
     store::PostgresStore,
@@ -183,16 +183,6 @@ fn server(config: &Config) -> Option<String> {
     };
     let addresses: Vec<String> = (0..hosts.len().max(addresses.len())).filter_map(address).collect();
     (!addresses.is_empty()).then(|| addresses.join(", "))
-}
-
-/// Returns `true` if a name needs no escaping within quotes and no quotes elsewhere.
-pub(crate) fn is_plain_name(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    (1..=63).contains(&name.len())
-        && name.bytes().all(legal)
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && !name.starts_with("pg_")
-        && name != "information_schema"
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
 /// Options of a [`PostgresStore`](crate::PostgresStore). The defaults suit most services.
 ///
 /// ```no_run
@@ -13,13 +16,24 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `config`, a configuration file can have the options. Their names are those of the methods. Those of
+/// times end in `_ms`, such as `retry_for_ms`.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct PostgresOptions {
+    #[cfg_attr(feature = "config", serde(deserialize_with = "schema"))]
     pub(crate) schema: String,
     pub(crate) schema_owner: Option<String>,
     pub(crate) create_schema: bool,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::number::<_, _, 1, 262_143>"))]
     pub(crate) connections: usize,
+    #[cfg_attr(feature = "config", serde(rename = "pool_timeout_ms", deserialize_with = "field::timeout"))]
     pub(crate) pool_timeout: Duration,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "retry_for_ms", deserialize_with = "field::millis::<_, 0, { u64::MAX }>")
+    )]
     pub(crate) retry_for: Duration,
     pub(crate) prepare: bool,
 }
@@ -124,5 +138,78 @@ impl PostgresOptions {
 impl Default for PostgresOptions {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Returns `true` if a name needs no escaping within quotes and no quotes elsewhere.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(legal)
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.starts_with("pg_")
+        && name != "information_schema"
+}
+
+#[cfg(feature = "config")]
+fn schema<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+
+    let name = String::deserialize(deserializer)?;
+    if is_plain_name(&name) {
+        return Ok(name);
+    }
+    let expected = "1 to 63 characters of a-z, 0-9 and _, no digit or `pg_` at the start, not `information_schema`";
+    Err(D::Error::custom(format!("invalid name, expected {expected}")))
+}
+
+#[cfg(feature = "config")]
+#[cfg(test)]
+mod config {
+    use serde_json::{Value, json};
+    use tower_chat_history_core::config::{ConfigError, read};
+
+    use super::*;
+
+    fn options(settings: Value) -> Result<PostgresOptions, ConfigError> {
+        read(settings)
+    }
+
+    #[test]
+    fn missing_settings_have_the_default_of_the_options() {
+        assert_eq!(format!("{:?}", options(json!({})).unwrap()), format!("{:?}", PostgresOptions::new()));
+    }
+
+    #[test]
+    fn all_settings_are_used() {
+        let settings = json!({
+            "schema": "s", "schema_owner": "o", "create_schema": false, "connections": 3, "pool_timeout_ms": 20,
+            "retry_for_ms": 30, "prepare": false
+        });
+        let expected = PostgresOptions::new()
+            .schema("s")
+            .schema_owner("o")
+            .create_schema(false)
+            .connections(3)
+            .pool_timeout(Duration::from_millis(20))
+            .retry_for(Duration::from_millis(30))
+            .prepare(false);
+        assert_eq!(format!("{:?}", options(settings).unwrap()), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_used_are_named() {
+        for (settings, path) in [
+            (json!({"schema": "Upper"}), "schema"),
+            (json!({"connections": 0}), "connections"),
+            (json!({"connections": 262_144}), "connections"),
+            (json!({"pool_timeout_ms": 0}), "pool_timeout_ms"),
+            (json!({"retry_for_ms": "1 s"}), "retry_for_ms"),
+            (json!({"retries": 1}), "retries"),
+        ] {
+            assert_eq!(options(settings).unwrap_err().path, path);
+        }
+        let error = options(json!({"schema": "opensesame, expected"})).unwrap_err();
+        assert!(error.reason.starts_with("expected 1 to 63 characters of a-z"), "{error}");
     }
 }

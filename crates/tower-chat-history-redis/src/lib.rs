@@ -35,7 +35,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `config` | no | `RedisConfig`: the address and the options as data of serde, for a configuration file |
+//! | `config` | no | [`RedisOptions`] as data of serde, for a configuration file |
 //! | `rustls` | no | `rediss://` addresses, `RedisOptions::root_certificates`, `RedisOptions::client_certificate` |
 //!
 //! # Guide
@@ -59,8 +59,6 @@
 
 mod call;
 mod concurrent;
-#[cfg(feature = "config")]
-mod config;
 mod connection;
 mod contention;
 mod entry;
@@ -84,8 +82,6 @@ mod tidy;
 mod tls;
 mod write;
 
-#[cfg(feature = "config")]
-pub use self::config::RedisConfig;
 pub use self::{
     error::{Damaged, NewerLayout, OpenError},
     options::RedisOptions,

@@ -8,7 +8,7 @@ use crate::{
     connection::{self, CLUSTER_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT, Connection},
     error::OpenError,
     eviction,
-    options::RedisOptions,
+    options::{RedisOptions, is_legal_prefix},
     store::RedisStore,
 };
 
@@ -79,8 +79,7 @@ impl RedisOptions {
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {
-        let legal = |b: u8| b.is_ascii_graphic() && b != b'{' && b != b'}';
-        if self.prefix.len() > Self::MAX_PREFIX || !self.prefix.bytes().all(legal) {
+        if !is_legal_prefix(&self.prefix) {
             return Err(OpenError::Prefix);
         }
         match self.expire_after {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
 #[cfg(feature = "rustls")]
 use crate::tls::Tls;
 
@@ -18,15 +21,31 @@ use crate::tls::Tls;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `config`, a configuration file can have the options. Their names are those of the methods. Those of
+/// times end in `_ms`, such as `retry_for_ms`. Certificates are set in code.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct RedisOptions {
+    #[cfg_attr(feature = "config", serde(deserialize_with = "prefix"))]
     pub(crate) prefix: String,
+    #[cfg_attr(feature = "config", serde(rename = "expire_after_ms", deserialize_with = "expire_after"))]
     pub(crate) expire_after: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(rename = "response_timeout_ms", deserialize_with = "field::timeout"))]
     pub(crate) response_timeout: Duration,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "connection_timeout_ms", deserialize_with = "field::timeout_or_none")
+    )]
     pub(crate) connection_timeout: Option<Duration>,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "retry_for_ms", deserialize_with = "field::millis::<_, 0, { u64::MAX }>")
+    )]
     pub(crate) retry_for: Duration,
     pub(crate) require_noeviction: bool,
     #[cfg(feature = "rustls")]
+    #[cfg_attr(feature = "config", serde(skip))]
     pub(crate) tls: Tls,
 }
 
@@ -146,5 +165,81 @@ impl RedisOptions {
 impl Default for RedisOptions {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Returns `true` if all keys with this prefix have the hash tag of their conversation.
+pub(crate) fn is_legal_prefix(prefix: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_graphic() && b != b'{' && b != b'}';
+    prefix.len() <= RedisOptions::MAX_PREFIX && prefix.bytes().all(legal)
+}
+
+#[cfg(feature = "config")]
+fn prefix<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+
+    let prefix = String::deserialize(deserializer)?;
+    if is_legal_prefix(&prefix) {
+        return Ok(prefix);
+    }
+    let most = RedisOptions::MAX_PREFIX;
+    Err(D::Error::custom(format!("invalid prefix, expected at most {most} visible ASCII characters without braces")))
+}
+
+#[cfg(feature = "config")]
+fn expire_after<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    const MAX: u64 = RedisOptions::EXPIRE_AFTER.end().as_secs() * 1_000;
+    field::millis::<D, 1, MAX>(deserializer).map(Some)
+}
+
+#[cfg(feature = "config")]
+#[cfg(test)]
+mod config {
+    use serde_json::{Value, json};
+    use tower_chat_history_core::config::{ConfigError, read};
+
+    use super::*;
+
+    fn options(settings: Value) -> Result<RedisOptions, ConfigError> {
+        read(settings)
+    }
+
+    #[test]
+    fn missing_settings_have_the_default_of_the_options() {
+        assert_eq!(format!("{:?}", options(json!({})).unwrap()), format!("{:?}", RedisOptions::new()));
+    }
+
+    #[test]
+    fn all_settings_are_used() {
+        let settings = json!({
+            "prefix": "shop:", "expire_after_ms": 10, "response_timeout_ms": 20, "connection_timeout_ms": 30,
+            "retry_for_ms": 40, "require_noeviction": true
+        });
+        let [ten, twenty, thirty, forty] = [10, 20, 30, 40].map(Duration::from_millis);
+        let expected = RedisOptions::new()
+            .prefix("shop:")
+            .expire_after(ten)
+            .response_timeout(twenty)
+            .connection_timeout(thirty)
+            .retry_for(forty)
+            .require_noeviction(true);
+        assert_eq!(format!("{:?}", options(settings).unwrap()), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_used_are_named() {
+        let more_than_the_largest = RedisOptions::EXPIRE_AFTER.end().as_secs() * 1_000 + 1;
+        for (settings, path) in [
+            (json!({"prefix": "{shop}"}), "prefix"),
+            (json!({"expire_after_ms": 0}), "expire_after_ms"),
+            (json!({"expire_after_ms": more_than_the_largest}), "expire_after_ms"),
+            (json!({"response_timeout_ms": 0}), "response_timeout_ms"),
+            (json!({"connection_timeout_ms": 0}), "connection_timeout_ms"),
+            (json!({"retry_for_ms": -1}), "retry_for_ms"),
+            (json!({"url": "redis://node/"}), "url"),
+        ] {
+            assert_eq!(options(settings).unwrap_err().path, path);
+        }
+        options(json!({"expire_after_ms": more_than_the_largest - 1})).unwrap();
     }
 }

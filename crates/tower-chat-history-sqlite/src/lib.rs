@@ -51,16 +51,14 @@
 //!
 //! # Features
 //!
-//! The feature `config` adds `SqliteConfig`: the file and the options as data of serde, for a configuration file. It is
-//! not enabled by default. SQLite is compiled in (rusqlite's feature `bundled`), which needs a C compiler.
+//! The feature `config` makes [`SqliteOptions`] data of serde, for a configuration file. It is not enabled by default.
+//! SQLite is compiled in (rusqlite's feature `bundled`), which needs a C compiler.
 //!
 //! [`tower-chat-history`]: https://docs.rs/tower-chat-history
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod command;
-#[cfg(feature = "config")]
-mod config;
 mod connection;
 mod error;
 pub mod guide;
@@ -75,8 +73,6 @@ mod store;
 mod wait;
 mod write;
 
-#[cfg(feature = "config")]
-pub use self::config::{SqliteConfig, SynchronousConfig};
 pub use self::{
     error::{Closed, OpenError, Replaced},
     options::SqliteOptions,

@@ -6,6 +6,9 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
 use crate::{
     error::OpenError,
     settings::{MAX_BUSY_TIMEOUT, MAX_READERS, Settings, Synchronous, is_reserved},
@@ -26,10 +29,19 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `config`, a configuration file can have the options: `synchronous` (`"full"` or `"normal"`),
+/// `readers` and `busy_timeout_ms`.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct SqliteOptions {
     synchronous: Synchronous,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::number::<_, _, 1, 64>"))]
     readers: usize,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "busy_timeout_ms", deserialize_with = "field::millis::<_, 0, 3_600_000>")
+    )]
     busy_timeout: Duration,
 }
 
@@ -142,5 +154,44 @@ mod tests {
             assert!(settings.file.is_absolute() && settings.file.file_name() == name, "{settings:?}");
             assert_eq!(settings.path, Path::new(relative));
         }
+    }
+}
+
+#[cfg(feature = "config")]
+#[cfg(test)]
+mod config {
+    use serde_json::{Value, json};
+    use tower_chat_history_core::config::{ConfigError, read};
+
+    use super::*;
+
+    fn options(settings: Value) -> Result<SqliteOptions, ConfigError> {
+        read(settings)
+    }
+
+    #[test]
+    fn missing_settings_have_the_default_of_the_options() {
+        assert_eq!(format!("{:?}", options(json!({})).unwrap()), format!("{:?}", SqliteOptions::new()));
+    }
+
+    #[test]
+    fn all_settings_are_used() {
+        let settings = json!({"synchronous": "normal", "readers": 3, "busy_timeout_ms": 250});
+        let expected =
+            SqliteOptions::new().synchronous(Synchronous::Normal).readers(3).busy_timeout(Duration::from_millis(250));
+        assert_eq!(format!("{:?}", options(settings).unwrap()), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_used_are_named() {
+        for (settings, error) in [
+            (json!({"readers": 0}), "readers: expected a number from 1 to 64"),
+            (json!({"readers": 65}), "readers: expected a number from 1 to 64"),
+            (json!({"busy_timeout_ms": 3_600_001}), "busy_timeout_ms: expected a number from 0 to 3600000"),
+            (json!({"synchronous": "off"}), "synchronous: expected `full` or `normal`"),
+        ] {
+            assert_eq!(options(settings).unwrap_err().to_string(), error);
+        }
+        assert_eq!(options(json!({"path": "chat.db"})).unwrap_err().path, "path");
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const MAX_PATH_BYTES: usize = 512;
 
 /// The point that a write must reach before it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Synchronous {
     /// Waits for the disk. Acknowledged appends survive a power loss.

@@ -76,7 +76,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `config` | options and stores as data of serde, for a configuration file (`config`) |
+//! | `config` | options as data of serde, for a configuration file (`config`) |
 //! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
 //! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
 //! | `recall` | [recall] by a search in the log (`recall::LogRecall`), by words and by meaning, and as a tool |

@@ -15,9 +15,12 @@ use std::time::Duration;
 
 #[doc(inline)]
 pub use tower_chat_history_context::OnOpenTurn;
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
 
 /// The policy for an exchange if another exchange was appended between its load and its save.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnConflict {
     /// Appends the exchange after the other one. The conversation is valid, because whole exchanges may be stored in
@@ -38,11 +41,14 @@ pub enum OnConflict {
 
 /// Limits of the queue in which calls of one conversation wait for each other ([`OnConflict::Serialize`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct QueueLimits {
     /// The number of calls that may wait. One more call fails immediately. The default is 16.
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::positive"))]
     pub max_waiting: usize,
     /// The longest time that a call waits. The default is 60 seconds.
+    #[cfg_attr(feature = "config", serde(rename = "timeout_ms", deserialize_with = "field::timeout"))]
     pub timeout: Duration,
 }
 
@@ -62,6 +68,7 @@ impl QueueLimits {
 
 /// The policy for a call whose [transcript](crate::engine::InputMode::Transcript) does not match the end of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnTranscriptMismatch {
     /// Fails with [`HistoryError::Transcript`](crate::HistoryError::Transcript) before the model is called.
@@ -76,6 +83,7 @@ pub enum OnTranscriptMismatch {
 /// The policy for a conversation with exchanges that are stored in another [dialect](crate::dialect) than that of the
 /// call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnOtherDialect {
     /// Fails with [`HistoryError::OtherDialect`](crate::HistoryError::OtherDialect), which names both dialects, before
@@ -93,6 +101,7 @@ pub enum OnOtherDialect {
 
 /// The policy for a call whose history cannot be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnLoadFailure {
     /// Fails with [`HistoryError::Load`](crate::HistoryError::Load),
@@ -107,6 +116,7 @@ pub enum OnLoadFailure {
 
 /// The policy for a reply that cannot be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnSaveFailure {
     /// Fails with [`Unsaved`](crate::Unsaved). This error contains the response, so a reply that was paid for is not
@@ -122,6 +132,7 @@ pub enum OnSaveFailure {
 
 /// The policy for a stream that ends, fails or is dropped before its reply is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnInterruption {
     /// Stores nothing: the conversation stays as it was before the call. A caller who drops a stream early loses both
@@ -149,15 +160,19 @@ pub enum OnInterruption {
 /// If a stream exceeds one of these limits, nothing is stored, as with [`OnInterruption::Discard`]. Its report then
 /// has [`NotStored::DetachLimit`](crate::report::NotStored::DetachLimit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct DetachLimits {
     /// The largest number of streams at one time, of all conversations together. The default is 1,024.
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::positive"))]
     pub max_streams: usize,
     /// The largest number of streams at one time of one conversation. This limit prevents one conversation from using
     /// up the total. The default is 4.
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::positive"))]
     pub max_per_conversation: usize,
     /// The longest time that a stream is read after its caller dropped it. `None` means no limit. Outside of a tokio
     /// runtime there is no timer, and therefore no limit. The default is 10 minutes.
+    #[cfg_attr(feature = "config", serde(rename = "timeout_ms", deserialize_with = "field::timeout_or_none"))]
     pub timeout: Option<Duration>,
 }
 

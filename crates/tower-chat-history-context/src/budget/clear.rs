@@ -9,9 +9,12 @@ use tower_chat_history_core::{CallId, Message};
 /// the window small enough, no message is left out. Results that were cleared once stay cleared in later prompts. The
 /// log keeps the original results.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct ClearResults {
     pub(crate) keep: usize,
+    #[cfg_attr(feature = "config", serde(rename = "clear_at_least_tokens"))]
     pub(crate) at_least: u64,
+    #[cfg_attr(feature = "config", serde(rename = "exclude_tools"))]
     pub(crate) exclude: Vec<String>,
     pub(crate) placeholder: String,
 }

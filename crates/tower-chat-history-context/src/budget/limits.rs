@@ -133,7 +133,9 @@ impl ContextBudget {
     pub fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
         let known = match self.window {
             ContextWindow::Unlimited => return (WindowSource::Unlimited, None),
-            ContextWindow::Fixed(limits) => return (WindowSource::Stated, Some(limits)),
+            ContextWindow::Tokens(limits) | ContextWindow::OfModel(limits) => {
+                return (WindowSource::Stated, Some(limits));
+            }
             ContextWindow::ByModel => request.model.as_deref().map(|model| self.models.get(model)),
         };
         match (known, self.unknown) {

@@ -40,12 +40,17 @@
 
 mod calibration;
 mod clear;
+#[cfg(feature = "config")]
+mod config;
 mod limits;
 mod models;
 mod prompt;
 mod trimmer;
 mod trimming;
 mod watermarks;
+
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
 
 pub(crate) use self::models::normalized_names;
 #[doc(hidden)]
@@ -65,19 +70,29 @@ pub use self::{
 
 /// The context window of a call, and how much of it is reserved for the reply. See the [module docs](self).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct ContextBudget {
     window: ContextWindow,
     models: ModelTable,
     unknown: Option<ModelLimits>,
+    #[cfg_attr(feature = "config", serde(rename = "reply_reserve_tokens", deserialize_with = "field::some_positive"))]
     reply_reserve: Option<u32>,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "shrink_reply_to_tokens", deserialize_with = "field::some_positive")
+    )]
     least_reply: Option<u32>,
     calibrate: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 enum ContextWindow {
     ByModel,
-    Fixed(ModelLimits),
+    #[cfg_attr(feature = "config", serde(deserialize_with = "config::of_tokens"))]
+    Tokens(ModelLimits),
+    #[cfg_attr(feature = "config", serde(deserialize_with = "config::of_model"))]
+    OfModel(ModelLimits),
     Unlimited,
 }
 
@@ -96,7 +111,7 @@ impl ContextBudget {
     ///
     /// Returns an error if the model is not in the [table](ModelTable). In that case, use [`tokens`](Self::tokens).
     pub fn for_model(name: &str) -> Result<Self, UnknownModel> {
-        ModelTable::new().get(name).map(|limits| Self::of(ContextWindow::Fixed(limits)))
+        ModelTable::new().get(name).map(|limits| Self::of(ContextWindow::OfModel(limits)))
     }
 
     /// Uses a context window of this many tokens, prompt and reply together, for all calls.
@@ -105,7 +120,7 @@ impl ContextBudget {
     /// [shrink](Self::shrink_reply_to), no prompt fits: each call fails with [`DoesNotFit`] before the model is called.
     #[must_use]
     pub fn tokens(context_window: u32) -> Self {
-        Self::of(ContextWindow::Fixed(ModelLimits::new(context_window)))
+        Self::of(ContextWindow::Tokens(ModelLimits::new(context_window)))
     }
 
     /// Sets no limit. Only the load limit bounds the window, and no tokens are counted before a call.

@@ -8,13 +8,17 @@
 /// with a sliding window (head: 2,000 tokens, limit: 8,000 tokens, cached tokens at a quarter of the price). The
 /// default sent 83% of the history tokens, for 41% of the input price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Watermarks {
+    #[cfg_attr(feature = "config", serde(deserialize_with = "watermark"))]
     pub(crate) high: Watermark,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "watermark"))]
     pub(crate) low: Watermark,
 }
 
 /// A size of a prompt or of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Watermark {
     /// A percentage of the prompt's limit, which is the context window minus the reply reserve. The whole prompt
@@ -115,6 +119,17 @@ impl Watermark {
             Self::Messages(count) | Self::Turns(count) => count == 0,
         }
     }
+}
+
+#[cfg(feature = "config")]
+fn watermark<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Watermark, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+
+    let watermark = Watermark::deserialize(deserializer)?;
+    if watermark.is_invalid() {
+        return Err(D::Error::custom("invalid watermark, expected at least 1, and at most 100 percent"));
+    }
+    Ok(watermark)
 }
 
 const fn at_least_one(count: usize) -> usize {

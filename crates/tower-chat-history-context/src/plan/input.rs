@@ -6,6 +6,7 @@ use super::InputError;
 
 /// Decides what happens to open tool calls if a new question comes instead of their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnOpenTurn {
     /// The question is sent, and the calls count as abandoned. Results that come later are left out of prompts.

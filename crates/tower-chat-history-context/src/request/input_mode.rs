@@ -4,6 +4,7 @@ use tower_chat_history_core::Message;
 
 /// Decides which messages of a request are its input, that is, new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum InputMode {
     /// All messages after the head are input. If they contain a reply (an assistant message without tool calls), the

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// The path of the setting, such as `context.budget.window_tokens`. It is empty if all settings together are meant.
+    /// The path of the setting, such as `context.budget.window.tokens`. It is empty if all settings together are meant.
     pub path: String,
     /// The reason why it cannot be used, for the person who wrote the setting.
     pub reason: String,

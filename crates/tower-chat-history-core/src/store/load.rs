@@ -115,8 +115,11 @@ impl KnownState {
 ///
 /// The default is 1,000 messages and 4 MiB of message JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct LoadLimit {
+    #[cfg_attr(feature = "config", serde(deserialize_with = "crate::config::field::positive"))]
     messages: usize,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "crate::config::field::positive"))]
     bytes: usize,
 }
 

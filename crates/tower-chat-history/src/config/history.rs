@@ -1,64 +1,44 @@
 //! The options of engines and layers, as data.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use tower_chat_history_context::InputMode;
-use tower_chat_history_core::{List, Prune, config::ConfigError};
-
-use super::{
-    context::ContextConfig,
-    limits::{LimitRulesConfig, LimitsConfig},
-    number::{OrNone, positive, size},
-    policies::PoliciesConfig,
-    summaries::SummariesConfig,
-    telemetry::TelemetryConfig,
+use tower_chat_history_core::{
+    List, Prune,
+    config::{ConfigError, field},
 };
+
+use super::{context, limits::LimitSettings};
 use crate::{
     engine::{Engine, Retention},
-    options::HistoryOptions,
-    summary::{Summaries, Summarizer},
+    options::{ContextOptions, HistoryOptions, Policies},
+    summary::{Summaries, Summarizer, SummaryOptions},
+    telemetry::Telemetry,
 };
 
-/// The settings of [`HistoryOptions`], and those that an adapter and an engine need next to them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The settings of [`HistoryOptions`], and those that an adapter and an engine need next to them. The
+/// [module docs](super) have a list.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HistoryConfig {
-    /// [`HistoryOptions::context`].
-    pub context: ContextConfig,
-    /// [`HistoryOptions::policies`].
-    pub policies: PoliciesConfig,
-    /// [`HistoryOptions::summaries`]. Without this group, there are no summaries. With it, a
-    /// [summarizer](Parts::summarizer) is needed.
-    pub summaries: Option<SummariesConfig>,
-    /// [`HistoryOptions::limits`] and [`HistoryOptions::conversation_quota`].
-    pub limits: LimitRulesConfig,
-    /// [`HistoryOptions::telemetry`].
-    pub telemetry: TelemetryConfig,
-    /// [`HistoryOptions::store_timeout`].
-    pub store_timeout_ms: Option<OrNone>,
-    /// [`HistoryOptions::save_attempts`].
-    pub save_attempts: Option<u32>,
-    /// [`HistoryOptions::stream_idle_timeout`].
-    pub stream_idle_timeout_ms: Option<OrNone>,
-    /// The number of turns of each conversation that stay stored: [`Retention::LastTurns`]. The default is all. Every
-    /// limit `max_exchanges` must be more than 5/4 of this number, because a conversation at its limit is not pruned.
-    /// Turns with calls of tools have several exchanges, so set it to a multiple of that.
-    pub retain_last_turns: Option<u64>,
-    /// The mode of the adapter: [`InputMode`].
-    pub input_mode: Option<InputModeConfig>,
-}
-
-/// The settings of [`InputMode`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum InputModeConfig {
-    /// [`InputMode::New`].
-    New,
-    /// [`InputMode::Transcript`].
-    Transcript,
+    /// [`HistoryOptions::context`], to which code can add a trimmer, a counter and a format.
+    pub context: ContextOptions,
+    policies: Policies,
+    summaries: Option<SummaryOptions>,
+    limits: LimitSettings,
+    /// [`HistoryOptions::telemetry`], to which code can add a meter.
+    pub telemetry: Telemetry,
+    #[serde(rename = "store_timeout_ms", deserialize_with = "field::timeout_or_none")]
+    store_timeout: Option<Duration>,
+    #[serde(deserialize_with = "field::positive")]
+    save_attempts: u32,
+    #[serde(rename = "stream_idle_timeout_ms", deserialize_with = "field::timeout_or_none")]
+    stream_idle_timeout: Option<Duration>,
+    #[serde(deserialize_with = "field::some_positive")]
+    retain_last_turns: Option<usize>,
+    input_mode: InputMode,
 }
 
 /// The values that settings need and cannot describe.
@@ -125,63 +105,63 @@ impl HistoryConfig {
     ///
     /// # Errors
     ///
-    /// Returns the first setting that cannot be used, or that needs a part which is missing.
+    /// Returns the first setting that contradicts another one, that has no effect, or that needs a part which is
+    /// missing.
     pub fn build(&self, parts: Parts) -> Result<Built, ConfigError> {
-        let context = self.context.build().map_err(|error| error.within("context"))?;
-        let policies = self.policies.build().map_err(|error| error.within("policies"))?;
-        let telemetry = self.telemetry.build().map_err(|error| error.within("telemetry"))?;
-        let limits = self.limits.build(parts.store.as_ref()).map_err(|error| error.within("limits"))?;
-        let mut options =
-            HistoryOptions::new().context(context).policies(policies).telemetry(telemetry).limits(limits.0);
-        options.conversation_quota = limits.1;
-        options.summaries = self.summaries(parts.summaries).map_err(|error| error.within("summaries"))?;
-        if let Some(timeout) = self.store_timeout_ms {
-            options = options.store_timeout(timeout.millis("store_timeout_ms")?);
-        }
-        if let Some(attempts) = self.save_attempts {
-            positive(attempts.into(), "save_attempts")?;
-            options = options.save_attempts(attempts);
-        }
-        if let Some(timeout) = self.stream_idle_timeout_ms {
-            options = options.stream_idle_timeout(timeout.millis("stream_idle_timeout_ms")?);
-        }
+        context::check(&self.context).map_err(|error| error.within("context"))?;
         if let Some(turns) = self.retain_last_turns {
-            positive(turns, "retain_last_turns")?;
+            self.limits.check_exchanges(turns).map_err(|error| error.within("limits"))?;
         }
-        self.check_exchanges().map_err(|error| error.within("limits"))?;
-        let retention = self.retain_last_turns.map(|turns| Retention::LastTurns(size(turns)));
-        let input_mode = match self.input_mode {
-            None => InputMode::default(),
-            Some(InputModeConfig::New) => InputMode::New,
-            Some(InputModeConfig::Transcript) => InputMode::Transcript,
-        };
-        Ok(Built { options, retention, input_mode })
-    }
+        let limits = self.limits.rules().map_err(|error| error.within("limits"))?;
+        let quota = self.limits.quota(parts.store).map_err(|error| error.within("limits"))?;
 
-    /// Checks that a conversation is pruned before its number of exchanges reaches the limit. Nothing is pruned after
-    /// that, because no exchange is added.
-    fn check_exchanges(&self) -> Result<(), ConfigError> {
-        let Some(turns) = self.retain_last_turns else { return Ok(()) };
-        let most = turns.saturating_add(turns / 4);
-        let check = |limits: &LimitsConfig, path: &str| {
-            let exchanges = limits.max_exchanges.and_then(OrNone::number);
-            let reason = format!("it must be more than {most}, because of `retain_last_turns`, which is {turns}");
-            let is_more = exchanges.is_none_or(|exchanges| exchanges > most);
-            ConfigError::unless(is_more, "max_exchanges", reason).map_err(|error| error.within(path))
-        };
-        check(&self.limits.all, "all")?;
-        let mut under = self.limits.complete()?.into_iter();
-        under.try_for_each(|(text, limits)| check(&limits, &format!("under.{text}")))
+        let mut options = HistoryOptions::new()
+            .context(self.context.clone())
+            .policies(self.policies.clone())
+            .limits(limits)
+            .telemetry(self.telemetry.clone())
+            .store_timeout(self.store_timeout)
+            .save_attempts(self.save_attempts)
+            .stream_idle_timeout(self.stream_idle_timeout);
+        options.conversation_quota = quota;
+        options.summaries = self.summaries(parts.summaries).map_err(|error| error.within("summaries"))?;
+
+        let retention = self.retain_last_turns.map(Retention::LastTurns);
+        Ok(Built { options, retention, input_mode: self.input_mode })
     }
 
     fn summaries(&self, summaries: Option<Summaries>) -> Result<Option<Summaries>, ConfigError> {
-        let Some(config) = &self.summaries else { return Ok(None) };
+        let Some(options) = self.summaries else { return Ok(None) };
         let reason = "they need a summarizer (`Parts::summarizer`)";
-        let summaries = config.apply(summaries.ok_or_else(|| ConfigError::new("", reason))?)?;
+        let summaries = summaries.ok_or_else(|| ConfigError::new("", reason))?;
+
+        let least = options.max_tokens.saturating_mul(4);
+        let is_default = options.chunk_tokens == SummaryOptions::default().chunk_tokens;
+        let path = if is_default { "max_tokens" } else { "chunk_tokens" };
+        let reason = format!("`chunk_tokens` must be at least four times `max_tokens`, which is {least}");
+        ConfigError::unless(options.chunk_tokens >= least, path, reason)?;
         if let Some(prompt) = self.context.budget.least_prompt() {
             let reason = format!("it must be less than the largest prompt, which has {prompt} tokens");
-            ConfigError::unless(summaries.max_tokens < prompt, "max_tokens", reason)?;
+            ConfigError::unless(options.max_tokens < prompt, "max_tokens", reason)?;
         }
-        Ok(Some(summaries))
+        Ok(Some(Summaries { options, ..summaries }))
+    }
+}
+
+impl Default for HistoryConfig {
+    fn default() -> Self {
+        let options = HistoryOptions::new();
+        Self {
+            context: options.context,
+            policies: options.policies,
+            summaries: None,
+            limits: LimitSettings::default(),
+            telemetry: options.telemetry,
+            store_timeout: options.store_timeout,
+            save_attempts: options.save_attempts,
+            stream_idle_timeout: options.stream_idle_timeout,
+            retain_last_turns: None,
+            input_mode: InputMode::default(),
+        }
     }
 }

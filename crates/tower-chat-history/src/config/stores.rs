@@ -1,51 +1,54 @@
 //! The stores of this crate, as data.
 
 use serde::Deserialize;
-use tower_chat_history_core::config::ConfigError;
+use tower_chat_history_core::config::field;
 
-use super::number::{positive, size};
 use crate::{cached::CachedStore, memory::MemoryStore};
 
 /// The settings of a [`MemoryStore`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemoryConfig {
     /// The largest memory of all conversations. The default is [`MemoryStore::DEFAULT_LIMIT`].
-    pub limit_bytes: Option<u64>,
+    #[serde(deserialize_with = "field::positive")]
+    pub limit_bytes: usize,
 }
 
 /// The settings of a [`CachedStore`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CacheConfig {
     /// The largest memory of the cached windows. The default is 64 MiB.
-    pub limit_bytes: Option<u64>,
+    #[serde(deserialize_with = "field::positive")]
+    pub limit_bytes: usize,
 }
 
 impl MemoryConfig {
     /// Creates the store.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the limit is 0.
-    pub fn build(self) -> Result<MemoryStore, ConfigError> {
-        let limit = self.limit_bytes.unwrap_or(MemoryStore::DEFAULT_LIMIT as u64);
-        positive(limit, "limit_bytes")?;
-        Ok(MemoryStore::with_limit(size(limit)))
+    #[must_use]
+    pub fn build(self) -> MemoryStore {
+        MemoryStore::with_limit(self.limit_bytes)
     }
 }
 
 impl CacheConfig {
     /// Creates a cache for this store.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the limit is 0.
-    pub fn build<S>(self, store: S) -> Result<CachedStore<S>, ConfigError> {
-        let limit = self.limit_bytes.unwrap_or(CachedStore::<S>::DEFAULT_LIMIT as u64);
-        positive(limit, "limit_bytes")?;
-        Ok(CachedStore::with_limit(store, size(limit)))
+    #[must_use]
+    pub fn build<S>(self, store: S) -> CachedStore<S> {
+        CachedStore::with_limit(store, self.limit_bytes)
+    }
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { limit_bytes: MemoryStore::DEFAULT_LIMIT }
+    }
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { limit_bytes: CachedStore::<MemoryStore>::DEFAULT_LIMIT }
     }
 }

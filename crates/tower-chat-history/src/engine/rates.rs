@@ -6,123 +6,92 @@ use std::{
     time::Duration,
 };
 
-use quick_cache::sync::Cache;
+use quick_cache::unsync::Cache;
 use tokio::time::Instant;
-use tower_chat_history_core::ConversationId;
+use tower_chat_history_core::{ConversationId, Prefix};
 
-use crate::limits::{LimitExceeded, LimitKind, LimitRules, Limits, admit, count, first_parts};
+use crate::limits::{LimitExceeded, LimitKind, LimitRules, admit, first_parts};
 
-/// The largest number of conversations, or of prefixes, whose calls are counted by one rate. For one that is evicted,
-/// the rate begins anew.
+/// The largest number of conversations, or of prefixes with the same number of parts, whose calls are counted. For one
+/// that is evicted, the rate begins anew.
 const COUNTED: usize = 1 << 14;
 
 /// The rates of an engine's [rules](LimitRules).
 pub(super) struct Rates {
     /// The time from which all others are counted.
     start: Instant,
-    tables: Vec<Table>,
-    /// Held while a call asks several rates, so that it takes from all of them or from none.
-    asking: Mutex<()>,
+    /// By the number of parts that ids have in common, or `None` for the rates of single conversations, so that many
+    /// conversations do not evict the state of their tenant.
+    states: Mutex<BTreeMap<Option<usize>, States>>,
 }
 
-/// The used parts of the rates that are counted by the same number of parts. All rules share them, so that the calls of
-/// a tenant count together, whichever rule sets the rate of each. If the rules set different rates, each has a state of
-/// its own, and a call counts in all of them.
-struct Table {
-    /// The number of parts that ids have in common. `None` if each conversation is counted by itself.
-    parts: Option<usize>,
-    /// By the rate, in calls per minute.
-    states: BTreeMap<u32, States>,
-}
+/// The times until which calls have [used up](admit) a rate.
+type States = Cache<Key, Duration>;
 
-/// The states of one rate, by the first parts of ids: the time until which calls have [used it up](admit).
-type States = Cache<Box<str>, Duration>;
+/// The prefix of the rule that sets a rate, and the parts that ids have in common.
+type Key = (Prefix, Box<str>);
 
 /// A rate that has a call left.
-struct Admitted<'a> {
-    table: &'a Table,
-    per_minute: u32,
+struct Admitted {
+    parts: Option<usize>,
+    key: Key,
     /// The time until which the rate is used up after the call.
     until: Duration,
 }
 
 impl Rates {
     pub(super) fn new(rules: &LimitRules) -> Self {
-        let mut tables = BTreeMap::<_, BTreeMap<_, _>>::new();
-        for (parts, per_minute) in rules.all().flat_map(Limits::rates) {
-            tables.entry(parts).or_default().entry(per_minute).or_insert_with(|| Cache::new(COUNTED));
+        let mut states = BTreeMap::new();
+        for (parts, _) in rules.all().flat_map(|(_, limits)| limits.rates()) {
+            states.entry(parts).or_insert_with(|| Cache::new(COUNTED));
         }
-        let tables = tables.into_iter().map(|(parts, states)| Table { parts, states }).collect();
-        Self { start: Instant::now(), tables, asking: Mutex::default() }
+        Self { start: Instant::now(), states: Mutex::new(states) }
     }
 
     /// Takes a call of this conversation from its rates. If one of them refuses, nothing is taken, and the error is
     /// that of the longest wait.
     pub(super) fn take(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
-        if self.tables.is_empty() {
-            return Ok(());
-        }
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.start.elapsed();
-        for Admitted { table, per_minute, until } in self.ask(rules, id, now)? {
-            table.set(id, per_minute, until);
-            table.count_in_others(rules, id, per_minute, now);
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        for Admitted { parts, key, until } in self.ask(&states, rules, id)? {
+            if let Some(states) = states.get_mut(&parts) {
+                states.insert(key, until);
+            }
         }
         Ok(())
     }
 
     /// Returns the error of [`take`](Self::take), but takes nothing.
     pub(super) fn check(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
-        self.ask(rules, id, self.start.elapsed()).map(drop)
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ask(&states, rules, id).map(drop)
     }
 
-    /// Returns the rates of this conversation.
-    fn ask(&self, rules: &LimitRules, id: &ConversationId, now: Duration) -> Result<Vec<Admitted<'_>>, LimitExceeded> {
-        let (mut asked, mut refused) = (Vec::with_capacity(self.tables.len()), None::<LimitExceeded>);
-        for table in &self.tables {
-            let Some(per_minute) = rules.rate(id, table.parts) else { continue };
-            match table.ask(id, per_minute, now) {
-                Ok(until) => asked.push(Admitted { table, per_minute, until }),
-                Err(next) => refused = Some(refused.map_or(next, |refused| longer(refused, next))),
+    fn ask(
+        &self,
+        states: &BTreeMap<Option<usize>, States>,
+        rules: &LimitRules,
+        id: &ConversationId,
+    ) -> Result<Vec<Admitted>, LimitExceeded> {
+        let Some((prefix, limits)) = rules.rule(id) else { return Ok(Vec::new()) };
+        let now = self.start.elapsed();
+        let mut admitted = Vec::new();
+        let mut refused = None;
+
+        for (parts, per_minute) in limits.rates() {
+            let in_common = parts.map_or(id.as_str(), |parts| first_parts(id, parts));
+            let key: Key = (prefix.clone(), in_common.into());
+            let used_until = states.get(&parts).and_then(|states| states.get(&key)).copied().unwrap_or_default();
+            match admit(per_minute, used_until, now) {
+                Ok(until) => admitted.push(Admitted { parts, key, until }),
+                Err(retry_after) => {
+                    let limit = u64::from(per_minute);
+                    let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
+                    let exceeded = LimitExceeded { parts, retry_after, ..exceeded };
+                    refused = Some(refused.map_or(exceeded, |refused| longer(refused, exceeded)));
+                }
             }
         }
-        refused.map_or(Ok(asked), Err)
-    }
-}
-
-impl Table {
-    fn key<'a>(&self, id: &'a ConversationId) -> &'a str {
-        self.parts.map_or(id.as_str(), |parts| first_parts(id, parts))
-    }
-
-    /// Returns the time until which a rate is used up.
-    fn used_until(&self, id: &ConversationId, per_minute: u32) -> Duration {
-        self.states.get(&per_minute).and_then(|states| states.get(self.key(id))).unwrap_or_default()
-    }
-
-    /// Sets the time until which a rate is used up.
-    fn set(&self, id: &ConversationId, per_minute: u32, until: Duration) {
-        // Each rate of the rules has states.
-        if let Some(states) = self.states.get(&per_minute) {
-            states.insert(self.key(id).into(), until);
-        }
-    }
-
-    /// Returns the time until which the call's own rate is used up after the call, if it has a call left.
-    fn ask(&self, id: &ConversationId, per_minute: u32, now: Duration) -> Result<Duration, LimitExceeded> {
-        admit(per_minute, self.used_until(id, per_minute), now).map_err(|retry_after| {
-            let limit = u64::from(per_minute);
-            let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
-            LimitExceeded { parts: self.parts, retry_after, ..exceeded }
-        })
-    }
-
-    /// Counts a call of the rate `own` in the states of the other rates that calls with the same parts can have.
-    fn count_in_others(&self, rules: &LimitRules, id: &ConversationId, own: u32, now: Duration) {
-        let Some(parts) = self.parts.filter(|_| self.states.len() > 1) else { return };
-        for other in rules.rates_of_key(id, parts).into_iter().filter(|other| *other != own) {
-            self.set(id, other, count(other, self.used_until(id, other), now));
-        }
+        refused.map_or(Ok(admitted), Err)
     }
 }
 
@@ -135,6 +104,7 @@ fn longer(one: LimitExceeded, other: LimitExceeded) -> LimitExceeded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
 
     fn id(text: &str) -> ConversationId {
         text.parse().unwrap()
@@ -192,73 +162,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_under_different_rules_count_together() {
-        let usual = || Limits::new().calls_per_minute_under(1, 4);
-        let rates = Ruled::new(LimitRules::from(usual()).under("acme/vip".parse().unwrap(), usual()));
-        for conversation in ["acme/1", "acme/vip/1", "acme/1", "acme/vip/1"] {
-            rates.take(conversation).unwrap();
-        }
-        assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(1));
-        assert_eq!(rates.take("acme/vip/1").unwrap_err().parts, Some(1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_under_a_low_rate_takes_one_call_from_a_high_rate() {
-        let [low, high] = [2, 10].map(|calls| Limits::new().calls_per_minute_under(0, calls));
-        let rates = Ruled::new(LimitRules::from(high).under("trial".parse().unwrap(), low));
-        rates.take("trial/1").unwrap();
-        rates.take("trial/1").unwrap();
-        assert_eq!(rates.take("trial/1").unwrap_err().limit, 2);
-        for _ in 0..8 {
-            rates.take("paying/1").unwrap();
-        }
-        assert_eq!(rates.take("paying/1").unwrap_err().limit, 10);
-        // The calls of others count for the low rate, but use up no more than all of it.
-        tokio::time::advance(Duration::from_secs(30)).await;
-        rates.take("trial/1").unwrap();
-        assert_eq!(rates.take("trial/1").unwrap_err().limit, 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_rate_of_all_conversations_counts_those_with_rules_of_their_own() {
-        let all = Limits::new().calls_per_minute_under(0, 2);
-        let acme = Limits::new().calls_per_minute_under(1, 9);
-        let rates = Ruled::new(LimitRules::from(all).under("acme".parse().unwrap(), acme));
-        rates.take("acme/1").unwrap();
-        rates.take("other/1").unwrap();
-        assert_eq!(rates.take("acme/1").unwrap_err().parts, Some(0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_rule_that_lifts_a_rate_hides_that_of_a_shorter_prefix() {
-        let usual = Limits::new().calls_per_minute(1).calls_per_minute_under(1, 1);
-        let lifted = Limits::new().lift_calls_per_minute().lift_calls_per_minute_under(1);
-        let rules = LimitRules::from(usual).under("acme/vip".parse().unwrap(), lifted);
-        let rates = Ruled::new(rules.under("acme/vip/new".parse().unwrap(), Limits::new().calls_per_minute(2)));
-        for _ in 0..9 {
+    async fn the_rates_of_a_shorter_prefix_do_not_apply() {
+        let all = Limits::new().calls_per_minute(1).calls_per_minute_under(0, 2);
+        let vip = Limits::new().calls_per_minute_under(1, 3);
+        let rates = Ruled::new(LimitRules::from(all).under("acme/vip".parse().unwrap(), vip));
+        for _ in 0..3 {
             rates.take("acme/vip/1").unwrap();
         }
-        // Calls without a rate take nothing from the rates of others.
+        assert_eq!(rates.take("acme/vip/2").unwrap_err().limit, 3);
+        // Calls under another rule take nothing from these.
         rates.take("acme/1").unwrap();
-        assert!(rates.take("acme/1").is_err());
-        // A longer prefix can set one again.
-        rates.take("acme/vip/new/1").unwrap();
-        rates.take("acme/vip/new/1").unwrap();
-        assert_eq!(rates.take("acme/vip/new/1").unwrap_err().parts, None);
+        rates.take("acme/2").unwrap();
+        assert_eq!(rates.take("acme/3").unwrap_err().parts, Some(0));
     }
 
     #[test]
-    fn a_call_counts_only_for_rates_that_calls_with_the_same_parts_can_have() {
-        let of = |calls| Limits::new().calls_per_minute(calls).calls_per_minute_under(1, calls);
-        let rules = LimitRules::from(of(9)).under("a".parse().unwrap(), of(2)).under("b/vip".parse().unwrap(), of(3));
+    fn many_conversations_do_not_evict_the_state_of_their_tenant() {
+        let rules = LimitRules::from(Limits::new().calls_per_minute(1).calls_per_minute_under(1, u32::MAX));
         let rates = Rates::new(&rules);
-        for (conversation, expected) in [("a/1", [1, 0, 0]), ("b/1", [1, 1, 1]), ("c/1", [1, 1, 2])] {
-            rates.take(&rules, &id(conversation)).unwrap();
-            let table = rates.tables.iter().find(|table| table.parts == Some(1)).unwrap();
-            assert_eq!([2, 3, 9].map(|rate| table.states[&rate].len()), expected, "{conversation}");
+        for number in 0..2 * COUNTED {
+            rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();
         }
-        let table = rates.tables.iter().find(|table| table.parts.is_none()).unwrap();
-        assert_eq!([2, 3, 9].map(|rate| table.states[&rate].len()), [1, 0, 2], "each conversation by itself");
+        assert_eq!(rates.states.lock().unwrap()[&Some(1)].len(), 1);
     }
 
     #[test]
@@ -268,6 +193,6 @@ mod tests {
         for number in 0..3 * COUNTED {
             rates.take(&rules, &id(&format!("hostile/{number}"))).unwrap();
         }
-        assert!(rates.tables[0].states[&1].len() <= COUNTED);
+        assert!(rates.states.lock().unwrap()[&None].len() <= COUNTED);
     }
 }

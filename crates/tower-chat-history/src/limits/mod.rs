@@ -16,6 +16,8 @@
 //! # Ok::<(), tower_chat_history::store::ConversationIdError>(())
 //! ```
 //!
+//! The limits of the longest prefix apply to a conversation, and no others. Here, `trial` has all of them.
+//!
 //! By default, there are no limits. A call over a limit fails with [`HistoryError::Limit`](crate::HistoryError::Limit).
 //!
 //! # What each limit counts
@@ -79,9 +81,14 @@ mod quota;
 mod rate;
 mod rules;
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
+#[cfg(feature = "config")]
+pub(crate) use self::quota::QuotaRule;
 pub(crate) use self::{
     amounts::Amounts,
-    rate::{admit, count},
+    rate::{Rate, admit},
     rules::first_parts,
 };
 pub use self::{
@@ -92,34 +99,20 @@ pub use self::{
 
 /// The limits of one conversation and its calls. The default is no limit. See the [module docs](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Limits {
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
     max_message_bytes: Option<u64>,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
     max_input_bytes: Option<u64>,
     max_tool_rounds: Option<u64>,
-    max_exchanges: Option<u64>,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
+    pub(crate) max_exchanges: Option<u64>,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
     max_conversation_bytes: Option<u64>,
-    calls_per_minute: Option<Rate>,
-    /// The rates of prefixes, by their numbers of parts.
-    calls_per_minute_under: Vec<(usize, Rate)>,
-}
-
-/// A rate that limits set, in contrast to a rate that they leave to those of shorter prefixes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rate {
-    /// This number of calls per minute.
-    Calls(u32),
-    /// No rate applies.
-    Lifted,
-}
-
-impl Rate {
-    /// Returns the number of calls per minute.
-    pub(crate) const fn calls(self) -> Option<u32> {
-        match self {
-            Self::Calls(calls) => Some(calls),
-            Self::Lifted => None,
-        }
-    }
+    calls_per_minute: Option<u32>,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "rate::of_different_parts"))]
+    calls_per_minute_under: Vec<Rate>,
 }
 
 impl Limits {
@@ -175,54 +168,26 @@ impl Limits {
     /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
     #[must_use]
     pub const fn calls_per_minute(mut self, calls: u32) -> Self {
-        self.calls_per_minute = Some(Rate::Calls(calls));
-        self
-    }
-
-    /// Lifts the rate of calls in one conversation. Without this, the rate that the [rules](LimitRules) set for a
-    /// shorter prefix applies.
-    #[must_use]
-    pub const fn lift_calls_per_minute(mut self) -> Self {
-        self.calls_per_minute = Some(Rate::Lifted);
+        self.calls_per_minute = Some(calls);
         self
     }
 
     /// Sets the [rate](Self::calls_per_minute) of calls in all conversations together whose ids begin with the same
     /// parts, for example with the same tenant for one part. With 0 parts, these are all conversations. An id that has
-    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. If the
-    /// [rules](LimitRules) set different rates for the same number of parts, the calls of all conversations with the
-    /// same parts count together. The default is no limit.
+    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. Only calls to which
+    /// the same [rule](LimitRules) applies count together. The default is no limit.
     #[must_use]
-    pub fn calls_per_minute_under(self, parts: usize, calls: u32) -> Self {
-        self.with_rate(parts, Rate::Calls(calls))
-    }
-
-    /// Lifts the [rate](Self::calls_per_minute_under) that is counted by this number of parts. Without this, the rate
-    /// that the [rules](LimitRules) set for a shorter prefix applies. The calls to which no rate applies do not count
-    /// toward the rates of other conversations with the same parts.
-    #[must_use]
-    pub fn lift_calls_per_minute_under(self, parts: usize) -> Self {
-        self.with_rate(parts, Rate::Lifted)
-    }
-
-    fn with_rate(mut self, parts: usize, rate: Rate) -> Self {
-        self.calls_per_minute_under.retain(|(other, _)| *other != parts);
-        self.calls_per_minute_under.push((parts, rate));
+    pub fn calls_per_minute_under(mut self, parts: usize, calls: u32) -> Self {
+        self.calls_per_minute_under.retain(|rate| rate.parts != parts);
+        self.calls_per_minute_under.push(Rate { parts, calls });
         self
-    }
-
-    /// Returns the rate that is counted by this number of parts, or for each conversation by itself if `parts` is
-    /// `None`. Returns `None` if these limits leave it to those of shorter prefixes.
-    pub(crate) fn rate(&self, parts: Option<usize>) -> Option<Rate> {
-        let Some(parts) = parts else { return self.calls_per_minute };
-        self.calls_per_minute_under.iter().find(|(own, _)| *own == parts).map(|(_, rate)| *rate)
     }
 
     /// Returns the rates, in calls per minute, each with the number of parts by which it is counted, or with `None` for
     /// that of each conversation.
     pub(crate) fn rates(&self) -> impl Iterator<Item = (Option<usize>, u32)> {
-        let of_conversation = self.calls_per_minute.map(|rate| (None, rate));
-        let under = self.calls_per_minute_under.iter().map(|(parts, rate)| (Some(*parts), *rate));
-        of_conversation.into_iter().chain(under).filter_map(|(parts, rate)| Some((parts, rate.calls()?)))
+        let own = self.calls_per_minute.map(|calls| (None, calls));
+        let shared = self.calls_per_minute_under.iter().map(|rate| (Some(rate.parts), rate.calls));
+        own.into_iter().chain(shared)
     }
 }

@@ -34,16 +34,19 @@ const PAGE: u64 = 1_000;
 #[derive(Clone)]
 pub struct ConversationQuota {
     store: Arc<dyn List>,
-    rules: Vec<Rule>,
+    rules: Vec<QuotaRule>,
     counted: Arc<Counted>,
 }
 
 /// The largest number of conversations with the same first parts, for the conversations under a prefix.
 #[derive(Clone, Debug)]
-struct Rule {
-    prefix: Prefix,
-    parts: usize,
-    conversations: u64,
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(deny_unknown_fields))]
+pub(crate) struct QuotaRule {
+    #[cfg_attr(feature = "config", serde(default = "Prefix::all"))]
+    pub(crate) prefix: Prefix,
+    pub(crate) parts: usize,
+    #[cfg_attr(feature = "config", serde(rename = "max"))]
+    pub(crate) conversations: u64,
 }
 
 impl ConversationQuota {
@@ -61,14 +64,14 @@ impl ConversationQuota {
     #[must_use]
     pub fn under(mut self, prefix: Prefix, parts: usize, conversations: u64) -> Self {
         self.rules.retain(|rule| rule.prefix != prefix || rule.parts != parts);
-        self.rules.push(Rule { prefix, parts, conversations });
+        self.rules.push(QuotaRule { prefix, parts, conversations });
         self
     }
 
     /// Returns the limit that a new conversation with this id would exceed, if there is one.
     pub(crate) async fn exceeded_by(&self, id: &ConversationId) -> Result<Option<LimitExceeded>, StoreError> {
         let own_parts = id.parts().count();
-        for Rule { parts, conversations, .. } in self.applying(id) {
+        for QuotaRule { parts, conversations, .. } in self.applying(id) {
             let is_full = match *conversations {
                 0 => true,
                 // No other conversation begins with as many parts.
@@ -88,9 +91,9 @@ impl ConversationQuota {
     }
 
     /// Returns the rules that apply to a conversation, at most one for each number of parts.
-    fn applying(&self, id: &ConversationId) -> impl Iterator<Item = &Rule> {
+    fn applying(&self, id: &ConversationId) -> impl Iterator<Item = &QuotaRule> {
         let containing = || self.rules.iter().filter(|rule| rule.prefix.contains(id));
-        let is_longer = |one: &Rule, other: &Rule| one.prefix.as_str().len() > other.prefix.as_str().len();
+        let is_longer = |one: &QuotaRule, other: &QuotaRule| one.prefix.as_str().len() > other.prefix.as_str().len();
         containing().filter(move |rule| !containing().any(|other| other.parts == rule.parts && is_longer(other, rule)))
     }
 

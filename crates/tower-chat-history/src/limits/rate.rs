@@ -1,8 +1,18 @@
-//! The arithmetic of rates.
+//! Rates, and their arithmetic.
 
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// A rate of calls in all conversations together whose ids begin with the same parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(deny_unknown_fields))]
+pub(crate) struct Rate {
+    /// The number of parts.
+    pub(crate) parts: usize,
+    /// The number of calls per minute.
+    pub(crate) calls: u32,
+}
 
 /// Decides if a call may begin, at a rate of this many calls per minute. All times are counted from one fixed time.
 ///
@@ -23,11 +33,18 @@ pub(crate) fn admit(per_minute: u32, used_until: Duration, now: Duration) -> Res
     }
 }
 
-/// Counts a call that was admitted at another rate, and returns the new `used_until`. At most the whole rate is used
-/// up, so that it admits a call again soon after the calls at other rates become fewer.
-pub(crate) fn count(per_minute: u32, used_until: Duration, now: Duration) -> Duration {
-    let part = MINUTE.checked_div(per_minute).unwrap_or(MINUTE);
-    used_until.max(now).saturating_add(part).min(now.saturating_add(MINUTE))
+/// Reads rates, each for another number of parts.
+#[cfg(feature = "config")]
+pub(super) fn of_different_parts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Rate>, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+
+    let rates = Vec::<Rate>::deserialize(deserializer)?;
+    for (at, rate) in rates.iter().enumerate() {
+        if rates[..at].iter().any(|other| other.parts == rate.parts) {
+            return Err(D::Error::custom("repeated parts, expected another number of parts in each element"));
+        }
+    }
+    Ok(rates)
 }
 
 #[cfg(test)]

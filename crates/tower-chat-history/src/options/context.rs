@@ -24,15 +24,21 @@ use crate::summary::SummaryFormat;
 /// let more = HistoryOptions::new().context(context);
 /// # let _ = (simple, more);
 /// ```
+///
+/// As [data](crate#features), the options have no trimmer, token counter and summary format. These are set in code.
 #[derive(Clone, Default)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct ContextOptions {
     pub(crate) budget: ContextBudget,
     pub(crate) watermarks: Watermarks,
     pub(crate) clear_results: Option<ClearResults>,
+    #[cfg_attr(feature = "config", serde(skip))]
     pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
+    #[cfg_attr(feature = "config", serde(skip))]
     pub(crate) token_counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) load_limit: LoadLimit,
     pub(crate) profile: Profile,
+    #[cfg_attr(feature = "config", serde(skip))]
     pub(crate) summary_format: SummaryFormat,
 }
 

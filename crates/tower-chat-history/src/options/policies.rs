@@ -18,6 +18,7 @@ use crate::policy::{
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Policies {
     pub(crate) on_conflict: OnConflict,
     pub(crate) on_open_turn: OnOpenTurn,

@@ -72,6 +72,8 @@ use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 use async_trait::async_trait;
 use tower_chat_history_core::{Message, Usage};
 
+#[cfg(feature = "config")]
+pub(crate) use self::options::SummaryOptions;
 pub(crate) use self::rolling::{Rolled, Rolling};
 pub use self::{
     format::SummaryFormat,

@@ -7,6 +7,9 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
 use super::{Summarizer, SummaryError, SummaryReport};
 
 type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
@@ -16,21 +19,48 @@ type Hook = Arc<dyn Fn(&SummaryReport) + Send + Sync>;
 #[derive(Clone)]
 pub struct Summaries {
     pub(crate) summarizer: Arc<dyn Summarizer>,
+    pub(crate) options: SummaryOptions,
+    pub(crate) on_summary: Option<Hook>,
+}
+
+/// The options that are data.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
+pub(crate) struct SummaryOptions {
     pub(crate) when: SummarizeWhen,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "field::positive"))]
     pub(crate) max_tokens: u32,
+    #[cfg_attr(feature = "config", serde(rename = "least_room_tokens"))]
     pub(crate) least_room: u32,
     pub(crate) chunk_tokens: u32,
+    #[cfg_attr(feature = "config", serde(rename = "timeout_ms", deserialize_with = "field::timeout"))]
     pub(crate) timeout: Duration,
-    pub(crate) on_summary: Option<Hook>,
+}
+
+impl Default for SummaryOptions {
+    fn default() -> Self {
+        Self {
+            when: SummarizeWhen::AfterReply { percent: 95 },
+            max_tokens: 400,
+            least_room: 100,
+            chunk_tokens: 8_000,
+            timeout: Duration::from_secs(60),
+        }
+    }
 }
 
 /// The time at which summaries are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum SummarizeWhen {
     /// After a reply, in the background, if prompt and reply are close to the high
     /// [watermark](crate::budget::Watermarks), above which a compaction starts. A call waits for a summary only if
     /// its prompt exceeds the watermark before the summary is stored: it waits for the running summary, or makes one.
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "after_reply_at_percent", deserialize_with = "field::number::<_, _, 1, 100>")
+    )]
     AfterReply {
         /// The threshold, as a percentage of the high watermark, if the watermark is in tokens. A summary is also
         /// made if another turn of the same size would exceed the watermark. For watermarks in messages or turns,
@@ -48,21 +78,13 @@ pub enum SummarizeWhen {
 impl Summaries {
     /// Returns the default options, with this summarizer.
     pub fn new(summarizer: impl Summarizer) -> Self {
-        Self {
-            summarizer: Arc::new(summarizer),
-            when: SummarizeWhen::AfterReply { percent: 95 },
-            max_tokens: 400,
-            least_room: 100,
-            chunk_tokens: 8_000,
-            timeout: Duration::from_secs(60),
-            on_summary: None,
-        }
+        Self { summarizer: Arc::new(summarizer), options: SummaryOptions::default(), on_summary: None }
     }
 
     /// Sets when summaries are made. The default is after a reply, at 95% of the high watermark.
     #[must_use]
     pub const fn when(mut self, when: SummarizeWhen) -> Self {
-        self.when = when;
+        self.options.when = when;
         self
     }
 
@@ -70,7 +92,7 @@ impl Summaries {
     /// this many tokens, and those of the text around the summary. The default is 400.
     #[must_use]
     pub const fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = if tokens == 0 { 1 } else { tokens };
+        self.options.max_tokens = if tokens == 0 { 1 } else { tokens };
         self
     }
 
@@ -79,7 +101,7 @@ impl Summaries {
     /// to summaries after a reply. The default is 100.
     #[must_use]
     pub const fn least_room(mut self, tokens: u32) -> Self {
-        self.least_room = tokens;
+        self.options.least_room = tokens;
         self
     }
 
@@ -89,7 +111,7 @@ impl Summaries {
     /// 8,000.
     #[must_use]
     pub const fn chunk_tokens(mut self, tokens: u32) -> Self {
-        self.chunk_tokens = tokens;
+        self.options.chunk_tokens = tokens;
         self
     }
 
@@ -97,7 +119,7 @@ impl Summaries {
     /// for the summary continues without it. With a timeout of zero, no summary is made. The default is 60 seconds.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.options.timeout = timeout;
         self
     }
 
@@ -111,8 +133,9 @@ impl Summaries {
     }
 
     pub(crate) const fn chunk(&self) -> u32 {
-        let least = self.max_tokens.saturating_mul(4);
-        if self.chunk_tokens < least { least } else { self.chunk_tokens }
+        let SummaryOptions { max_tokens, chunk_tokens, .. } = self.options;
+        let least = max_tokens.saturating_mul(4);
+        if chunk_tokens < least { least } else { chunk_tokens }
     }
 
     /// Returns the text of an error for a log event. Of an error that the summarizer itself returned, only the
@@ -136,11 +159,7 @@ impl fmt::Debug for Summaries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Summaries")
             .field("summarizer", &self.summarizer)
-            .field("when", &self.when)
-            .field("max_tokens", &self.max_tokens)
-            .field("least_room", &self.least_room)
-            .field("chunk_tokens", &self.chunk_tokens)
-            .field("timeout", &self.timeout)
+            .field("options", &self.options)
             .field("on_summary", &self.on_summary.is_some())
             .finish()
     }

@@ -10,20 +10,27 @@ use tower_chat_history_core::ConversationId;
 /// [`HistoryOptions::telemetry`](crate::HistoryOptions::telemetry). See the [module docs](super).
 ///
 /// By default, all spans are exported, with sizes, counts and constant names, but without conversation ids and content.
+///
+/// As [data](crate#features), the options have no meter. It is set in code.
 #[derive(Clone)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Telemetry {
     pub(super) spans: bool,
     pub(super) chat_span: bool,
+    #[cfg_attr(feature = "config", serde(rename = "conversation_ids"))]
     pub(super) ids: Ids,
     pub(super) content: CaptureContent,
     #[cfg(feature = "otel")]
+    #[cfg_attr(feature = "config", serde(skip))]
     pub(super) meter: Option<opentelemetry::metrics::Meter>,
 }
 
 /// The form in which conversation ids are exported.
 #[derive(Clone)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 pub(super) enum Ids {
     Off,
+    #[cfg_attr(feature = "config", serde(rename = "hashed_with_key", deserialize_with = "key"))]
     Hashed(Arc<Hmac<Sha256>>),
     Raw,
 }
@@ -110,6 +117,17 @@ impl Telemetry {
     }
 }
 
+#[cfg(feature = "config")]
+fn key<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<Hmac<Sha256>>, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+
+    let key = String::deserialize(deserializer)?;
+    if key.is_empty() {
+        return Err(D::Error::custom("invalid key, expected a text that is not empty"));
+    }
+    Hmac::new_from_slice(key.as_bytes()).map(Arc::new).map_err(D::Error::custom)
+}
+
 fn hexadecimal(digit: u8) -> Option<char> {
     char::from_digit(digit.into(), 16)
 }
@@ -152,6 +170,7 @@ impl fmt::Debug for Telemetry {
 /// assert_eq!("SPAN_ONLY".parse(), Ok(CaptureContent::SpanOnly));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "SCREAMING_SNAKE_CASE"))]
 #[non_exhaustive]
 pub enum CaptureContent {
     /// No content is exported (`NO_CONTENT`).

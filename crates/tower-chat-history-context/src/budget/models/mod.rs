@@ -4,15 +4,25 @@ mod table;
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "config")]
+use tower_chat_history_core::config::field;
+
 /// The limits of a model, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct ModelLimits {
     /// The context window: prompt and reply together.
+    #[cfg_attr(feature = "config", serde(rename = "context_tokens", deserialize_with = "field::positive"))]
     pub context: u32,
     /// The largest prompt, if it is smaller than the context window.
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "prompt_tokens", default, deserialize_with = "field::some_positive")
+    )]
     pub input: Option<u32>,
     /// The longest reply.
+    #[cfg_attr(feature = "config", serde(rename = "reply_tokens", default, deserialize_with = "field::some_positive"))]
     pub output: Option<u32>,
 }
 
@@ -91,6 +101,12 @@ impl ModelTable {
     #[must_use]
     pub fn largest_context(&self) -> u32 {
         self.0.values().map(|entry| entry.limits.context).max().unwrap_or_default()
+    }
+
+    /// Returns the models that the program added, with their names in the form in which they are compared.
+    #[cfg(feature = "config")]
+    pub(super) fn added(&self) -> impl Iterator<Item = (&str, ModelLimits)> {
+        self.0.iter().filter(|(_, entry)| entry.added).map(|(name, entry)| (name.as_str(), entry.limits))
     }
 
     fn longest_prefix(&self, name: &str) -> Option<ModelLimits> {

@@ -37,7 +37,7 @@ pub(in crate::engine) struct FinishedTurn {
 impl SummaryWorker {
     /// Starts a summary of the conversation's beginning if one is due after this turn.
     pub(in crate::engine) fn after_turn(&self, conversation: &ConversationId, turn: FinishedTurn) {
-        let SummarizeWhen::AfterReply { percent } = self.summaries.when else { return };
+        let SummarizeWhen::AfterReply { percent } = self.summaries.options.when else { return };
         let due =
             turn.has_gap || turn.window.is_near(self.store.options().context.watermarks.high(), percent.clamp(1, 100));
         if !due || self.backoff.is_paused(conversation) {
@@ -86,7 +86,7 @@ impl SummaryWorker {
             cut,
             counting: turn.counting.clone(),
             dialect: turn.dialect,
-            max_tokens: self.summaries.max_tokens,
+            max_tokens: self.summaries.options.max_tokens,
             waited_for: false,
             span: turn.span.clone(),
         };

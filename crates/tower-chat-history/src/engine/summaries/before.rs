@@ -26,7 +26,7 @@ impl SummaryWorker {
         if plan.continues.is_some() || self.backoff.is_paused(&call.conversation) {
             return None;
         }
-        let cut = match self.summaries.when {
+        let cut = match self.summaries.options.when {
             SummarizeWhen::BeforeEveryCall => cut_of_all_exchanges(window)?,
             // If only the load limit left exchanges out, they can be summarized after the turn.
             SummarizeWhen::AfterReply { .. } if plan.fit.evicted.messages == 0 => return None,
@@ -35,13 +35,13 @@ impl SummaryWorker {
         let frame = call.summary_frame().ok()?;
         let room = plan.budget.map_or(u64::MAX, |budget| budget.room_for_summary().saturating_sub(frame));
         let leaves = cut.window_start > first_uncovered(&cut, window);
-        (leaves && room >= u64::from(self.summaries.least_room)).then(|| Job {
+        (leaves && room >= u64::from(self.summaries.options.least_room)).then(|| Job {
             conversation: call.conversation.clone(),
             window: window.clone(),
             cut,
             counting: call.counting.clone(),
             dialect: call.dialect,
-            max_tokens: self.summaries.max_tokens.min(u32::try_from(room).unwrap_or(u32::MAX)),
+            max_tokens: self.summaries.options.max_tokens.min(u32::try_from(room).unwrap_or(u32::MAX)),
             waited_for: true,
             span: call.span.clone(),
         })
@@ -124,7 +124,7 @@ impl SummaryWorker {
             // The running summary belongs to another turn and has its span there, so this turn gets a span of the wait.
             Err(running) => (running, telemetry::wait(&call.span, WaitFor::Summary)),
         };
-        let waited = timer::timeout(Some(self.summaries.timeout), running);
+        let waited = timer::timeout(Some(self.summaries.options.timeout), running);
         let waited = waited.instrument(span).await.ok()??;
         Some(SummaryReport { waited_for: true, ..(*waited).clone() })
     }

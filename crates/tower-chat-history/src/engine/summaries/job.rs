@@ -135,7 +135,7 @@ impl SummaryWorker {
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
         let rolled = self.roll(job, &mut rolling, &mut part);
-        let made = timer::timeout(Some(self.summaries.timeout), rolled).await;
+        let made = timer::timeout(Some(self.summaries.options.timeout), rolled).await;
         let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
         report.cost = rolling.cost();
         (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());

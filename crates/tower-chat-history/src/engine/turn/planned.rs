@@ -111,7 +111,7 @@ impl Call {
         // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as
         // that summary is stored.
         let room = match (&options.summaries, budget) {
-            (Some(summaries), Some(_)) => self.summary_frame()?.saturating_add(summaries.max_tokens.into()),
+            (Some(summaries), Some(_)) => self.summary_frame()?.saturating_add(summaries.options.max_tokens.into()),
             _ => 0,
         };
         let budget = budget.map(|mut budget| {

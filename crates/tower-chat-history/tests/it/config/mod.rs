@@ -11,7 +11,7 @@ use tower_chat_history::{
     budget::{ClearResults, ModelLimits, Watermark, Watermarks},
     config::{Built, CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, read},
     engine::InputMode,
-    limits::{ConversationQuota, LimitRules, Limits},
+    limits::{ConversationQuota, LimitKind, LimitRules, Limits},
     policy::{
         DetachLimits, OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, OnOtherDialect, OnSaveFailure,
         OnTranscriptMismatch, QueueLimits,
@@ -19,6 +19,7 @@ use tower_chat_history::{
     store::{LoadLimit, Prefix, Profile},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     telemetry::CaptureContent,
+    tokens::ByteEstimate,
 };
 
 /// A summarizer that is never called.
@@ -55,7 +56,7 @@ async fn missing_settings_have_the_defaults_of_the_options() {
     assert_builds(groups, &HistoryOptions::new());
     let built = build("").unwrap();
     assert_eq!((built.retention, built.input_mode), (None, InputMode::New));
-    assert_eq!(MemoryConfig::default().build().unwrap().limit(), MemoryStore::new().limit());
+    assert_eq!(MemoryConfig::default().build().limit(), MemoryStore::new().limit());
     let clear = "[context.clear_results]";
     assert_builds(clear, &HistoryOptions::new().context(ContextOptions::new().clear_results(ClearResults::new())));
     let queue = "policies.on_conflict.serialize = {}";
@@ -94,9 +95,9 @@ async fn all_settings_of_a_context_are_used() {
     "#;
     assert_builds(toml, &HistoryOptions::new().context(context));
     for (toml, budget) in [
-        ("window_tokens = 8_192", ContextBudget::tokens(8_192)),
-        ("window_of_model = \"gpt-4o\"", ContextBudget::for_model("gpt-4o").unwrap()),
-        ("unlimited = true", ContextBudget::unlimited()),
+        ("window.tokens = 8_192", ContextBudget::tokens(8_192)),
+        ("window.of_model = \"gpt-4o\"", ContextBudget::for_model("gpt-4o").unwrap()),
+        ("window = \"unlimited\"", ContextBudget::unlimited()),
     ] {
         assert_builds(&format!("[context.budget]\n{toml}"), &HistoryOptions::new().context(budget));
     }
@@ -153,8 +154,7 @@ async fn all_limits_are_used() {
         .calls_per_minute(6)
         .calls_per_minute_under(0, 7)
         .calls_per_minute_under(2, 8);
-    // The other limits of the prefix are those of all.
-    let blocked = all.clone().calls_per_minute(0);
+    let blocked = Limits::new().calls_per_minute(0);
     let rules = LimitRules::from(all).under("acme/user-42".parse().unwrap(), blocked);
     let store = MemoryStore::new();
     let quota = ConversationQuota::new(std::sync::Arc::new(store.clone())).under(Prefix::all(), 1, 100).under(
@@ -221,73 +221,53 @@ async fn the_settings_of_summaries_are_used_with_a_summarizer() {
 #[test]
 fn stores_have_the_limits_of_their_settings() {
     let memory: MemoryConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
-    assert_eq!(memory.build().unwrap().limit(), 1_000);
+    assert_eq!(memory.build().limit(), 1_000);
     let cache: CacheConfig = read(toml::from_str::<toml::Table>("limit_bytes = 1_000").unwrap()).unwrap();
-    let limit = |cache: CacheConfig| cache.build(MemoryStore::new()).map(|cached: CachedStore<_>| cached.limit());
-    assert_eq!(limit(cache).unwrap(), 1_000);
-    assert_eq!(limit(CacheConfig::default()).unwrap(), CachedStore::<MemoryStore>::DEFAULT_LIMIT);
-    let none: CacheConfig = read(toml::from_str::<toml::Table>("limit_bytes = 0").unwrap()).unwrap();
-    assert_eq!(limit(none).unwrap_err().path, "limit_bytes");
+    assert_eq!(cache.build(MemoryStore::new()).limit(), 1_000);
+    let default = CacheConfig::default().build(MemoryStore::new());
+    assert_eq!(default.limit(), CachedStore::<MemoryStore>::DEFAULT_LIMIT);
+    let error = read::<CacheConfig, _>(toml::from_str::<toml::Table>("limit_bytes = 0").unwrap()).unwrap_err();
+    assert_eq!(error.path, "limit_bytes");
 }
 
-#[test]
-fn a_missing_limit_is_that_of_the_next_shorter_prefix_and_none_lifts_it() {
-    let toml = r#"
-        [limits.all]
-        max_input_bytes = 2
-        max_exchanges = 4
-        calls_per_minute = 6
-        calls_per_minute_under = [{ parts = 0, calls = 7 }, { parts = 2, calls = 8 }]
-
-        [limits.under."acme"]
-        max_exchanges = 3
-
-        [limits.under."acme/user/chat"]
-        max_input_bytes = "none"
-        calls_per_minute_under = [{ parts = 2, calls = "none" }, { parts = 1, calls = 9 }]
-
-        [limits.under."acme-2"]
-    "#;
-    let (rules, _) = config(toml).unwrap().limits.build(None).unwrap();
-    let of = |id: &str| rules.of(&id.parse().unwrap()).cloned();
-    let all = Limits::new().max_exchanges(4).calls_per_minute(6).calls_per_minute_under(0, 7);
-    let with_rest = |limits: Limits| limits.max_input_bytes(2).calls_per_minute_under(2, 8);
-    assert_eq!(of("other"), Some(with_rest(all.clone())));
-    assert_eq!(of("acme-2/user"), Some(with_rest(all.clone())));
-    assert_eq!(of("acme/user"), Some(with_rest(all.clone().max_exchanges(3))));
-    let lifted = Limits::new().max_exchanges(3).calls_per_minute(6).lift_calls_per_minute_under(2);
-    assert_eq!(of("acme/user/chat"), Some(lifted.calls_per_minute_under(1, 9).calls_per_minute_under(0, 7)));
+#[tokio::test]
+async fn code_can_add_what_is_not_data() {
+    let mut config = config("context.budget.window.tokens = 8_192").unwrap();
+    config.context = config.context.token_counter(ByteEstimate::new());
+    let expected = ContextOptions::new().budget(ContextBudget::tokens(8_192)).token_counter(ByteEstimate::new());
+    let built = config.build(Parts::new()).unwrap();
+    assert_eq!(format!("{:?}", built.options), format!("{:?}", HistoryOptions::new().context(expected)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_lifts_the_rate_of_a_shorter_prefix() {
-    for rate in [
-        ["calls_per_minute = 1", r#"calls_per_minute = "none""#],
-        [
-            "calls_per_minute_under = [{ parts = 2, calls = 1 }]",
-            r#"calls_per_minute_under = [{ parts = 2, calls = "none" }]"#,
-        ],
-    ] {
-        let [usual, lifted] = rate;
-        let toml = format!("[limits.all]\n{usual}\n[limits.under.vip]\n{lifted}");
-        let engine = build(&toml).unwrap().engine(MemoryStore::new());
-        let call = async |id: &str| {
-            let turn = engine.begin(TurnInput::new(id.parse().unwrap(), [Message::user("u")])).await?;
-            turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
-            Ok::<_, HistoryError>(())
-        };
-        for _ in 0..3 {
-            call("vip/user/1").await.unwrap();
-        }
-        call("other/user/1").await.unwrap();
-        assert!(matches!(call("other/user/1").await, Err(HistoryError::Limit(_))), "{usual}");
+async fn the_limits_of_the_longest_prefix_apply_whole() {
+    let toml = r#"
+        [limits.all]
+        max_message_bytes = 1
+        calls_per_minute = 1
+        calls_per_minute_under = [{ parts = 0, calls = 1 }]
+
+        [limits.under.vip]
+        calls_per_minute_under = [{ parts = 2, calls = 3 }]
+    "#;
+    let engine = build(toml).unwrap().engine(MemoryStore::new());
+    let call = async |id: &str| {
+        let turn = engine.begin(TurnInput::new(id.parse().unwrap(), [Message::user("u")])).await?;
+        turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+        Ok::<_, HistoryError>(())
+    };
+    for _ in 0..3 {
+        call("vip/user/1").await.unwrap();
     }
+    assert!(matches!(call("vip/user/2").await, Err(HistoryError::Limit(limit)) if limit.parts == Some(2)));
+    assert!(matches!(call("other").await, Err(HistoryError::Limit(limit)) if limit.kind == LimitKind::MessageBytes));
 }
 
 #[test]
 fn settings_are_read_from_a_format_with_signed_integers_only() {
     let direct = "store_timeout_ms = 10_000\nlimits.all.max_exchanges = 4";
-    assert_eq!(toml::from_str::<HistoryConfig>(direct).unwrap(), config(direct).unwrap());
+    let read_directly = toml::from_str::<HistoryConfig>(direct).unwrap();
+    assert_eq!(format!("{read_directly:?}"), format!("{:?}", config(direct).unwrap()));
     assert!(toml::from_str::<HistoryConfig>("store_timeout_ms = -1").is_err());
 }
 
