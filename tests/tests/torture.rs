@@ -76,7 +76,8 @@ mod sqlite {
     }
 
     fn nothing_is_lost_when_processes_are_killed() {
-        let report = torture("--store sqlite --processes 3 --conversations 6 --exchanges 400 --kills 14");
+        let report =
+            torture("--store sqlite --processes 3 --conversations 6 --exchanges 400 --late-calls 1 --kills 14");
         assert_eq!(report.number("workers killed"), 14);
         assert!(report.number("exchanges stored") >= 400);
         assert_both_dialects(&report);
@@ -175,7 +176,7 @@ mod redis_cluster {
 /// read. A cluster gets more conversations, so that each node has some.
 fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, restarts: u64) {
     let options = format!("--store {store} --processes 3 --conversations {conversations} --exchanges 250 --kills 6");
-    let report = torture(&format!("{options} --restarts 2"));
+    let report = torture(&format!("{options} --late-calls 1 --restarts 2"));
     assert_eq!((report.number("workers killed"), report.number("server restarts")), (6, restarts));
     assert_both_dialects(&report);
     assert_erasures(&report);
@@ -186,7 +187,7 @@ fn nothing_is_lost_when_the_server_crashes(store: &str, conversations: u32, rest
 /// The keys of chats and of people are replaced while the processes use them.
 fn nothing_is_lost_when_everything_is_encrypted(store: &str) {
     let options = format!("--store {store} --encrypted --processes 3 --conversations 6 --exchanges 200 --kills 6");
-    let report = torture(&options);
+    let report = torture(&format!("{options} --late-calls 1"));
     assert_eq!(report.number("workers killed"), 6);
     assert!(report.number("keys replaced") > 20);
     assert_both_dialects(&report);

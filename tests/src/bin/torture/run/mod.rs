@@ -47,6 +47,9 @@ pub(crate) struct Settings {
     /// The minimum number of acknowledged exchanges.
     #[arg(long, default_value_t = 1_000)]
     exchanges: u64,
+    /// The minimum number of late calls for removed conversations that are refused.
+    #[arg(long, default_value_t = 0)]
+    late_calls: u64,
     /// The number of processes to kill.
     #[arg(long, default_value_t = 10)]
     kills: u64,
@@ -161,7 +164,9 @@ impl Run<'_> {
                 let (kills, restarts) = (self.kills, self.restarts);
                 eprintln!("{} acknowledged, {kills} killed, {restarts} restarts", self.ledger.acknowledged);
             }
-            if !stopping && self.plan.is_done() && self.ledger.acknowledged >= self.args.exchanges {
+            let is_enough =
+                self.ledger.acknowledged >= self.args.exchanges && self.ledger.people.refused >= self.args.late_calls;
+            if !stopping && self.plan.is_done() && is_enough {
                 stopping = true;
                 self.pool.stop();
             }
