@@ -10,13 +10,15 @@ use tower_chat_history_core::Message;
 
 use crate::{
     lock::lock,
-    messages::MessagesProvider,
     provider::{ChatProvider, Making, Prompt, Recorded},
     reply::{ApiFailure, Reply},
-    responses::ResponsesProvider,
 };
 #[cfg(feature = "server")]
-use crate::{messages::MadeMessage, reply::NoReply, responses::MadeResponse};
+use crate::{
+    messages::{MadeMessage, MessagesProvider},
+    reply::NoReply,
+    responses::{MadeResponse, ResponsesProvider},
+};
 
 /// The source of the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer).
 ///
@@ -46,7 +48,9 @@ pub struct Replies {
     provider: ChatProvider,
     /// The replies with reasoning.
     recorded: Recorded,
+    #[cfg(feature = "server")]
     messages: MessagesProvider,
+    #[cfg(feature = "server")]
     responses: ResponsesProvider,
 }
 
@@ -81,7 +85,9 @@ impl Replies {
             check_prompts: true,
             provider: ChatProvider::default(),
             recorded: Recorded::default(),
+            #[cfg(feature = "server")]
             messages: MessagesProvider::new("mock"),
+            #[cfg(feature = "server")]
             responses: ResponsesProvider::new("mock"),
         }
     }

@@ -39,7 +39,7 @@ impl MockMessages {
     pub(crate) fn answer(&self, body: String) -> Result<MadeMessage, Refusal> {
         let mut state = self.state.lock().unwrap();
         let made = self.provider.check(&body).and_then(|()| {
-            let reply = state.script.pop_front().expect("the script has a reply");
+            let reply = state.script.pop_front().unwrap();
             self.provider.reply(&body, &reply)
         });
         state.requests.push(body);

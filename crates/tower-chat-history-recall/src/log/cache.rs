@@ -1,4 +1,4 @@
-//! What was made of exchanges, by conversation, incarnation and position, in bounded memory.
+//! Terms and vectors of exchanges, by conversation, incarnation and position, in bounded memory.
 
 use std::{collections::hash_map::RandomState, fmt, sync::Arc};
 
@@ -10,7 +10,8 @@ use tower_chat_history_core::{ConversationId, Incarnation, Seq};
 
 use super::walk::Extent;
 
-/// The least bytes of a shard. A cache has up to 64 shards, each with a lock, and keeps nothing that is larger than one.
+/// The least bytes of a shard. A cache has up to 64 shards, each with a lock, and keeps no item that is larger than
+/// one.
 const SHARD_BYTES: usize = 4 << 20;
 /// The bytes of an item besides what was made: its key, and its places in the cache's tables.
 const AROUND: usize = 160;
@@ -26,10 +27,10 @@ struct Key {
     seq: Seq,
 }
 
-/// What was made of an exchange.
+/// The terms or the vectors of an exchange.
 #[derive(Debug)]
 pub(super) struct Made<T> {
-    /// What the exchange takes of a search's extent.
+    /// The part of a search's extent that the exchange takes.
     pub(super) extent: Extent,
     pub(super) content: T,
     /// An estimate of the memory of the content, in bytes.

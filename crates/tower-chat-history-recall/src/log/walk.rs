@@ -99,8 +99,8 @@ impl<'a> Walk<'a> {
         passes
     }
 
-    /// Reads the next older exchange, and the page that ends with it if it was not read yet. Returns `None` for one that
-    /// was pruned in the meantime.
+    /// Reads the next older exchange, and the page that ends with it if it was not read yet. Returns `None` for one
+    /// that was pruned in the meantime.
     pub(super) async fn read(&mut self, seq: Seq) -> Result<Option<Recorded>, Stop> {
         if seq < self.page_start {
             let oldest = seq.get().saturating_sub(self.page_len - 1);

@@ -1,4 +1,4 @@
-//! What was removed from a log is never shown, whatever is in memory, and what is left is found as in a fresh log.
+//! Messages that were removed from a log are never shown, whatever is in memory. Others are found as in a fresh log.
 
 use proptest::prelude::*;
 use tower_chat_history_conformance::shorthand::cases;

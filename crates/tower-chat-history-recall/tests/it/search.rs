@@ -1,4 +1,4 @@
-//! What is found by words, and in which order.
+//! The messages that are found by words, and their order.
 
 use proptest::prelude::*;
 use tower_chat_history_conformance::shorthand::cases;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
-    MadeMessage, Reason, Refusal, Say, content, order, pairing,
+    MadeMessage, Refusal, Say, content, order, pairing,
     request::{Request, Speaker},
     thinking::{self, Accepted, Made, Rules, is_thinking},
 };
@@ -113,7 +113,7 @@ impl MessagesProvider {
                 block[name] = signature.clone().into();
                 state.signatures.insert(signature);
             } else {
-                self.rules.add(&mut before, Speaker::Assistant, &block);
+                thinking::add(&mut before, Speaker::Assistant, &block);
             }
             state.kinds.extend(block["type"].as_str().map(str::to_owned));
             content.push(block);

@@ -49,22 +49,22 @@ fn signed(block: &Value) -> (String, &str) {
     }
 }
 
-impl Rules {
-    /// Adds a block to the prompt of the next thinking.
-    pub(super) fn add(self, before: &mut Before, speaker: Speaker, block: &Value) {
-        let role = Digest::of(format!("{speaker:?}").as_bytes());
-        before.prompt = before.prompt.then(role).then(normal::digest_of(block));
-    }
+/// Adds a block to the prompt of the next thinking.
+pub(super) fn add(before: &mut Before, speaker: Speaker, block: &Value) {
+    let role = Digest::of(format!("{speaker:?}").as_bytes());
+    before.prompt = before.prompt.then(role).then(normal::digest_of(block));
+}
 
+fn follow(before: &mut Before, signature: &str) {
+    before.seal = signature::seal(signature).map(str::to_owned);
+}
+
+impl Rules {
     /// Signs thinking, and adds it to the prompt of the next one.
     pub(super) fn sign(self, before: &mut Before, block: &Value) -> String {
         let signature = signature::sign(self.secret, before, &signed(block).0);
-        self.follow(before, &signature);
+        follow(before, &signature);
         signature
-    }
-
-    fn follow(self, before: &mut Before, signature: &str) {
-        before.seal = signature::seal(signature).map(str::to_owned);
     }
 
     /// Checks all signatures of a prompt.
@@ -73,14 +73,14 @@ impl Rules {
         let mut accepted = Accepted { before, signatures: Vec::new(), dropped: 0 };
         for (speaker, Placed { message, block, json }) in request.blocks() {
             if !is_thinking(json) {
-                self.add(&mut accepted.before, speaker, json);
+                add(&mut accepted.before, speaker, json);
                 continue;
             }
             let (text, signature) = signed(json);
             let checked = signature::check(self.secret, signature, &accepted.before, &text).map(|_| ());
             match if self.checks_signatures { checked } else { Ok(()) } {
                 Ok(()) => {
-                    self.follow(&mut accepted.before, signature);
+                    follow(&mut accepted.before, signature);
                     accepted.signatures.push(signature.to_owned());
                 }
                 Err(Fault::Invalid) => return Err(Reason::InvalidSignature { message, block }),

@@ -11,7 +11,7 @@ use super::{
     calls, fields, item,
     made::MadeResponse,
     reasoning,
-    refusal::{Reason, Refusal},
+    refusal::Refusal,
     say::Say,
     seal::{Sealed, id},
 };

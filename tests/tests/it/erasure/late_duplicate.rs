@@ -35,14 +35,12 @@ const ENDS: [End; 4] = [End::Erase, End::Delete, End::Truncate, End::Prune];
 impl End {
     /// Ends a log of three exchanges, of which the second one is removed.
     async fn of(self, storage: &Storage, id: &ConversationId) {
+        let conversation = storage.store.conversation(id);
         match self {
-            Self::Erase => drop(storage.store.erase_all(&Prefix::from(id)).await.unwrap()),
-            Self::Delete => storage.store.delete(id).await.unwrap(),
-            Self::Truncate => drop(storage.store.conversation(id).truncate(Seq::new(1)).await.unwrap()),
-            Self::Prune => {
-                let keep = PruneTo::LastTurns(1);
-                drop(storage.store.conversation(id).prune(keep, Derived::Erase).await.unwrap());
-            }
+            Self::Erase => storage.store.erase_all(&Prefix::from(id)).await.map(drop).unwrap(),
+            Self::Delete => conversation.clear().await.unwrap(),
+            Self::Truncate => conversation.truncate(Seq::new(1)).await.map(drop).unwrap(),
+            Self::Prune => conversation.prune(PruneTo::LastTurns(1), Derived::Erase).await.map(drop).unwrap(),
         }
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tests::{FullStore, TypedCall, request, response_text};
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, ContextOptions, Engine, HistoryError, HistoryOptions, InConversation,
-    Message, Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
+    BoxError, ChatHistoryLayer, ContextOptions, Engine, HistoryError, HistoryOptions, InConversation, Message,
+    Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
     recall::{Analyzer, LogRecall, LogSearch, RecallOptions},
