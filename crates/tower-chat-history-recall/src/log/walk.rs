@@ -13,8 +13,9 @@ use crate::passage::Passage;
 
 /// The most exchanges of a page.
 const PAGE: u64 = 128;
-/// The exchanges of the first page, whose sizes are not known yet.
-const FIRST_PAGE: u64 = 16;
+/// The most that a page has more exchanges than the page before it, as a factor. The sizes of exchanges are not known
+/// before they are read, so the first page has one exchange.
+const GROWTH: u64 = 4;
 /// The bytes of a page, if its exchanges are as large as those of the page before it.
 const PAGE_BYTES: usize = 1 << 20;
 /// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
@@ -32,7 +33,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Returns what an exchange takes. Messages and bytes that have no passages count nothing.
+    /// Returns what an exchange takes. More messages and bytes than are analyzed count nothing.
     pub(super) fn of(recorded: &Recorded) -> Self {
         let messages = recorded.exchange.messages.len().min(Passage::MAX_OF_EXCHANGE);
         Self { messages, bytes: recorded.exchange.bytes().min(MAX_BYTES) }
@@ -77,7 +78,7 @@ impl<'a> Walk<'a> {
         left: Extent,
     ) -> Self {
         let end = before.min(revision.next()).max(revision.first());
-        Self { search, id, revision, end, start: end, left, page: Vec::new(), page_start: end, page_len: FIRST_PAGE }
+        Self { search, id, revision, end, start: end, left, page: Vec::new(), page_start: end, page_len: 1 }
     }
 
     /// Returns the range that was passed.
@@ -109,7 +110,7 @@ impl<'a> Walk<'a> {
             self.page = self.search.exchanges(self.id, self.revision.incarnation(), range).await?;
             let bytes: usize = self.page.iter().map(|recorded| recorded.exchange.bytes()).sum();
             let each = (bytes / self.page.len().max(1)).max(1);
-            self.page_len = ((PAGE_BYTES / each) as u64).clamp(1, PAGE);
+            self.page_len = ((PAGE_BYTES / each) as u64).clamp(1, PAGE.min(self.page_len * GROWTH));
         }
         let at = self.page.binary_search_by_key(&seq, |recorded| recorded.seq);
         Ok(at.ok().map(|at| self.page[at].clone()))

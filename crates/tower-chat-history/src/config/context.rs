@@ -21,10 +21,13 @@ fn check_watermarks(context: &ContextOptions) -> Result<(), ConfigError> {
         return Err(ConfigError::new(path, "the low watermark must not exceed the high one"));
     }
 
-    for (path, watermark, default) in [("high", high, default.high()), ("low", low, default.low())] {
-        let is_percentage = matches!(watermark, Watermark::Percent(_)) && watermark != default;
+    if context.budget.is_unlimited() {
         let reason = "it has no effect: without a limit, there is no percentage of it";
-        ConfigError::unless(!(is_percentage && context.budget.is_unlimited()), path, reason)?;
+        let is_high_percentage = matches!(high, Watermark::Percent(_)) && context.watermarks != default;
+        let path = if high == default.high() { "low" } else { "high" };
+        ConfigError::unless(!is_high_percentage, path, reason)?;
+        let is_low_percentage = matches!(low, Watermark::Percent(_)) && low != default.low();
+        ConfigError::unless(!is_low_percentage, "low", reason)?;
     }
 
     if let Watermark::Messages(number) | Watermark::Turns(number) = high {

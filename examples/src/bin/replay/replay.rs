@@ -148,7 +148,7 @@ impl Conversation {
         Ok(Outcome::Skipped { infeasible, error: error.to_string() })
     }
 
-    /// Waits for the summary in progress, and for the index of recall.
+    /// Waits for the summary in progress, and for preparations of recall.
     async fn drain(&self) -> Result<(), BoxError> {
         Ok(self.chat.engine().drain(DRAIN).await?)
     }

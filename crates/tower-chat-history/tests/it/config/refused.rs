@@ -66,6 +66,7 @@ fn watermarks_that_are_never_reached() {
         ("watermarks.high.messages = 10\nload_limit.messages = 10", "high"),
         ("watermarks.high.percent = 90\nbudget.window = \"unlimited\"", "high"),
         ("watermarks.low.percent = 50\nbudget.window = \"unlimited\"", "low"),
+        ("watermarks.low.messages = 10\nbudget.window = \"unlimited\"", "low"),
         ("watermarks = { high = { messages = 10 }, low = { percent = 50 } }\nbudget.window = \"unlimited\"", "low"),
     ] {
         assert_refused(&format!("[context]\n{toml}"), &format!("context.watermarks.{path}"));
