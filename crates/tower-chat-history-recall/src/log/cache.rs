@@ -6,7 +6,7 @@ use quick_cache::{
     Weighter,
     sync::{Cache, DefaultLifecycle},
 };
-use tower_chat_history_core::{ConversationId, Incarnation, Seq};
+use tower_chat_history_core::{ConversationId, Incarnation, Prefix, Seq};
 
 use super::walk::Extent;
 
@@ -73,6 +73,16 @@ impl<T> ExchangeCache<T> {
         let made = Arc::new(made);
         self.0.insert(Key { conversation: id.clone(), incarnation, seq }, Arc::clone(&made));
         made
+    }
+
+    /// Removes what was made of the conversations under the prefix.
+    pub(super) fn forget(&self, under: &Prefix) {
+        self.0.retain(|key, _| !under.contains(&key.conversation));
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -86,13 +86,17 @@ impl PartialEq for EmbedError {
 
 /// Embeds texts. A panic of the embedder becomes an error.
 async fn without_panic(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
-    let panicked = || BoxError::from("the embedder panicked");
     let mut embedding = catch_unwind(AssertUnwindSafe(|| embedder.embed(texts))).map_err(|_| panicked())?;
+
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| embedding.as_mut().poll(context)));
         polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     })
     .await
+}
+
+fn panicked() -> BoxError {
+    BoxError::from("the embedder panicked")
 }
 
 /// Embeds texts, checks the vectors, and scales them to the length 1. A text whose numbers are all 0 has none. If
@@ -107,25 +111,35 @@ pub(super) async fn embed(
     if found.len() != count {
         return Err(EmbedError::Count { expected: count, found: found.len() });
     }
+
     let expected = dimension.or(found.first().map(Vec::len)).unwrap_or_default();
-    let check = |numbers: Vec<f32>| {
-        if numbers.len() != expected {
-            return Err(EmbedError::Dimension { expected, found: numbers.len() });
-        }
-        if numbers.is_empty() || numbers.len() > MAX_DIMENSION {
-            return Err(EmbedError::Dimension { expected: MAX_DIMENSION, found: numbers.len() });
-        }
-        if numbers.iter().any(|number| !number.is_finite()) {
-            return Err(EmbedError::NotFinite);
-        }
-        Ok(of_length_one(&numbers))
-    };
-    found.into_iter().map(check).collect()
+    let mut vectors = Vec::with_capacity(count);
+    for numbers in found {
+        check(&numbers, expected)?;
+        vectors.push(of_length_one(&numbers));
+    }
+    Ok(vectors)
+}
+
+/// Checks that a vector has the expected dimension, and that it can be compared.
+fn check(numbers: &[f32], expected: usize) -> Result<(), EmbedError> {
+    if numbers.len() != expected {
+        return Err(EmbedError::Dimension { expected, found: numbers.len() });
+    }
+    if numbers.is_empty() || numbers.len() > MAX_DIMENSION {
+        return Err(EmbedError::Dimension { expected: MAX_DIMENSION, found: numbers.len() });
+    }
+    if numbers.iter().any(|number| !number.is_finite()) {
+        return Err(EmbedError::NotFinite);
+    }
+    Ok(())
 }
 
 /// Scales a vector to the length 1. Returns `None` if it has no direction.
 fn of_length_one(numbers: &[f32]) -> Option<Box<[f32]>> {
     let length = numbers.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
-    let scaled = |number: &f32| (f64::from(*number) / length) as f32;
-    (length > 0.0).then(|| numbers.iter().map(scaled).collect())
+    if length == 0.0 {
+        return None;
+    }
+    Some(numbers.iter().map(|number| (f64::from(*number) / length) as f32).collect())
 }

@@ -62,26 +62,25 @@ impl Joined {
     /// Returns the messages with words of the query, best first. Each log has its own statistics, so the scores of
     /// several logs are shares of what a message with all words of the query would have there.
     pub(super) fn hits(&self, query: &Query) -> Vec<Hit> {
-        let is_one = self.0.len() == 1;
-        let weight = |log: &Log| if is_one { 1.0 } else { log.by_words.counted.weight(query) };
-        self.merged(|log| (&log.by_words.hits, weight(log)))
+        let mut hits = Vec::new();
+        for (number, log) in self.0.iter().enumerate() {
+            let weight = if self.0.len() == 1 { 1.0 } else { log.by_words.counted.weight(query) };
+            for hit in &log.by_words.hits {
+                hits.push(Hit { seq: Self::position(number, hit.seq), score: hit.score / weight, ..*hit });
+            }
+        }
+        best(hits)
     }
 
     /// Returns the messages of near meaning, best first. Their scores are cosines, which can be compared.
     pub(super) fn nearest(&self) -> Vec<Hit> {
-        self.merged(|log| (&log.nearest.hits, 1.0))
-    }
-
-    fn merged<'a>(&'a self, of: impl Fn(&'a Log) -> (&'a Vec<Hit>, f64)) -> Vec<Hit> {
-        let mut merged = Vec::new();
+        let mut hits = Vec::new();
         for (number, log) in self.0.iter().enumerate() {
-            let (hits, weight) = of(log);
-            let moved = |hit: &Hit| Hit { seq: Self::position(number, hit.seq), score: hit.score / weight, ..*hit };
-            merged.extend(hits.iter().map(moved));
+            for hit in &log.nearest.hits {
+                hits.push(Hit { seq: Self::position(number, hit.seq), ..*hit });
+            }
         }
-        merged.sort_by(Hit::better_first);
-        merged.truncate(Search::LIMIT);
-        merged
+        best(hits)
     }
 
     /// Returns what was counted in each log.
@@ -101,17 +100,20 @@ impl Joined {
 
     /// Returns citations with positions in the joined log. Those of conversations that were not searched are left out.
     pub(super) fn joined(&self, citations: &[Citation]) -> Vec<Citation> {
-        let of_one = |citation: &Citation| {
-            let number = self.0.iter().position(|log| log.conversation == citation.conversation)?;
-            Some(Citation::new(Self::position(number, citation.seq), citation.messages.clone()))
-        };
-        citations.iter().filter_map(of_one).collect()
+        let mut joined = Vec::new();
+        for citation in citations {
+            if let Some(number) = self.0.iter().position(|log| log.conversation == citation.conversation) {
+                joined.push(Citation::new(Self::position(number, citation.seq), citation.messages.clone()));
+            }
+        }
+        joined
     }
 
     /// Returns the citation for one with a position in the joined log.
     pub(super) fn separated(&self, Citation { seq, messages, .. }: Citation) -> Citation {
         let (number, seq) = Self::log_of(seq);
         let citation = Citation::new(seq, messages);
+
         match self.0.get(number).and_then(|log| log.conversation.clone()) {
             Some(conversation) => citation.of(conversation),
             None => citation,
@@ -121,13 +123,22 @@ impl Joined {
     /// Returns the positions of one log among positions of the joined log, without those that are not searched.
     pub(super) fn positions_of(&self, number: usize, positions: &[Seq]) -> Vec<Seq> {
         let Some(log) = self.0.get(number) else { return Vec::new() };
-        let of_log = positions.iter().map(|position| Self::log_of(*position)).filter(|(of, _)| *of == number);
-        of_log.map(|(_, seq)| seq).filter(|seq| log.by_words.within.contains(seq)).collect()
+
+        let mut of_log = Vec::new();
+        for position in positions {
+            let (of, seq) = Self::log_of(*position);
+            if of == number && log.by_words.within.contains(&seq) {
+                of_log.push(seq);
+            }
+        }
+        of_log
     }
 
     /// Moves exchanges of a log to their positions in the joined log.
     pub(super) fn moved(number: usize, mut exchanges: Vec<Recorded>) -> Vec<Recorded> {
-        exchanges.iter_mut().for_each(|recorded| recorded.seq = Self::position(number, recorded.seq));
+        for recorded in &mut exchanges {
+            recorded.seq = Self::position(number, recorded.seq);
+        }
         exchanges
     }
 
@@ -142,4 +153,11 @@ impl Joined {
     pub(super) fn has_others(&self) -> bool {
         self.0.iter().any(|log| log.conversation.is_some())
     }
+}
+
+/// Returns the best hits of all logs, best first.
+fn best(mut hits: Vec<Hit>) -> Vec<Hit> {
+    hits.sort_by(Hit::better_first);
+    hits.truncate(Search::LIMIT);
+    hits
 }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use tower_chat_history_core::{ConversationId, Incarnation, Message, Recorded, Revision, Role, Seq};
+use tower_chat_history_core::{ConversationId, Incarnation, Message, Prefix, Recorded, Revision, Role, Seq};
 
 use super::{
     LogSearch,
@@ -37,14 +37,24 @@ const COMPARED_PER_WORK: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct ByMeaning {
     pub(super) embedder: Arc<dyn Embedder>,
-    vectors: Arc<ExchangeCache<Vec<PassageVector>>>,
+    pub(super) answers: Arc<ExchangeCache<Answer>>,
     /// The number of numbers of a vector, or 0 before the first one.
     dimension: Arc<AtomicUsize>,
 }
 
+/// The answer of the model to an exchange.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The vectors of its passages. There are none if the model refused it twice.
+    Vectors(Vec<PassageVector>),
+    /// The model refused it although it accepts other texts. It is asked once more, because the reason may pass, such
+    /// as a limit of its rate.
+    RefusedOnce,
+}
+
 /// The vector of a passage, of length 1.
 #[derive(Debug)]
-struct PassageVector {
+pub(super) struct PassageVector {
     /// The message, by its place in its exchange.
     message: u32,
     numbers: Box<[f32]>,
@@ -77,11 +87,17 @@ pub struct Prepared {
 struct Due {
     recorded: Recorded,
     passages: Vec<Passage>,
+    was_refused: bool,
 }
 
 impl ByMeaning {
     pub(super) fn new(embedder: Arc<dyn Embedder>, bytes: usize) -> Self {
-        Self { embedder, vectors: Arc::new(ExchangeCache::new(bytes)), dimension: Arc::default() }
+        Self { embedder, answers: Arc::new(ExchangeCache::new(bytes)), dimension: Arc::default() }
+    }
+
+    /// Forgets the vectors of the conversations under the prefix.
+    pub(super) fn forget(&self, under: &Prefix) {
+        self.answers.forget(under);
     }
 
     /// Embeds texts. All vectors of the model have the dimension of the first one. A text whose numbers are all 0 has
@@ -116,11 +132,13 @@ impl ByMeaning {
         let mut found = Nearest::default();
         let mut best: BTreeMap<(Seq, u32), f64> = BTreeMap::new();
         for seq in (within.start.get()..within.end.get()).map(Seq::new) {
-            let Some(made) = self.vectors.get(id, incarnation, seq) else {
+            let made = self.answers.get(id, incarnation, seq);
+            let Some(Answer::Vectors(vectors)) = made.as_ref().map(|made| &made.content) else {
                 found.unprepared += 1;
                 continue;
             };
-            for vector in &made.content {
+
+            for vector in vectors {
                 let score = cosine(&vector.numbers, to);
                 best.entry((seq, vector.message)).and_modify(|best| *best = best.max(score)).or_insert(score);
                 found.vectors = found.vectors.saturating_add(1);
@@ -136,7 +154,7 @@ impl ByMeaning {
     /// Embeds exchanges, and keeps their vectors. Returns the number of vectors.
     ///
     /// If the model refuses the texts although it accepts others, the exchanges are divided, so that only those that it
-    /// refuses have no vectors.
+    /// refuses have no vectors. A later preparation asks for these once more.
     async fn make(&self, id: &ConversationId, incarnation: Incarnation, due: Vec<Due>) -> Result<u64, EmbedError> {
         let mut made = 0;
         let mut groups = vec![due];
@@ -145,7 +163,7 @@ impl ByMeaning {
                 Ok(vectors) => {
                     for (due, vectors) in group.iter().zip(vectors) {
                         made += vectors.len() as u64;
-                        self.keep(id, incarnation, &due.recorded, vectors);
+                        self.keep(id, incarnation, &due.recorded, Answer::Vectors(vectors));
                     }
                 }
                 Err(error) => {
@@ -154,7 +172,10 @@ impl ByMeaning {
                         return Err(error);
                     }
                     match group.as_slice() {
-                        [refused] => self.keep(id, incarnation, &refused.recorded, Vec::new()),
+                        [refused] if refused.was_refused => {
+                            self.keep(id, incarnation, &refused.recorded, Answer::Vectors(Vec::new()));
+                        }
+                        [refused] => self.keep(id, incarnation, &refused.recorded, Answer::RefusedOnce),
                         _ => {
                             let half = group.split_off(group.len() / 2);
                             groups.extend([group, half]);
@@ -188,15 +209,15 @@ impl ByMeaning {
         Ok(vectors)
     }
 
-    fn keep(&self, id: &ConversationId, incarnation: Incarnation, recorded: &Recorded, vectors: Vec<PassageVector>) {
-        let numbers: usize = vectors.iter().map(|vector| size_of_val(&*vector.numbers)).sum();
-        let memory = numbers + size_of_val(&*vectors);
-        self.vectors.insert(
-            id,
-            incarnation,
-            recorded.seq,
-            Made { extent: Extent::of(recorded), memory, content: vectors },
-        );
+    fn keep(&self, id: &ConversationId, incarnation: Incarnation, recorded: &Recorded, answer: Answer) {
+        let mut memory = 0;
+        if let Answer::Vectors(vectors) = &answer {
+            memory += size_of_val(&**vectors);
+            memory += vectors.iter().map(|vector| size_of_val(&*vector.numbers)).sum::<usize>();
+        }
+
+        let made = Made { extent: Extent::of(recorded), memory, content: answer };
+        self.answers.insert(id, incarnation, recorded.seq, made);
     }
 }
 
@@ -242,19 +263,25 @@ impl LogSearch {
         let mut waiting = 0;
         let mut texts = 0;
         while let Some(seq) = walk.next() {
-            if let Some(made) = by_meaning.vectors.get(id, incarnation, seq) {
-                if !walk.pass(seq, made.extent) {
-                    break;
+            let was_refused = match by_meaning.answers.get(id, incarnation, seq).as_deref() {
+                Some(Made { content: Answer::Vectors(_), extent, .. }) => {
+                    walk.pass(seq, *extent);
+                    continue;
                 }
-                continue;
-            }
-            let Some(recorded) = walk.read(seq).await? else { break };
-            if !walk.pass(seq, Extent::of(&recorded)) {
+                Some(Made { content: Answer::RefusedOnce, .. }) => true,
+                None => false,
+            };
+            if texts >= MAX_TEXTS {
+                prepared.more = true;
                 break;
             }
+
+            let Some(recorded) = walk.read(seq).await? else { break };
+            walk.pass(seq, Extent::of(&recorded));
             let mut passages = Passage::of(&recorded.exchange);
             passages.retain(|passage| !passage.text.trim().is_empty());
             pause().await;
+
             if waiting + passages.len() > Self::EMBED_BATCH {
                 match by_meaning.make(id, incarnation, std::mem::take(&mut due)).await {
                     Ok(made) => prepared.vectors += made,
@@ -262,14 +289,12 @@ impl LogSearch {
                 }
                 waiting = 0;
             }
-            if texts >= MAX_TEXTS {
-                prepared.more = true;
-                break;
-            }
+
             waiting += passages.len();
             texts += passages.len();
-            due.push(Due { recorded, passages });
+            due.push(Due { recorded, passages, was_refused });
         }
+
         match by_meaning.make(id, incarnation, due).await {
             Ok(made) => prepared.vectors += made,
             Err(error) => return Ok(Prepared { more: true, embedding: Some(error), ..prepared }),

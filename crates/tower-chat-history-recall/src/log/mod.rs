@@ -17,7 +17,7 @@ mod words;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{ConversationId, Dialect, HistoryStore, HistoryStoreExt as _, Incarnation};
+use tower_chat_history_core::{ConversationId, Dialect, HistoryStore, HistoryStoreExt as _, Incarnation, Prefix};
 
 pub use self::{
     ask::{Ask, Found, Meaning, Others, Searched},
@@ -39,7 +39,7 @@ pub(crate) use self::{
 };
 use crate::{analyzer::Analyzer, gate::Gate, search::ExchangeTerms};
 
-/// The most bytes of messages that are searched of a log: about a quarter of a second of analysis, if no terms are in
+/// The bytes of messages that are searched of a log: about a quarter of a second of analysis, if no terms are in
 /// memory.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -90,16 +90,19 @@ const MAX_BYTES: usize = 4 << 20;
 ///
 /// Each search reads the revision of the log, and reads the messages that it shows from the log. Terms and vectors
 /// belong to a position in one [incarnation](Incarnation) of a conversation, which ends with a deletion, a truncation and
-/// an erasing prune. They stay in memory until they are evicted, but are not found any more. Text does not stay in
-/// memory.
+/// an erasing prune. From then on they are not found any more. They stay in memory until they are evicted or
+/// [forgotten](Self::forget). Text does not stay in memory.
 ///
 /// # Limits
 ///
-/// - Of a log, the newest [2,000](Self::messages) messages before the window are searched, and of these at most 4 MiB.
-///   An exchange counts at most 128 messages and 256 KiB, because no more of it is analyzed. [`Found::unsearched`] is
-///   the number of older exchanges.
-/// - Of all other conversations together, at most 512 KiB are searched. Small conversations get what they need, and the
-///   others get equal parts of the rest. At most four are searched at the same time, the newest first.
+/// - Of a log, the newest [2,000](Self::messages) messages before the window are searched, and of these 4 MiB. The last
+///   exchange may exceed this. An exchange counts at least 1 message, and at most 128 messages and 256 KiB, because no
+///   more of it is analyzed. [`Found::unsearched`] is the number of older exchanges.
+/// - A message counts with all of its JSON, also with images and files that are in it as base64, although these are not
+///   searched. So 16 exchanges with an image each can be all that is searched of a log.
+/// - Of all other conversations together, 512 KiB are searched. Small conversations get what they need, and the others
+///   get equal parts of the rest. The last exchange of each may exceed its part. At most four are searched at the same
+///   time, the newest first.
 /// - Terms take at most about [64 MiB](Self::term_bytes) of memory, and vectors [256 MiB](Self::vector_bytes).
 /// - The futures pause after about a millisecond of computation (after up to four in other conversations), so they can
 ///   run on a runtime's threads. A few steps cannot be divided and can take some milliseconds: to decode a message of
@@ -172,6 +175,10 @@ impl LogSearch {
 
     /// Sets the number of messages of a log that are searched: the newest ones before the window. The default is
     /// [`MESSAGES`](Self::MESSAGES).
+    ///
+    /// Whatever the number, the search ends after [4 MiB](Self#limits) of messages. Images and files in base64 count
+    /// toward them with their full size, up to 256 KiB for an exchange, although they are not searched. Of a log with
+    /// many of them, fewer messages are searched. If that is too few, store media as URLs.
     #[must_use]
     pub const fn messages(mut self, messages: usize) -> Self {
         self.messages = messages;
@@ -201,8 +208,8 @@ impl LogSearch {
     /// alone: [`Found::meaning`] says so. The gate still decides by words, unless [`least_cosine`](Self::least_cosine)
     /// is set.
     ///
-    /// If the model refuses the text of an exchange but accepts others, the exchange gets no vectors and is found by
-    /// words only.
+    /// If the model refuses the text of an exchange but accepts others, a later preparation tries that exchange once
+    /// more. If the model refuses it again, it gets no vectors and is found by words only.
     #[must_use]
     pub fn by_meaning(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.by_meaning = Some(ByMeaning::new(embedder, self.vector_bytes));
@@ -229,6 +236,18 @@ impl LogSearch {
     pub const fn least_cosine(mut self, cosine: f64) -> Self {
         self.least_cosine = Some(cosine);
         self
+    }
+
+    /// Removes what is in memory of the conversations under the prefix: their ids, terms and vectors. Call it after you
+    /// have deleted, [erased](tower_chat_history_core::Erase) or truncated conversations, also if another process did
+    /// so.
+    ///
+    /// Searches and preparations that are running may add something again until they end.
+    pub fn forget(&self, under: &Prefix) {
+        self.terms.forget(under);
+        if let Some(by_meaning) = &self.by_meaning {
+            by_meaning.forget(under);
+        }
     }
 
     /// Returns the analyzer.
@@ -261,5 +280,61 @@ impl fmt::Debug for LogSearch {
             .field("messages", &self.messages)
             .field("scope", &self.listing.as_ref().map(|listing| listing.scope))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use tower_chat_history::MemoryStore;
+    use tower_chat_history_core::{Message, Seq};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Lengths;
+
+    #[async_trait::async_trait]
+    impl Embedder for Lengths {
+        async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+            Ok(texts.iter().map(|text| vec![text.len() as f32]).collect())
+        }
+    }
+
+    /// Returns the numbers of exchanges whose terms and whose vectors are in memory.
+    fn in_memory(search: &LogSearch) -> (usize, usize) {
+        (search.terms.len(), search.by_meaning.as_ref().unwrap().answers.len())
+    }
+
+    #[tokio::test]
+    async fn nothing_of_a_forgotten_conversation_is_in_memory() {
+        let store = MemoryStore::new();
+        let search = LogSearch::new(Arc::new(store.clone()), Analyzer::default()).by_meaning(Arc::new(Lengths));
+        let ids = ["acme/ann/1", "acme/ann/2", "acme/anne/1"].map(|id| id.parse::<ConversationId>().unwrap());
+        for id in &ids {
+            let turn = |number: usize| [Message::user(format!("page {number}")), Message::assistant("Read.")];
+            store.conversation(id).import((0..50).flat_map(turn)).await.unwrap();
+            let revision = store.conversation(id).revision().await.unwrap().unwrap();
+            search.prepare(id, revision, Seq::new(40)).await.unwrap();
+
+            let input = [Message::user("Which page?")];
+            let ask = Ask {
+                conversation: id,
+                revision: Some(revision),
+                before: Seq::new(40),
+                input: &input,
+                already: &[],
+                allowance: 100,
+                cost: &|_| 1,
+            };
+            search.search(ask).await.unwrap();
+        }
+        assert_eq!(in_memory(&search), (120, 120));
+
+        search.forget(&"acme/ann".parse().unwrap());
+        assert_eq!(in_memory(&search), (40, 40), "another user's stay");
+        search.forget(&Prefix::all());
+        assert_eq!(in_memory(&search), (0, 0));
     }
 }

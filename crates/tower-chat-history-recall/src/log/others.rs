@@ -14,7 +14,8 @@ use super::{
 };
 use crate::search::{Query, Search};
 
-/// The most bytes of messages that are searched of all other conversations together.
+/// The bytes of messages that are searched of all other conversations together. The last exchange of each may exceed
+/// its part.
 const MAX_BYTES: usize = 512 << 10;
 
 impl LogSearch {

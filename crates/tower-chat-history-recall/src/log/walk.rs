@@ -18,6 +18,8 @@ const PAGE: u64 = 128;
 const GROWTH: u64 = 4;
 /// The bytes of a page, if its exchanges are as large as those of the page before it.
 const PAGE_BYTES: usize = 1 << 20;
+/// The bytes after which a page is given up, because its exchanges are larger than expected.
+const MAX_PAGE_BYTES: usize = 2 * PAGE_BYTES;
 /// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
 const MAX_BYTES: usize = 256 << 10;
 /// The most exchanges between two others that are read with them.
@@ -25,7 +27,7 @@ const GAP: u64 = 8;
 /// The most reads at the same time.
 const READS: usize = 4;
 
-/// The most that is searched of a log, or the part of it that an exchange takes.
+/// The part of a log that is searched, or the part of it that an exchange takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) messages: usize,
@@ -33,25 +35,16 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Returns what an exchange takes. More messages and bytes than are analyzed count nothing.
+    /// Returns what an exchange takes. More messages and bytes than are analyzed count nothing. An exchange without
+    /// messages counts as one message, so that a walk over such exchanges ends, too.
     pub(super) fn of(recorded: &Recorded) -> Self {
-        let messages = recorded.exchange.messages.len().min(Passage::MAX_OF_EXCHANGE);
+        let messages = recorded.exchange.messages.len().clamp(1, Passage::MAX_OF_EXCHANGE);
         Self { messages, bytes: recorded.exchange.bytes().min(MAX_BYTES) }
-    }
-
-    /// Takes a part. Returns `false` if it is not left.
-    fn take(&mut self, part: Self) -> bool {
-        let (Some(messages), Some(bytes)) =
-            (self.messages.checked_sub(part.messages), self.bytes.checked_sub(part.bytes))
-        else {
-            return false;
-        };
-        *self = Self { messages, bytes };
-        true
     }
 }
 
-/// Walks over a log, from the newest exchange before a position to older ones, as far as the extent allows it.
+/// Walks over a log, from the newest exchange before a position to older ones, until the extent is used up. The last
+/// exchange may exceed the extent, so that no exchange is read and then left out.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     search: &'a LogSearch,
@@ -62,11 +55,14 @@ pub(super) struct Walk<'a> {
     /// The position of the oldest exchange that was passed.
     start: Seq,
     left: Extent,
-    /// The exchanges of the newest page that was read, in order.
+    /// The exchanges of the page that was read last, in order.
     page: Vec<Recorded>,
     /// The position at which that page begins.
     page_start: Seq,
-    page_len: u64,
+    /// The mean size of its exchanges.
+    mean: Extent,
+    /// The most exchanges of the next page.
+    most: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -78,7 +74,18 @@ impl<'a> Walk<'a> {
         left: Extent,
     ) -> Self {
         let end = before.min(revision.next()).max(revision.first());
-        Self { search, id, revision, end, start: end, left, page: Vec::new(), page_start: end, page_len: 1 }
+        Self {
+            search,
+            id,
+            revision,
+            end,
+            start: end,
+            left,
+            page: Vec::new(),
+            page_start: end,
+            mean: Extent { messages: 1, bytes: 1 },
+            most: 1,
+        }
     }
 
     /// Returns the range that was passed.
@@ -86,48 +93,78 @@ impl<'a> Walk<'a> {
         self.start..self.end
     }
 
-    /// Returns the position of the next older exchange, if there is one.
+    /// Returns the position of the next older exchange, if there is one and the extent is not used up.
     pub(super) fn next(&self) -> Option<Seq> {
-        (self.start > self.revision.first()).then(|| Seq::new(self.start.get() - 1))
+        let is_used_up = self.left.messages == 0 || self.left.bytes == 0;
+        (!is_used_up && self.start > self.revision.first()).then(|| Seq::new(self.start.get() - 1))
     }
 
-    /// Passes the next older exchange. Returns `false` if it is beyond the extent.
-    pub(super) fn pass(&mut self, seq: Seq, part: Extent) -> bool {
-        let passes = self.left.take(part);
-        if passes {
-            self.start = seq;
-        }
-        passes
+    /// Passes the next older exchange.
+    pub(super) fn pass(&mut self, seq: Seq, part: Extent) {
+        self.start = seq;
+        self.left.messages = self.left.messages.saturating_sub(part.messages);
+        self.left.bytes = self.left.bytes.saturating_sub(part.bytes);
     }
 
     /// Reads the next older exchange, and the page that ends with it if it was not read yet. Returns `None` for one
     /// that was pruned in the meantime.
     pub(super) async fn read(&mut self, seq: Seq) -> Result<Option<Recorded>, Stop> {
         if seq < self.page_start {
-            let oldest = seq.get().saturating_sub(self.page_len - 1);
-            self.page_start = Seq::new(oldest).max(self.revision.first());
-            let range = self.page_start..seq.next();
-            self.page = self.search.exchanges(self.id, self.revision.incarnation(), range).await?;
-            let bytes: usize = self.page.iter().map(|recorded| recorded.exchange.bytes()).sum();
-            let each = (bytes / self.page.len().max(1)).max(1);
-            self.page_len = ((PAGE_BYTES / each) as u64).clamp(1, PAGE.min(self.page_len * GROWTH));
+            self.read_page(seq).await?;
         }
         let at = self.page.binary_search_by_key(&seq, |recorded| recorded.seq);
         Ok(at.ok().map(|at| self.page[at].clone()))
     }
+
+    /// Reads the page that ends with this exchange.
+    async fn read_page(&mut self, last: Seq) -> Result<(), Stop> {
+        let incarnation = self.revision.incarnation();
+        let mut len = self.page_len();
+        let oldest = Seq::new(last.get().saturating_sub(len - 1));
+        self.page_start = oldest.max(self.revision.first());
+        self.page = self.search.exchanges(self.id, incarnation, self.page_start..last.next(), MAX_PAGE_BYTES).await?;
+
+        // A store reads forward. A page that is too large ends before the exchange that is needed, so that one is read
+        // alone.
+        if self.page.last().is_some_and(|recorded| recorded.seq < last) {
+            len = 1;
+            self.page_start = last;
+            self.page = self.search.exchanges(self.id, incarnation, last..last.next(), MAX_PAGE_BYTES).await?;
+        }
+
+        let count = self.page.len().max(1);
+        let messages: usize = self.page.iter().map(|recorded| recorded.exchange.messages.len()).sum();
+        self.mean = Extent { messages: (messages / count).max(1), bytes: (bytes(&self.page) / count).max(1) };
+        self.most = PAGE.min(len * GROWTH);
+        Ok(())
+    }
+
+    /// Returns the number of exchanges of the next page: those that the rest of the extent has room for, if they are as
+    /// large as those of the page before.
+    fn page_len(&self) -> u64 {
+        let by_messages = self.left.messages / self.mean.messages;
+        let by_bytes = PAGE_BYTES.min(self.left.bytes) / self.mean.bytes;
+        (by_messages.min(by_bytes) as u64).clamp(1, self.most)
+    }
+}
+
+fn bytes(exchanges: &[Recorded]) -> usize {
+    exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum()
 }
 
 impl LogSearch {
-    /// Reads the exchanges of a range, without those that were pruned.
+    /// Reads the exchanges of a range in order, without those that were pruned. Ends early once it has read this many
+    /// bytes.
     async fn exchanges(
         &self,
         id: &ConversationId,
         incarnation: Incarnation,
         range: Range<Seq>,
+        most_bytes: usize,
     ) -> Result<Vec<Recorded>, Stop> {
         let mut exchanges = Vec::new();
         let mut next = range.start;
-        while next < range.end {
+        while next < range.end && bytes(&exchanges) < most_bytes {
             let limit = usize::try_from(range.end.get() - next.get()).unwrap_or(usize::MAX);
             let page = self.store.read(id, next, limit).await?;
             within(page.revision, Some(incarnation))?;
@@ -147,9 +184,11 @@ impl LogSearch {
         incarnation: Incarnation,
         positions: &[Seq],
     ) -> Result<Vec<Recorded>, Stop> {
-        let near = positions.chunk_by(|a, b| b.get() - a.get() <= GAP);
-        let reads: Vec<BoxFuture<'_, Result<Vec<Recorded>, Stop>>> =
-            near.map(|near| self.exchanges(id, incarnation, near[0]..near[near.len() - 1].next()).boxed()).collect();
+        let mut reads: Vec<BoxFuture<'_, Result<Vec<Recorded>, Stop>>> = Vec::new();
+        for near in positions.chunk_by(|a, b| b.get() - a.get() <= GAP) {
+            let range = near[0]..near[near.len() - 1].next();
+            reads.push(self.exchanges(id, incarnation, range, usize::MAX).boxed());
+        }
         stream::iter(reads).buffered(READS).try_concat().await
     }
 

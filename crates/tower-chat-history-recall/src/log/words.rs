@@ -48,25 +48,12 @@ pub(crate) struct ByWords {
 impl LogSearch {
     /// Ranks the newest messages of a log. Reads and analyzes the exchanges whose terms are not in memory.
     pub(crate) async fn by_words(&self, part: LogPart<'_>, query: &Query, pace: &mut Pace) -> Result<ByWords, Stop> {
-        let (id, incarnation) = (part.conversation, part.revision.incarnation());
-        let mut walk = Walk::new(self, id, part.revision, part.before, part.extent);
+        let mut walk = Walk::new(self, part.conversation, part.revision, part.before, part.extent);
         let mut newest_first: Vec<Arc<Made<ExchangeTerms>>> = Vec::new();
         while let Some(seq) = walk.next() {
-            if let Some(made) = self.terms.get(id, incarnation, seq) {
-                if !walk.pass(seq, made.extent) {
-                    break;
-                }
-                newest_first.push(made);
-                continue;
-            }
-            let Some(recorded) = walk.read(seq).await? else { break };
-            let extent = Extent::of(&recorded);
-            if !walk.pass(seq, extent) {
-                break;
-            }
-            let content = self.analyzed(&recorded, pace).await?;
-            let made = Made { extent, memory: content.memory(), content };
-            newest_first.push(self.terms.insert(id, incarnation, seq, made));
+            let Some(made) = self.terms_at(seq, &part, &mut walk, pace).await? else { break };
+            walk.pass(seq, made.extent);
+            newest_first.push(made);
         }
 
         let mut scoring = Scoring::new(query);
@@ -75,15 +62,40 @@ impl LogSearch {
             pace.worked(made.content.documents.iter().map(|document| document.terms.len()).sum()).await?;
         }
         pace.pause().await?;
+
         let (hits, counted) = scoring.finish(true, part.limit);
         pace.pause().await?;
 
+        let longest = newest_first
+            .iter()
+            .filter(|made| made.content.documents.len() >= Passage::MAX_OF_EXCHANGE)
+            .map(|made| made.content.seq)
+            .find(|seq| hits.iter().any(|hit| hit.seq == *seq));
+
         let within = walk.passed();
-        let is_long = |made: &&Arc<Made<ExchangeTerms>>| made.content.documents.len() >= Passage::MAX_OF_EXCHANGE;
-        let mut long = newest_first.iter().filter(is_long).map(|made| made.content.seq);
-        let longest = long.find(|seq| hits.iter().any(|hit| hit.seq == *seq));
         let unsearched = within.start.get() - part.revision.first().get();
         Ok(ByWords { hits, counted, within, unsearched, longest })
+    }
+
+    /// Returns the terms of the next older exchange of a walk. Reads and analyzes it if they are not in memory. Returns
+    /// `None` if it was pruned in the meantime.
+    async fn terms_at(
+        &self,
+        seq: Seq,
+        part: &LogPart<'_>,
+        walk: &mut Walk<'_>,
+        pace: &mut Pace,
+    ) -> Result<Option<Arc<Made<ExchangeTerms>>>, Stop> {
+        let id = part.conversation;
+        let incarnation = part.revision.incarnation();
+        if let Some(made) = self.terms.get(id, incarnation, seq) {
+            return Ok(Some(made));
+        }
+
+        let Some(recorded) = walk.read(seq).await? else { return Ok(None) };
+        let content = self.analyzed(&recorded, pace).await?;
+        let made = Made { extent: Extent::of(&recorded), memory: content.memory(), content };
+        Ok(Some(self.terms.insert(id, incarnation, seq, made)))
     }
 
     /// Analyzes an exchange, with pauses between its passages.
@@ -92,6 +104,7 @@ impl LogSearch {
         let mut documents = Vec::new();
         for (message, passages) in exchange.messages.iter().zip(Passages::of(exchange)) {
             pace.worked(message.bytes() / READ).await?;
+
             for passage in passages {
                 let document = Document::of(&self.analyzer, exchange, &passage);
                 pace.worked(self.analyzer.work(&passage.text, document.terms.len())).await?;

@@ -3,7 +3,7 @@
 //! All sums are made in a fixed order, the terms of a document in ascending order, in `f64`. So equal logs have equal
 //! scores, to the last bit.
 
-use std::collections::HashSet;
+use std::{cmp::Ordering, collections::HashSet};
 
 use tower_chat_history_core::Seq;
 
@@ -56,9 +56,12 @@ impl<'a> Scoring<'a> {
     /// Adds the next exchange.
     pub(crate) fn add(&mut self, exchange: &ExchangeTerms) {
         for document in &exchange.documents {
-            let (number, length) = (size(self.places.len()), size(document.terms.len()));
+            let number = size(self.places.len());
             self.places.push((exchange.seq, document.message));
+
+            let length = size(document.terms.len());
             self.terms += u64::from(length);
+
             for same in document.terms.chunk_by(|a, b| a == b) {
                 if let Ok(place) = self.query.terms().binary_search(&same[0]) {
                     let frequency = size(same.len());
@@ -75,12 +78,14 @@ impl<'a> Scoring<'a> {
         for occurrence in &self.occurrences {
             frequencies[occurrence.place] += 1;
         }
+
         let chosen = choose(&frequencies);
         self.occurrences.retain(|occurrence| chosen.binary_search(&occurrence.place).is_ok());
 
         let documents = size(self.places.len());
         let mean = if documents == 0 { 0.0 } else { self.terms as f64 / f64::from(documents) };
         let mut counted = Counted { documents, frequencies, chosen, combinations: Default::default() };
+
         let mut scored = Vec::new();
         for same in self.occurrences.chunk_by(|a, b| a.document == b.document) {
             let mut score = 0.0;
@@ -88,6 +93,7 @@ impl<'a> Scoring<'a> {
             for occurrence in same {
                 let frequency = counted.frequencies[occurrence.place];
                 score += idf(f64::from(documents), f64::from(frequency)) * saturated(occurrence, mean);
+
                 if let Ok(at) = counted.chosen.binary_search(&occurrence.place) {
                     combination |= 1 << at;
                 }
@@ -95,6 +101,7 @@ impl<'a> Scoring<'a> {
             counted.combinations.insert(combination);
             scored.push(Scored { document: same[0].document, score });
         }
+
         if smoothed {
             scored = smooth(&scored, documents);
         }
@@ -103,20 +110,34 @@ impl<'a> Scoring<'a> {
 
     /// Returns the best messages, best first.
     fn best(&self, mut scored: Vec<Scored>, limit: usize) -> Vec<Hit> {
-        let order = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score).then(b.document.cmp(&a.document));
         // A message may have several passages among the best.
         let some = limit.saturating_mul(4);
         if scored.len() > some && some > 0 {
-            scored.select_nth_unstable_by(some, order);
+            scored.select_nth_unstable_by(some, Scored::better_first);
             scored.truncate(some);
         }
-        scored.sort_unstable_by(order);
+        scored.sort_unstable_by(Scored::better_first);
+
         let mut seen = HashSet::new();
-        let hits = scored.iter().filter_map(|scored| {
-            let (seq, message) = *self.places.get(usize::try_from(scored.document).ok()?)?;
-            seen.insert((seq, message)).then_some(Hit { seq, message, score: scored.score })
-        });
-        hits.take(limit).collect()
+        let mut hits = Vec::new();
+        for Scored { document, score } in scored {
+            if hits.len() == limit {
+                break;
+            }
+            let place = usize::try_from(document).ok().and_then(|number| self.places.get(number));
+            let Some(&(seq, message)) = place else { continue };
+            if seen.insert((seq, message)) {
+                hits.push(Hit { seq, message, score });
+            }
+        }
+        hits
+    }
+}
+
+impl Scored {
+    /// Orders better documents first, and newer ones first if the scores are equal.
+    fn better_first(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(other.document.cmp(&self.document))
     }
 }
 
@@ -164,6 +185,7 @@ fn smooth(scored: &[Scored], documents: u32) -> Vec<Scored> {
             None => smoothed.push(Scored { document, score }),
         }
     };
+
     for hit in scored {
         if let Some(before) = hit.document.checked_sub(1) {
             add(before, hit.score * 0.5);

@@ -132,8 +132,17 @@ impl HistoryStore for Halting {
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
         self.call_for(id).await?;
-        // Pages are smaller than asked for.
-        let page = self.store.read(id, from, limit.min(40)).await?;
+        // Pages are smaller than asked for. Like those of databases, they also end before 4 MiB are exceeded.
+        let mut page = self.store.read(id, from, limit.min(40)).await?;
+        let mut bytes = 0;
+        let fitting = page.exchanges.iter().take_while(|recorded| {
+            bytes += recorded.exchange.bytes();
+            bytes <= 4 << 20
+        });
+        let count = fitting.count().max(1);
+        page.more |= count < page.exchanges.len();
+        page.exchanges.truncate(count);
+
         self.state.read.fetch_add(page.exchanges.len(), Ordering::Relaxed);
         Ok(page)
     }

@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tower_chat_history_core::{Derived, Prune, PruneTo, Seq, Truncate};
+use tower_chat_history_conformance::shorthand::conversation;
+use tower_chat_history_core::{Derived, Prefix, Prune, PruneTo, Seq, Truncate};
 use tower_chat_history_recall::{EmbedError, Embedder, LogSearch, Meaning};
 
 use crate::store::{Chat, text};
@@ -208,11 +209,66 @@ async fn texts_that_a_model_refuses_have_no_vectors_and_do_not_hold_up_others() 
     let log = log(&chat, &embedder);
     chat.prepare(&log, Seq::new(190)).await;
     let found = chat.found(&log, QUESTION, Seq::new(190)).await;
+    assert_eq!((&found.meaning, found.unprepared), (&Meaning::Compared { vectors: 189 }, 1), "it is tried once more");
+    chat.prepare(&log, Seq::new(190)).await;
+    let found = chat.found(&log, QUESTION, Seq::new(190)).await;
     assert_eq!((&found.meaning, found.unprepared), (&Meaning::Compared { vectors: 189 }, 0));
     assert!(text(&found).contains("Rex"));
     let count = embedder.embedded();
     chat.prepare(&log, Seq::new(190)).await;
     assert_eq!(embedder.embedded(), count);
+}
+
+#[tokio::test]
+async fn a_text_that_a_model_refused_for_a_while_gets_its_vector_later() {
+    let chat = chat(200).await;
+    let embedder = Subjects::new();
+    embedder.set(Mode::NoWeather);
+    let log = log(&chat, &embedder);
+    chat.prepare(&log, Seq::new(190)).await;
+
+    embedder.set(Mode::Right);
+    let count = embedder.embedded();
+    chat.prepare(&log, Seq::new(190)).await;
+    assert_eq!(embedder.embedded(), count + 1, "only the text that was refused");
+    let found = chat.found(&log, QUESTION, Seq::new(190)).await;
+    assert_eq!((found.meaning, found.unprepared), (Meaning::Compared { vectors: 190 }, 0));
+}
+
+#[tokio::test]
+async fn a_second_preparation_reads_nothing() {
+    let chat = chat(300).await;
+    let log = log(&chat, &Subjects::new()).messages(100);
+    chat.prepare(&log, Seq::new(290)).await;
+    assert_eq!(chat.store.read(), 100);
+    chat.prepare(&log, Seq::new(290)).await;
+    assert_eq!(chat.store.read(), 100);
+}
+
+#[tokio::test]
+async fn what_was_forgotten_is_read_and_embedded_again() {
+    let chat = chat(100).await;
+    let embedder = Subjects::new();
+    let log = log(&chat, &embedder);
+    let before = Seq::new(90);
+    chat.prepare(&log, before).await;
+    // The gate is shut, so nothing is read to be shown.
+    let first = chat.found(&log, "Which puppy?", before).await;
+    let read = chat.store.read();
+
+    // A clone shares the memory. Other conversations stay.
+    log.clone().forget(&Prefix::from(&conversation("another")));
+    assert_eq!(chat.found(&log, "Which puppy?", before).await, first);
+    assert_eq!(chat.store.read(), read);
+
+    log.clone().forget(&Prefix::from(&chat.id));
+    assert_eq!(chat.found(&log, "Which puppy?", before).await.unprepared, 90);
+    assert_eq!(chat.store.read(), read + 90);
+
+    let embedded = embedder.embedded();
+    chat.prepare(&log, before).await;
+    assert_eq!(embedder.embedded(), embedded + 90);
+    assert_eq!(chat.found(&log, "Which puppy?", before).await, first);
 }
 
 #[tokio::test]

@@ -52,7 +52,60 @@ async fn a_page_of_the_log_is_short_if_its_exchanges_are_long() {
     let chat = Chat::new();
     chat.say((0..200).map(megabyte)).await;
     chat.found(&chat.log(), "Which dog?", Seq::new(200)).await;
-    assert_eq!(chat.store.read(), 17, "exchanges of 1 MiB, of which 16 are analyzed");
+    assert_eq!(chat.store.read(), 16, "exchanges of 1 MiB, which are analyzed");
+}
+
+#[tokio::test]
+async fn long_exchanges_after_short_ones_cost_a_part_of_a_page_too_much() {
+    // After 85 exchanges, the walk turns a page. After 86, a page has one short exchange, and after 200 many.
+    for short in [85, 86, 100, 200] {
+        let chat = Chat::new();
+        chat.say((0..128).map(megabyte)).await;
+        chat.say((0..short).map(|number| format!("page {number}"))).await;
+        let before = chat.revision().await.unwrap().next();
+        let found = chat.found(&chat.log(), "Which dog?", before).await;
+        assert_eq!(found.documents as usize, short + 16 * 128);
+        let in_vain = chat.store.read() - (short + 16);
+        assert!(in_vain <= 16, "{in_vain} exchanges after {short}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_question_reads_only_what_the_first_one_left() {
+    let chat = Chat::new();
+    chat.say((0..30).map(megabyte)).await;
+    chat.say((0..100).map(|number| format!("page {number}"))).await;
+    let log = chat.log();
+    let first = chat.found(&log, "Which dog?", Seq::new(130)).await;
+    let read = chat.store.read();
+    assert_eq!(chat.found(&log, "Which dog?", Seq::new(130)).await, first);
+    assert_eq!(chat.store.read(), read, "the exchange that exceeds the extent is in memory, too");
+
+    chat.say(["page 100"]).await;
+    chat.found(&log, "Which dog?", Seq::new(131)).await;
+    assert_eq!(chat.store.read(), read + 1);
+}
+
+#[tokio::test]
+async fn exchanges_without_messages_count_as_one_message() {
+    let chat = Chat::new();
+    for _ in 0..300 {
+        chat.append(Vec::new()).await;
+    }
+    let log = chat.log().messages(100);
+    let found = chat.found(&log, "Which dog?", Seq::new(300)).await;
+    assert_eq!((found.documents, found.unsearched, chat.store.read()), (0, 200, 100));
+}
+
+#[tokio::test]
+async fn the_last_exchange_may_exceed_the_number_of_messages() {
+    let chat = Chat::new();
+    for number in 0..20 {
+        let texts = ["one", "two", "three"].map(|text| Message::user(format!("{text} of {number}")));
+        chat.append(texts.into()).await;
+    }
+    let found = chat.found(&chat.log().messages(10), "Which dog?", Seq::new(20)).await;
+    assert_eq!((found.documents, found.unsearched, chat.store.read()), (12, 16, 4));
 }
 
 #[tokio::test]

@@ -14,7 +14,9 @@ pub(super) fn check(context: &ContextOptions) -> Result<(), ConfigError> {
 /// Checks that the watermarks are in order, and that a prompt or a window can exceed the high one.
 fn check_watermarks(context: &ContextOptions) -> Result<(), ConfigError> {
     let default = Watermarks::default();
-    let (high, low) = (context.watermarks.high(), context.watermarks.low());
+    let high = context.watermarks.high();
+    let low = context.watermarks.low();
+
     // Each of them is valid by itself.
     if Watermarks::new(high, low).is_err() {
         let path = if low == default.low() { "high" } else { "low" };
@@ -23,9 +25,11 @@ fn check_watermarks(context: &ContextOptions) -> Result<(), ConfigError> {
 
     if context.budget.is_unlimited() {
         let reason = "it has no effect: without a limit, there is no percentage of it";
+
         let is_high_percentage = matches!(high, Watermark::Percent(_)) && context.watermarks != default;
         let path = if high == default.high() { "low" } else { "high" };
         ConfigError::unless(!is_high_percentage, path, reason)?;
+
         let is_low_percentage = matches!(low, Watermark::Percent(_)) && low != default.low();
         ConfigError::unless(!is_low_percentage, "low", reason)?;
     }

@@ -261,20 +261,24 @@ impl Engine {
         self.shared.in_flight.saved(conversation).await;
     }
 
-    /// Removes what this engine keeps in memory of the conversations under the prefix: positions, and hashes of
-    /// prompts. Call it after you have deleted or [erased](crate::store::Erase) conversations, also if another process
-    /// did so. Later turns make them again.
+    /// Removes what this engine keeps in memory of the conversations under the prefix: positions, hashes of prompts,
+    /// and what [recall](crate::recall::Recall::forget) keeps, such as hashes of words and vectors. Call it after you
+    /// have deleted, [erased](crate::store::Erase) or [truncated](crate::store::Truncate) conversations, also if another
+    /// process did so. Later turns make them again.
     ///
     /// Numbers stay in memory for some conversations, with their ids: counts for retention, pauses after failed
-    /// summaries, [rates](crate::limits), and the progress of [recall](crate::recall). Each of these tables has a limited
-    /// number of entries.
+    /// summaries, and [rates](crate::limits). Each of these tables has a limited number of entries.
     ///
-    /// Turns that are running keep what they have loaded until they end. A [`CachedStore`](crate::CachedStore) forgets
-    /// what is erased through it, and has [a method](crate::CachedStore::forget) for what others erase.
+    /// Turns and preparations of recall that are running keep what they have loaded, and may add something again until
+    /// they end. A [`CachedStore`](crate::CachedStore) forgets what is erased through it, and has [a
+    /// method](crate::CachedStore::forget) for what others erase.
     pub fn forget(&self, under: &Prefix) {
-        let Shared { last_seen, store, .. } = &*self.shared;
+        let Shared { last_seen, store, recall, .. } = &*self.shared;
         last_seen.forget(under);
         store.recorder().forget(under);
+        if let Some(recall) = recall {
+            recall.forget(under);
+        }
     }
 
     /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of

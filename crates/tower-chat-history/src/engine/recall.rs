@@ -10,7 +10,9 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 use tower_chat_history_context::plan::{Plan, Recallable};
-use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Recalled, Revision, Role, Seq, Window};
+use tower_chat_history_core::{
+    Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq, Window,
+};
 use tracing::{Instrument as _, Span};
 
 use super::{fair::fairly, running::RunningWork, store::BoundedStore, turn::Call};
@@ -55,6 +57,10 @@ impl Unfinished {
         }
         all.insert(id.clone());
     }
+
+    fn forget(&self, under: &Prefix) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|id| !under.contains(id));
+    }
 }
 
 /// The messages that were recalled for a call.
@@ -69,6 +75,12 @@ impl RecallWorker {
     pub(super) fn new(options: RecallOptions, store: BoundedStore) -> Self {
         let permits = Arc::new(Semaphore::new(options.max_preparations.min(Semaphore::MAX_PERMITS)));
         Self { options, store, running: Arc::default(), permits, unfinished: Arc::default() }
+    }
+
+    /// Forgets the conversations under the prefix.
+    pub(super) fn forget(&self, under: &Prefix) {
+        self.unfinished.forget(under);
+        self.options.recall.forget(under);
     }
 
     /// Returns the number of conversations for which a preparation is running.

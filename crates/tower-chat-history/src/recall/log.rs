@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tower_chat_history_core::{ConversationId, HistoryStore, StoreError};
+use tower_chat_history_core::{ConversationId, HistoryStore, Prefix, StoreError};
 use tower_chat_history_recall::{Analyzer, Ask, Found, LogSearch, Meaning, SearchError, Searched};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
@@ -100,6 +100,10 @@ impl Recall for LogRecall {
             Some(error) => Err(RecallError::search(error)),
             None => Ok(prepared.more),
         }
+    }
+
+    fn forget(&self, under: &Prefix) {
+        self.search.forget(under);
     }
 }
 

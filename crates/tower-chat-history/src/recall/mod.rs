@@ -10,7 +10,9 @@ mod service;
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tower_chat_history_core::{ChatCompletions, Citation, ConversationId, Dialect, Message, Recalled, Revision, Seq};
+use tower_chat_history_core::{
+    ChatCompletions, Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Seq,
+};
 
 #[cfg(feature = "recall")]
 #[doc(inline)]
@@ -59,6 +61,12 @@ pub trait Recall: fmt::Debug + Send + Sync + 'static {
         let _ = request;
         Ok(false)
     }
+
+    /// Removes what is in memory of the conversations under the prefix. [`Engine::forget`](crate::Engine::forget) calls
+    /// it, after conversations were erased. The default does nothing.
+    fn forget(&self, under: &Prefix) {
+        let _ = under;
+    }
 }
 
 #[async_trait]
@@ -73,6 +81,10 @@ impl<R: Recall + ?Sized> Recall for Arc<R> {
 
     async fn prepare(&self, request: PrepareRequest<'_>) -> Result<bool, RecallError> {
         (**self).prepare(request).await
+    }
+
+    fn forget(&self, under: &Prefix) {
+        (**self).forget(under);
     }
 }
 

@@ -3,6 +3,8 @@
 mod adapters;
 mod budget;
 mod failures;
+#[cfg(feature = "recall")]
+mod forgotten;
 mod others;
 mod place;
 mod prepare;
