@@ -5,7 +5,6 @@ use std::ops::Range;
 use tower_chat_history_core::Exchange;
 
 /// The positions of an entry's fields, as in `NUMBERS` of `scripts/state.lua`.
-const BEFORE: [Range<usize>; 3] = [1..7, 7..15, 15..21];
 const OWN_MESSAGES: Range<usize> = 21..25;
 const OWN_BYTES: Range<usize> = 25..31;
 const ID: usize = 47;
@@ -16,19 +15,9 @@ pub(crate) struct Entry<'a> {
     opens_turn: bool,
     /// `true` if the exchange was appended with recalled messages, unless they have been removed.
     pub(crate) has_recalled: bool,
-    /// The sums of all exchanges before this one.
-    pub(crate) before: Sums,
     messages: u64,
     bytes: u64,
     id: &'a [u8],
-}
-
-/// The number of messages, their bytes, and the number of turns, up to a position of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sums {
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-    pub(crate) openings: u64,
 }
 
 impl<'a> Entry<'a> {
@@ -36,14 +25,12 @@ impl<'a> Entry<'a> {
     pub(crate) fn new(entry: &'a [u8]) -> Option<Self> {
         let number =
             |range: Range<usize>| Some(entry.get(range)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
-        let [messages, bytes, openings] = BEFORE;
-        let before = Sums { messages: number(messages)?, bytes: number(bytes)?, openings: number(openings)? };
         let (opens_turn, has_recalled) = match entry.first()? {
             flags @ 0..=3 => (flags & 1 != 0, flags & 2 != 0),
             _ => return None,
         };
         let (messages, bytes) = (number(OWN_MESSAGES)?, number(OWN_BYTES)?);
-        Some(Self { opens_turn, has_recalled, before, messages, bytes, id: entry.get(ID..)? })
+        Some(Self { opens_turn, has_recalled, messages, bytes, id: entry.get(ID..)? })
     }
 
     /// Returns `true` if the entry belongs to the exchange.
@@ -52,15 +39,6 @@ impl<'a> Entry<'a> {
             && self.opens_turn == exchange.opens_turn()
             && self.messages == exchange.counted_messages() as u64
             && self.bytes == exchange.bytes() as u64
-    }
-
-    /// Returns the sums of all exchanges up to and including this one.
-    pub(crate) const fn after(&self) -> Sums {
-        Sums {
-            messages: self.before.messages.saturating_add(self.messages),
-            bytes: self.before.bytes.saturating_add(self.bytes),
-            openings: self.before.openings.saturating_add(self.opens_turn as u64),
-        }
     }
 }
 
@@ -83,8 +61,6 @@ mod tests {
         let bytes = entry(1, "e1");
         let read = Entry::new(&bytes).unwrap();
         assert!(read.matches(&exchange));
-        assert_eq!(read.before, Sums { messages: 0x102, bytes: 0x304, openings: 5 });
-        assert_eq!(read.after(), Sums { messages: 0x103, bytes: 0x304 + 30, openings: 6 });
         for other in [entry(0, "e1"), entry(1, "e2"), entry(1, "")] {
             assert!(!Entry::new(&other).unwrap().matches(&exchange));
         }

@@ -2,7 +2,7 @@
 //! the record.
 //! See `scripts/recalled.lua`.
 
-use tower_chat_history_core::{Exchange, Recalled, StoreError};
+use tower_chat_history_core::{Exchange, StoreError};
 
 use crate::error::Damaged;
 
@@ -12,27 +12,22 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) fn to_value(exchange: &Exchange) -> Result<String, StoreError> {
     let Some(recalled) = &exchange.recalled else { return Ok(String::new()) };
     let record = recalled.encode().map_err(StoreError::backend)?;
-    Ok(format!("{} {record}", least_cited(exchange)))
+    let cited = recalled.least_cited().map(|cited| cited.to_string()).unwrap_or_default();
+    Ok(format!("{cited} {record}"))
 }
 
-/// Returns the first cited position as it is stored, which is empty if none is cited.
-pub(crate) fn least_cited(exchange: &Exchange) -> String {
-    let cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
-    cited.map(|cited| cited.to_string()).unwrap_or_default()
-}
-
-/// Returns the first cited position, as it is stored, and the record of a value. An empty value has no record.
-pub(crate) fn from_value(value: &[u8]) -> Result<(&str, Option<&str>), BoxError> {
+/// Returns the record of a value. An empty value has none.
+pub(crate) fn from_value(value: &[u8]) -> Result<Option<&str>, BoxError> {
     if value.is_empty() {
-        return Ok(("", None));
+        return Ok(None);
     }
-    let (cited, record) = std::str::from_utf8(value)?.split_once(' ').ok_or(Damaged)?;
-    Ok((cited, Some(record)))
+    let (_cited, record) = std::str::from_utf8(value)?.split_once(' ').ok_or(Damaged)?;
+    Ok(Some(record))
 }
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Citation, ExchangeId, Seq};
+    use tower_chat_history_core::{Citation, ExchangeId, Recalled, Seq};
 
     use super::*;
 
@@ -48,10 +43,11 @@ mod tests {
             let recalled = Recalled::new("text with spaces", citations);
             exchange.recalled = Some(recalled.clone());
             let value = to_value(&exchange).unwrap();
-            let (cited, record) = from_value(value.as_bytes()).unwrap();
-            assert_eq!((cited, record), (stored, Some(recalled.encode().unwrap().as_str())));
+            let record = recalled.encode().unwrap();
+            assert_eq!(value, format!("{stored} {record}"));
+            assert_eq!(from_value(value.as_bytes()).unwrap(), Some(record.as_str()));
         }
-        assert_eq!(from_value(b"").unwrap(), ("", None));
+        assert_eq!(from_value(b"").unwrap(), None);
         for damaged in [&b"secret"[..], b"1 \xff", b"{}"] {
             assert!(!from_value(damaged).unwrap_err().to_string().contains("secret"));
         }

@@ -9,7 +9,7 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    entry::{Entry, Sums},
+    entry::Entry,
     error::{Damaged, UnexpectedReply},
     recalled,
 };
@@ -67,9 +67,9 @@ impl Reply {
     }
 
     /// Reads a revision: incarnation, next position and first position.
-    pub(crate) fn revision(&mut self, id: &ConversationId) -> Result<Revision, StoreError> {
+    pub(crate) fn revision(&mut self) -> Result<Revision, StoreError> {
         let incarnation = self.optional_bytes()?.unwrap_or_default();
-        let incarnation = incarnation.try_into().map_err(|_| Damaged::error(id, 0))?;
+        let incarnation = incarnation.try_into().map_err(|_| UnexpectedReply::error())?;
         let revision = Revision::new(Incarnation::from_bytes(incarnation), self.number()?);
         Ok(revision.beginning_at(Seq::new(self.number()?)))
     }
@@ -91,8 +91,8 @@ impl Reply {
     }
 
     /// Reads a revision, or `None` if the reply ends here.
-    pub(crate) fn optional_revision(&mut self, id: &ConversationId) -> Result<Option<Revision>, StoreError> {
-        if self.values.as_slice().is_empty() { Ok(None) } else { self.revision(id).map(Some) }
+    pub(crate) fn optional_revision(&mut self) -> Result<Option<Revision>, StoreError> {
+        if self.values.as_slice().is_empty() { Ok(None) } else { self.revision().map(Some) }
     }
 
     /// Reads a compaction, or `None` if there is none: its positions and its record.
@@ -107,32 +107,27 @@ impl Reply {
             .map_err(|source| corrupt_compaction(id, profile, source))
     }
 
-    /// Reads the exchanges from a position on: their records, their index entries, their recalled messages, their
-    /// provenances, and the sums at the end of a log of length `len`. Records, entries and sums must match.
-    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64, len: u64) -> Result<Vec<Recorded>, StoreError> {
+    /// Reads the exchanges from a position on: their records, their index entries, their recalled messages and their
+    /// provenances. Each record must match its entry.
+    pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Recorded>, StoreError> {
         let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
-        let end = Sums { messages: self.number()?, bytes: self.number()?, openings: self.number()? };
         // There are as many provenances as exchanges, or none at all.
         if records.len() != entries.len() || !(provenances.is_empty() || provenances.len() == records.len()) {
             return Err(UnexpectedReply::error());
         }
         let (mut exchanges, mut recalled) = (Vec::with_capacity(records.len()), recalled.into_iter());
         let mut provenances = provenances.into_iter();
-        let mut last: Option<Sums> = None;
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
             let entry = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?;
             let recalled = match entry.has_recalled {
-                true => Some(recalled.next().ok_or_else(|| Damaged::error(id, seq))?),
+                true => Some(recalled.next().ok_or_else(UnexpectedReply::error)?),
                 false => None,
             };
             let recorded = exchange(id, seq, record, recalled, provenances.next().unwrap_or(Value::Nil))?;
-            let after = entry.after();
-            let follows = last.is_none_or(|sums| sums == entry.before);
-            if !entry.matches(&recorded.exchange) || !follows || seq + 1 == len && after != end {
+            if !entry.matches(&recorded.exchange) {
                 return Err(Damaged::error(id, seq));
             }
-            last = Some(after);
             exchanges.push(recorded);
         }
         Ok(exchanges)
@@ -154,13 +149,13 @@ impl Reply {
         self.list()?.into_iter().map(number).collect()
     }
 
-    /// Reads a list of byte strings.
-    pub(crate) fn byte_strings(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
-        let bytes = |value| match value {
-            Value::BulkString(bytes) => Ok(bytes),
-            _ => Err(UnexpectedReply::error()),
+    /// Reads a list of ids.
+    pub(crate) fn ids(&mut self) -> Result<Vec<ConversationId>, StoreError> {
+        let id = |value| match value {
+            Value::BulkString(bytes) => std::str::from_utf8(&bytes).ok()?.parse().ok(),
+            _ => None,
         };
-        self.list()?.into_iter().map(bytes).collect()
+        self.list()?.into_iter().map(|value| id(value).ok_or_else(UnexpectedReply::error)).collect()
     }
 }
 
@@ -188,14 +183,11 @@ fn exchange(
         _ => return Err(UnexpectedReply::error()),
     };
     let text = std::str::from_utf8(&record).map_err(|error| corrupt(error.into()))?;
-    let (cited, recalled) = recalled::from_value(&recalled).map_err(corrupt)?;
+    let recalled = recalled::from_value(&recalled).map_err(corrupt)?;
     let provenance = provenance.as_deref().map(std::str::from_utf8).transpose();
     let provenance = provenance.map_err(|error| corrupt(error.into()))?;
     let records = ExchangeRecords { exchange: text, recalled, provenance };
     let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
-    if recalled::least_cited(&exchange) != cited {
-        return Err(corrupt(Box::new(Damaged)));
-    }
     Ok(Recorded::new(seq, exchange))
 }
 

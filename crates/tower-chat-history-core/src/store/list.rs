@@ -25,8 +25,8 @@ use crate::{
 /// - **Bounded.** A page costs the same among a thousand and among a million conversations, and does not depend on the
 ///   length of their logs.
 /// - **Damage stays where it is.** A page does not fail because one conversation cannot be read. It names such a
-///   conversation in [`damaged`](Listing::damaged), at its place in the order, and the cursor passes it. A key of the
-///   store that is no id, which another program wrote, is passed and [counted](Listing::foreign_keys).
+///   conversation in [`damaged`](Listing::damaged), at its place in the order, and the cursor passes it. A store may
+///   also pass and [count](Listing::foreign_keys) keys that are no ids.
 /// - **Current.** A page is read at one time or conversation by conversation. Each entry is a state that the
 ///   conversation had during the call.
 /// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and

@@ -53,6 +53,7 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   [encrypted content](crate::Exchange::sealed) of an exchange. All of them may contain U+0000. A store need not know
 ///   the [dialect](crate::Dialect) of an exchange, and an element need not be a JSON object.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
+/// - **Alone.** Nothing but the store writes its tables, keys or files. It need not notice if another program does.
 ///
 /// Every store should pass the whole conformance suite, which is in the crate `tower-chat-history-conformance`.
 ///

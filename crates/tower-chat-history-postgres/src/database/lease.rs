@@ -10,7 +10,7 @@ use tower_chat_history_core::StoreError;
 use super::redacted::Redacted;
 use crate::{
     error::{Failure, PostgresError},
-    sql::{Change, Statement},
+    sql::Statement,
 };
 
 /// A leased connection. Dropping it returns it to the pool, or closes it if it can no longer be used.
@@ -36,19 +36,6 @@ impl Lease {
         let mut rows = Vec::new();
         self.query_each(statement, parameters, |row| rows.push(row)).await?;
         Ok(rows)
-    }
-
-    /// Runs a statement that changes rows. Returns an error if a trigger skipped one of them.
-    pub(crate) async fn change(
-        &mut self,
-        change: &Change,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<(), PostgresError> {
-        let rows = self.query(change.statement(), parameters).await?;
-        match rows.first().map(|row| row.try_get(0)).transpose()? {
-            Some(true) => Ok(()),
-            Some(false) | None => Err(PostgresError::skipped_row()),
-        }
     }
 
     /// Runs a statement and passes on each row as it arrives, before the commit.

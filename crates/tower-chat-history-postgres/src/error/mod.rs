@@ -1,6 +1,5 @@
 //! Errors of opening a store, and of its calls.
 
-mod conditions;
 mod open;
 mod postgres;
 

@@ -5,8 +5,6 @@ use std::{fmt, io};
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
-use super::conditions;
-
 /// A failure of the database, or of the connection to it. PostgreSQL's messages are left out, because they may quote
 /// rows.
 #[derive(Debug, thiserror::Error)]
@@ -14,8 +12,8 @@ use super::conditions;
 pub enum PostgresError {
     /// PostgreSQL returned an error.
     #[error(
-        "PostgreSQL failed with SQLSTATE {}{}{}{}",
-        code.code(), Condition(code), Origin(table.as_deref(), constraint.as_deref()), hint(code)
+        "PostgreSQL failed with SQLSTATE {}{}{}",
+        code.code(), Origin(table.as_deref(), constraint.as_deref()), hint(code)
     )]
     Sql {
         /// The SQLSTATE.
@@ -72,17 +70,6 @@ impl fmt::Display for Origin<'_> {
             Self(_, Some(constraint)) => write!(f, ", constraint {constraint}"),
             Self(Some(table), None) => write!(f, ", table {table}"),
             Self(None, None) => Ok(()),
-        }
-    }
-}
-
-struct Condition<'a>(&'a SqlState);
-
-impl fmt::Display for Condition<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match conditions::name(self.0.code()) {
-            Some(name) => write!(f, " ({name})"),
-            None => Ok(()),
         }
     }
 }
@@ -162,11 +149,6 @@ impl PostgresError {
         }
     }
 
-    /// Returns the error of a change of which a trigger skipped a row. The functions of the schema raise the same one.
-    pub(crate) const fn skipped_row() -> Self {
-        Self::Sql { code: SqlState::TRIGGERED_DATA_CHANGE_VIOLATION, table: None, constraint: None }
-    }
-
     /// Adds the server's address to a connection error that has none.
     pub(crate) fn at(self, address: Option<&str>) -> Self {
         match self {
@@ -213,11 +195,6 @@ impl PostgresError {
         // A lock timeout is not repeated either: the call has used a connection all that time, and other calls wait for
         // one.
         self.is_retryable() && !pointless && !self.is_time_limit()
-    }
-
-    /// Returns `true` if a sum or difference of stored numbers was out of range.
-    pub(crate) fn is_out_of_range(&self) -> bool {
-        matches!(self, Self::Sql { code, .. } if *code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE)
     }
 
     /// Returns `true` if the server ended the statement because of a time limit or a request to cancel it.
@@ -336,7 +313,7 @@ mod tests {
     #[test]
     fn an_error_names_the_state_and_the_table() {
         let error = sql(SqlState::UNIQUE_VIOLATION);
-        assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505 (unique_violation), table exchange");
+        assert_eq!(error.to_string(), "PostgreSQL failed with SQLSTATE 23505, table exchange");
         let unknown = PostgresError::Sql { code: SqlState::from_code("XY123"), table: None, constraint: None };
         assert_eq!(unknown.to_string(), "PostgreSQL failed with SQLSTATE XY123");
         let refused = sql(SqlState::INVALID_AUTHORIZATION_SPECIFICATION);

@@ -1,11 +1,11 @@
 //! Counting what is stored.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{Compaction, Cursor, Removed, backend::KeyRange};
+use tower_chat_history_core::{Compaction, ConversationId, Removed, backend::KeyRange};
 
 use crate::{
     database::{Call, Lease},
-    error::Failure,
+    error::{Failure, PostgresError},
     rows::{compaction_version, count, stored},
 };
 
@@ -15,19 +15,16 @@ const MAX_PAGE: i64 = 100;
 /// A conversation's row as a transaction reads it, without its counters.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub(crate) id: i64,
-    pub(crate) key: String,
+    pub(crate) number: i64,
+    pub(crate) id: ConversationId,
     pub(crate) has_labels: bool,
 }
 
 impl Found {
     pub(crate) fn from_row(row: &Row) -> Result<Self, Failure> {
-        Ok(Self { id: row.try_get(0)?, key: row.try_get(8)?, has_labels: row.try_get(9)? })
-    }
-
-    /// Returns the cursor after this conversation. There is none after a key that another program wrote.
-    pub(crate) fn cursor(&self) -> Option<Cursor> {
-        self.key.parse().ok().map(Cursor::after)
+        let key: &str = row.try_get(6)?;
+        let id = key.parse().map_err(|_| PostgresError::Protocol)?;
+        Ok(Self { number: row.try_get(0)?, id, has_labels: row.try_get(7)? })
     }
 }
 
@@ -64,7 +61,7 @@ async fn within(call: &Call, transaction: &mut Lease, keys: &KeyRange) -> Result
     let counted = conversations(call, transaction, &found).await?;
     let next = found.last().filter(|_| !is_last).map(|last| {
         let mut next = keys.clone();
-        next.continue_after(&last.key);
+        next.continue_after(last.id.as_str());
         next
     });
     Ok((counted, next))
@@ -76,7 +73,7 @@ pub(crate) async fn conversations(call: &Call, transaction: &mut Lease, found: &
     if found.is_empty() {
         return Ok(counted);
     }
-    let (ids, sql) = (found.iter().map(|found| found.id).collect::<Vec<_>>(), &call.sql.count);
+    let (ids, sql) = (found.iter().map(|found| found.number).collect::<Vec<_>>(), &call.sql.count);
     counted.conversations = found.len() as u64;
     counted.labels = found.iter().filter(|found| found.has_labels).count() as u64;
     for row in transaction.query(&sql.exchanges, &[&ids]).await? {

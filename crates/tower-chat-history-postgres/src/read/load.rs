@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    Added, ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Recorded, Seq, StoreError, Window,
+    Added, Compaction, ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Revision, Seq, Window,
 };
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use super::take_head;
 use crate::{
     database::{BatchQueue, Batchable, Database, Parameter, query_batched},
     error::{Failure, PostgresError},
-    rows::{self, Damaged, Head, count, stored, uuid},
+    rows::{self, count, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -24,8 +24,7 @@ pub(crate) async fn load(
 ) -> Result<Loaded, Failure> {
     let profile = load.profile.clone();
     let request = LoadRequest { id: id.clone(), load };
-    let rows = query_batched(database, queue, request, database.limits()).await;
-    let rows = rows.map_err(|failure| rows::or_damaged_counters(id, failure))?;
+    let rows = query_batched(database, queue, request, database.limits()).await?;
     loaded(id, &profile, rows).await
 }
 
@@ -69,66 +68,50 @@ impl Batchable for LoadRequest {
     }
 }
 
-/// The columns of a conversation's row. Pages have the first three as well.
-const INCARNATION: usize = 8;
-pub(super) const FROM: usize = 13;
-pub(super) const TO: usize = 14;
-const RECORDED: usize = 15;
-const COMPACTION: usize = 16;
-const POSITIONS: usize = 17;
-const EPOCH: usize = 18;
-const BYTES_BEFORE: usize = 19;
-const ADDED: usize = 20;
-const COMPACTION_BODY: usize = 2;
+/// The columns of a conversation's row.
+const COMPACTION_BODY: usize = 1;
+const INCARNATION: usize = 4;
+const FROM: usize = 7;
+const RECORDED: usize = 8;
+const COMPACTION: usize = 9;
+const POSITIONS: usize = 10;
+const EPOCH: usize = 11;
+const BYTES: usize = 12;
+const ADDED: usize = 13;
 
 /// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
     let row = take_head(&mut rows).ok_or(PostgresError::Protocol)?;
     if row.try_get::<_, Option<Uuid>>(INCARNATION)?.is_none() {
-        let epoch: Option<i64> = row.try_get(EPOCH)?;
-        let epoch = epoch.ok_or_else(|| StoreError::backend(Damaged::Epoch))?;
-        return Ok(Loaded::Absent(Epoch::new(count(epoch))));
+        return Ok(Loaded::Absent(Epoch::new(count(row.try_get(EPOCH)?))));
     }
-    let head = Head::from_row(id, &row)?;
-    let Some(to) = row.try_get::<_, Option<i64>>(TO)?.map(count) else { return Ok(Loaded::Unchanged) };
-    let from = count(row.try_get(FROM)?);
-    let recorded: Option<i64> = row.try_get(RECORDED)?;
-    if recorded.is_some_and(|seq| !head.has(seq)) {
-        return Err(rows::damaged_counters(id).into());
-    }
-    let exchanges = rows::exchanges(id, head, rows, from..to).await;
-    if recorded.is_some() {
+    let revision = rows::revision_of(&row)?;
+    let Some(from) = row.try_get::<_, Option<i64>>(FROM)? else { return Ok(Loaded::Unchanged) };
+
+    let exchanges = rows::exchanges(id, rows).await;
+    if row.try_get::<_, Option<bool>>(RECORDED)?.unwrap_or_default() {
         let recorded = exchanges?.pop().ok_or(PostgresError::Protocol)?;
         return Ok(Loaded::AlreadyRecorded(recorded));
     }
-    let before: Option<i64> = row.try_get(BYTES_BEFORE)?;
-    let log_bytes = head.bytes_after(before.unwrap_or_default());
+
+    let log_bytes = count(row.try_get(BYTES)?);
     if row.try_get::<_, Option<bool>>(ADDED)?.unwrap_or_default() {
-        let exchanges = exchanges?;
-        head.check_end(id, from, &exchanges)?;
-        return Ok(Loaded::Added(Added::new(head.revision, exchanges, log_bytes)));
+        return Ok(Loaded::Added(Added::new(revision, exchanges?, log_bytes)));
     }
-    Ok(Loaded::Window(window(id, profile, &row, head, from, exchanges)?.log_bytes(log_bytes)))
+    let compaction = compaction(id, profile, &row, revision)?;
+    let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+    let truncated = count(from) > start.max(revision.first()).get();
+    Ok(Loaded::Window(Window::new(revision, compaction, exchanges?, truncated).log_bytes(log_bytes)))
 }
 
-fn window(
+/// Reads the compaction in a conversation's row. An error about it comes before an error about an exchange.
+fn compaction(
     id: &ConversationId,
     profile: &Profile,
     row: &Row,
-    head: Head,
-    from: u64,
-    exchanges: Result<Vec<Recorded>, StoreError>,
-) -> Result<Window, Failure> {
-    let compaction = match row.try_get::<_, Option<i64>>(COMPACTION)? {
-        Some(version) => {
-            let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
-            Some(rows::compaction(id, head.len, profile, version, &positions, body)?)
-        }
-        None => None,
-    };
-    let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
-    let exchanges = exchanges?;
-    head.check_window(id, &exchanges)?;
-    let truncated = from > start.max(head.revision.first()).get();
-    Ok(Window::new(head.revision, compaction, exchanges, truncated))
+    revision: Revision,
+) -> Result<Option<Compaction>, Failure> {
+    let Some(version) = row.try_get::<_, Option<i64>>(COMPACTION)? else { return Ok(None) };
+    let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
+    Ok(Some(rows::compaction(id, revision.version(), profile, version, &positions, body)?))
 }

@@ -2,14 +2,11 @@
 
 use tower_chat_history_core::{ConversationId, Page, Seq};
 
-use super::{
-    load::{FROM, TO},
-    take_head,
-};
+use super::take_head;
 use crate::{
     database::Call,
     error::Failure,
-    rows::{self, Head, count, stored},
+    rows::{self, count, stored},
 };
 
 /// The largest size of a page's messages, in bytes. A page with a single exchange may be larger.
@@ -20,11 +17,11 @@ pub(crate) async fn page(call: &Call, id: &ConversationId, from: Seq, limit: usi
     // overflow.
     let limit = i64::try_from(limit).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
     let from = stored(from.get());
-    let rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &MAX_PAGE_BYTES]).await;
-    let mut rows = rows.map_err(|failure| rows::or_damaged_counters(id, failure))?;
+    let mut rows = call.query(&call.sql.read, &[&id.as_str(), &from, &limit, &MAX_PAGE_BYTES]).await?;
     let Some(row) = take_head(&mut rows) else { return Ok(Page::absent()) };
-    let head = Head::from_row(id, &row)?;
-    let (from, to) = (count(row.try_get(FROM)?), count(row.try_get(TO)?));
-    let exchanges = rows::exchanges(id, head, rows, from..to).await?;
-    Ok(Page::new(head.revision, exchanges, to < head.len))
+
+    let revision = rows::revision_of(&row)?;
+    let to = count(row.try_get("r_to")?);
+    let exchanges = rows::exchanges(id, rows).await?;
+    Ok(Page::new(revision, exchanges, to < revision.version()))
 }

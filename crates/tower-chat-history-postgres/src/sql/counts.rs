@@ -9,7 +9,7 @@ pub(crate) struct Counts {
     pub(crate) page: Statement,
     /// The one conversation with a key.
     pub(crate) one: Statement,
-    /// The number of exchanges and their bytes. The sum of damaged numbers is limited to the range of the result.
+    /// The number of exchanges and their bytes.
     pub(crate) exchanges: Statement,
     /// A row for each compaction: true if it covers exchanges, and otherwise its version and its body.
     pub(crate) compactions: Statement,
@@ -25,8 +25,7 @@ impl Counts {
             ),
             one: statement(&format!("{} where c.key = $1", super::CONVERSATION), "t"),
             exchanges: statement(
-                "select count(*), \
-                 least(greatest(coalesce(sum(e.bytes), 0), 0), 9223372036854775807)::bigint \
+                "select count(*), coalesce(sum(e.bytes), 0)::bigint \
                  from @.exchange e where e.conversation = any ($1)",
                 "L",
             ),

@@ -5,10 +5,7 @@ mod counts;
 
 use tokio_postgres::types::Type;
 
-pub(crate) use self::{
-    changes::{Change, Changes},
-    counts::Counts,
-};
+pub(crate) use self::{changes::Changes, counts::Counts};
 
 /// A statement with the types of its parameters, so that the driver does not ask the server for them.
 #[derive(Debug)]
@@ -97,7 +94,7 @@ impl Statements {
 }
 
 /// The columns of a conversation's row that are read in a transaction. See `rows`.
-const CONVERSATION: &str = "select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes, c.key, \
+const CONVERSATION: &str = "select c.id, c.incarnation, c.len, c.first, c.messages, c.bytes, c.key, \
                             c.labels is not null from @.conversation c";
 
 impl Sql {
@@ -123,7 +120,7 @@ impl Sql {
             ),
             count: Counts::new(schema),
             walk: statement(
-                "select e.seq, e.continues is null, e.messages, e.messages_before from @.exchange e \
+                "select e.seq, e.continues is null, e.messages from @.exchange e \
                  where e.conversation = $1 and e.seq >= $2 and e.seq < $3 order by e.seq desc limit 1000",
                 "lll",
             ),

@@ -12,7 +12,7 @@ use super::compact::{self, CutParameters};
 use crate::{
     database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
     error::{Failure, PostgresError},
-    rows::{count, damaged_counters, revision, stored, uuid},
+    rows::{count, revision, stored, uuid},
     sql::{Sql, Statements},
 };
 
@@ -139,44 +139,38 @@ fn expectation(expect: Expect) -> (i32, Option<Uuid>, Option<i64>) {
 fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, Failure> {
     let verdict: i32 = row.try_get(0)?;
     let incarnation: Option<Uuid> = row.try_get(1)?;
+    let len: i64 = row.try_get(3)?;
     let current: Option<Revision> = match incarnation {
-        Some(incarnation) => Some(revision(incarnation, row.try_get(2)?, row.try_get(3)?)),
+        Some(incarnation) => Some(revision(incarnation, len, row.try_get(2)?)),
         None => None,
     };
+    let len = count(len);
+
     match (verdict, current) {
         (0, Some(current)) => {
-            let seq = Seq::new(count(row.try_get(5)?));
+            let seq = Seq::new(count(row.try_get(4)?));
             // The exchange is stored, even if the stored compaction cannot be read.
-            let len = count(row.try_get(4)?);
-            let outcome = |compact| compact::outcome(id, compact, row, 6, len).unwrap_or(CompactOutcome::Kept(None));
+            let outcome = |compact| compact::outcome(id, compact, row, 5, len).unwrap_or(CompactOutcome::Kept(None));
             let compaction = append.compact.as_ref().map(outcome);
+            // If this call has run before, the log may have grown since.
+            let current = Revision::new(current.incarnation(), seq.get() + 1).beginning_at(current.first());
             Ok(Appended::stored(current, seq, compaction))
         }
-        (1, Some(current)) => {
-            let (len, seq): (i64, i64) = (row.try_get(4)?, row.try_get(5)?);
-            if seq < 0 || seq >= len {
-                return Err(damaged_counters(id).into());
-            }
-            Ok(Appended::duplicate(current, Seq::new(count(seq))))
-        }
+        (1, Some(current)) => Ok(Appended::duplicate(current, Seq::new(count(row.try_get(4)?)))),
         (2, current) => {
             // The core crate makes the same check and returns the error.
             append.expect.check(current)?;
             Err(PostgresError::Protocol.into())
         }
         (3, _) => match append.exchange.continues {
-            Some(continues) => Err(StoreError::ContinuesUnknown { continues, len: count(row.try_get(4)?) }.into()),
+            Some(continues) => Err(StoreError::ContinuesUnknown { continues, len }.into()),
             None => Err(PostgresError::Protocol.into()),
         },
         (4, _) => match &append.compact {
-            Some(compact) => {
-                let len = count(row.try_get(4)?);
-                compact::outcome(id, compact, row, 6, len).map(|_| Err(PostgresError::Protocol.into()))?
-            }
+            Some(compact) => compact::outcome(id, compact, row, 5, len).map(|_| Err(PostgresError::Protocol.into()))?,
             None => Err(PostgresError::Protocol.into()),
         },
-        (5, _) => Err(damaged_counters(id).into()),
-        (6, _) => Err(StoreError::Gone.into()),
+        (5, _) => Err(StoreError::Gone.into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

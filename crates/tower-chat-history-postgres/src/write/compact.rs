@@ -108,7 +108,6 @@ pub(super) fn outcome(
         (3, _) => refused(CompactionError::CoversWindow),
         (4, _) => refused(CompactionError::BeyondLog),
         (5, _) => refused(CompactionError::NotAnOpening { seq: compact.cut.window_start }),
-        (6, _) => Err(rows::damaged_counters(id).into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

@@ -24,7 +24,9 @@ pub(super) async fn rewrite(
         let stored = version.and_then(|version| Compaction::decode(version, &body).ok());
         match (stored.as_ref().and_then(&stays), Profile::new(&name)) {
             (Some(compaction), Ok(profile)) => replace(call, transaction, log, profile, compaction).await?,
-            _ => transaction.change(&call.sql.change.remove_compaction, &[&log.id, &name]).await?,
+            _ => {
+                transaction.query(&call.sql.change.remove_compaction, &[&log.id, &name]).await?;
+            }
         }
     }
     Ok(())
@@ -58,6 +60,6 @@ async fn replace(
         &name,
         &cut.body,
     ];
-    transaction.change(&call.sql.change.set_compaction, &parameters).await?;
+    transaction.query(&call.sql.change.set_compaction, &parameters).await?;
     Ok(())
 }

@@ -68,7 +68,7 @@ async fn within(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Re
 pub(super) async fn remove(call: &Call, transaction: &mut Lease, conversations: &[i64]) -> Result<(), Failure> {
     let Changes { remove_logs, remove_compactions, remove_conversations, .. } = &call.sql.change;
     for change in [remove_logs, remove_compactions, remove_conversations] {
-        transaction.change(change, &[&conversations]).await?;
+        transaction.query(change, &[&conversations]).await?;
     }
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! Erasing the conversations under a prefix.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{
-    ByStore, ConversationId, Cursor, Prefix, Removed, Revision, StoreError, backend::KeyRange,
-};
+use tower_chat_history_core::{ConversationId, Cursor, Prefix, Removed, Revision, backend::KeyRange};
 use uuid::Uuid;
 
 use super::delete::remove;
@@ -33,7 +31,7 @@ pub(crate) async fn bar(call: &Call, erased: &str) -> Result<Option<Uuid>, Failu
 }
 
 /// Erases a page of conversations in one transaction. Returns what was removed, and the place at which the next page
-/// begins. If another program wrote keys that are no ids, and the page has no others, it continues with the next one.
+/// begins.
 ///
 /// If it is unknown whether the commit took effect, the call fails and is not repeated. A repetition would find nothing
 /// and report that nothing was removed.
@@ -43,35 +41,21 @@ pub(crate) async fn erase(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<(Removed, Option<Cursor>), Failure> {
-    let (mut removed, mut retry) = (Removed::default(), call.retry());
+    let mut retry = call.retry();
     loop {
-        let failure = match erase_once(call, under, after, limit).await {
-            Ok(page) => {
-                removed += page.removed;
-                if page.is_last || page.next.is_some() {
-                    return Ok((removed, page.next));
-                }
-                continue;
-            }
-            Err(Failure::Postgres(error)) => match retry.again(error, &call.pool).await {
-                Ok(()) => continue,
-                Err(error) => error.into(),
-            },
-            Err(failure) => failure,
-        };
-        return Err(StoreError::from(failure).after_erasing(ByStore::of(SYSTEM, removed)).into());
+        match erase_once(call, under, after, limit).await {
+            Err(Failure::Postgres(error)) => retry.again(error, &call.pool).await?,
+            done => return done,
+        }
     }
 }
 
-/// An erased page.
-struct Erased {
-    removed: Removed,
-    /// The place after its last conversation, if there is one and there are more.
-    next: Option<Cursor>,
-    is_last: bool,
-}
-
-async fn erase_once(call: &Call, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Erased, Failure> {
+async fn erase_once(
+    call: &Call,
+    under: &Prefix,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<(Removed, Option<Cursor>), Failure> {
     let mut transaction = call.begin().await?;
     let erased = page(call, &mut transaction, under, after, limit.clamp(1, MAX_CONVERSATIONS)).await;
     transaction.end(erased).await
@@ -83,30 +67,31 @@ async fn page(
     under: &Prefix,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<Erased, Failure> {
+) -> Result<(Removed, Option<Cursor>), Failure> {
     let (keys, sql, limit) = (KeyRange::new(under, after), &call.sql, stored(limit as u64));
     // The conversation whose id is the prefix is a page of its own.
     if let Some(exact) = keys.exact {
         let rows = transaction.query(&sql.lock, &[&exact.as_str()]).await?;
         let removed = erase_rows(call, transaction, &rows).await?;
-        return Ok(Erased { removed, next: Some(Cursor::after(exact)), is_last: false });
+        return Ok((removed, Some(Cursor::after(exact))));
     }
+
     let rows = transaction.query(&sql.lock_page, &[&keys.after, &keys.before, &limit]).await?;
     let fit = fitting(&rows)?;
     let is_last = fit == rows.len() && stored(rows.len() as u64) < limit;
-    let mut next = None;
-    for row in rows[..fit].iter().rev().filter(|_| !is_last) {
-        next = next.or(Found::from_row(row)?.cursor());
-    }
-    Ok(Erased { removed: erase_rows(call, transaction, &rows[..fit]).await?, next, is_last })
+    let next = match rows[..fit].last().filter(|_| !is_last) {
+        Some(last) => Some(Cursor::after(Found::from_row(last)?.id)),
+        None => None,
+    };
+    Ok((erase_rows(call, transaction, &rows[..fit]).await?, next))
 }
 
 /// Returns the number of conversations at the beginning whose exchanges fit into a transaction: at least one.
 fn fitting(rows: &[Row]) -> Result<usize, Failure> {
     let mut exchanges: u64 = 0;
     for (number, row) in rows.iter().enumerate() {
-        let (first, len): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
-        exchanges = exchanges.saturating_add(count(len.saturating_sub(first)));
+        let (len, first): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
+        exchanges += count(len - first);
         if number > 0 && exchanges > MAX_EXCHANGES {
             return Ok(number);
         }
@@ -119,7 +104,7 @@ async fn erase_rows(call: &Call, transaction: &mut Lease, rows: &[Row]) -> Resul
     let found = rows.iter().map(Found::from_row).collect::<Result<Vec<_>, _>>()?;
     let removed = count_conversations(call, transaction, &found).await?;
     if !found.is_empty() {
-        let ids: Vec<i64> = found.iter().map(|found| found.id).collect();
+        let ids: Vec<i64> = found.iter().map(|found| found.number).collect();
         remove(call, transaction, &ids).await?;
     }
     Ok(removed)

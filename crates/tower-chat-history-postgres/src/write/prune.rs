@@ -12,7 +12,7 @@ use super::{
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    rows::{Log, count, damaged_counters, stored},
+    rows::{Log, count, stored},
 };
 
 pub(crate) async fn prune(
@@ -53,7 +53,7 @@ async fn within(
 ) -> Result<Pruned, Failure> {
     let log = lock(call, transaction, id).await?.filter(|log| log.revision.incarnation() == incarnation);
     let log = log.ok_or(StoreError::Gone)?;
-    let first = scan(call, transaction, id, &log, keep).await?.start().map_or(log.first(), Seq::get);
+    let first = scan(call, transaction, &log, keep).await?.start().map_or(log.first(), Seq::get);
     let removed = first.saturating_sub(log.first());
     let log = if removed > 0 { begin_at(call, transaction, &log, first).await? } else { log };
     if derived == Derived::Keep {
@@ -64,28 +64,18 @@ async fn within(
     }
     let change = &call.sql.change;
     for erased in [&change.erase_recalled, &change.erase_provenances] {
-        transaction.change(erased, &[&log.id, &stored(first)]).await?;
+        transaction.query(erased, &[&log.id, &stored(first)]).await?;
     }
     // A compaction that cannot be read may contain removed text, so it is removed as well.
     compactions::rewrite(call, transaction, &log, Compaction::without_derived).await?;
-    let revision = begin_incarnation(call, transaction, &log, log.len, (None, None)).await?;
+    let revision = begin_incarnation(call, transaction, &log, log.len(), log.sums).await?;
     Ok(Pruned::new(revision, removed))
 }
 
 /// Scans the log from its end without reading records, to find the position at which it begins after the prune.
-///
-/// Message counts are compared with their sums, because a wrong count would remove too much. Other damage is found when
-/// the log is read.
-async fn scan(
-    call: &Call,
-    transaction: &mut Lease,
-    id: &ConversationId,
-    log: &Log,
-    keep: PruneTo,
-) -> Result<PruneScan, Failure> {
-    let mut scan = PruneScan::new(keep, Seq::new(log.len));
+async fn scan(call: &Call, transaction: &mut Lease, log: &Log, keep: PruneTo) -> Result<PruneScan, Failure> {
+    let mut scan = PruneScan::new(keep, Seq::new(log.len()));
     let mut end = stored(scan.end().get());
-    let mut after = (scan.end().get() == log.len).then_some(log.sums[0]);
     loop {
         let rows = transaction.query(&call.sql.walk, &[&log.id, &stored(log.first()), &end]).await?;
         if rows.is_empty() {
@@ -93,11 +83,7 @@ async fn scan(
         }
         for row in rows {
             end = row.try_get(0)?;
-            let (messages, before): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
-            let sum = before.checked_add(messages).filter(|sum| before >= 0 && after.is_none_or(|after| *sum == after));
-            let messages = usize::try_from(messages).ok().filter(|messages| *messages > 0 && sum.is_some());
-            let messages = messages.ok_or_else(|| damaged_counters(id))?;
-            after = Some(before);
+            let messages = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or(usize::MAX);
             if scan.offer(Seq::new(count(end)), row.try_get(1)?, messages) == Scan::Stop {
                 return Ok(scan);
             }
@@ -108,7 +94,7 @@ async fn scan(
 /// Removes the exchanges before a position.
 async fn begin_at(call: &Call, transaction: &mut Lease, log: &Log, first: u64) -> Result<Log, Failure> {
     let change = &call.sql.change;
-    transaction.change(&change.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
-    transaction.change(&change.set_first, &[&log.id, &stored(first)]).await?;
+    transaction.query(&change.remove_exchanges, &[&log.id, &0_i64, &stored(first)]).await?;
+    transaction.query(&change.set_first, &[&log.id, &stored(first)]).await?;
     Ok(Log { revision: log.revision.beginning_at(Seq::new(first)), ..*log })
 }

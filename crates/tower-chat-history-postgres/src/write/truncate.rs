@@ -5,8 +5,8 @@ use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq
 use super::{compactions, delete::remove, erase::bar};
 use crate::{
     database::{Call, Lease},
-    error::Failure,
-    rows::{Log, damaged_counters, or_damaged_counters, stored, uuid},
+    error::{Failure, PostgresError},
+    rows::{Log, stored, uuid},
 };
 
 /// Removes the end of a log. A truncation that removes the whole log is a deletion, and is recorded before, in its own
@@ -61,7 +61,7 @@ async fn within(
     let log = lock(call, transaction, id).await?.ok_or(StoreError::Gone)?;
     Expect::Exactly(expect).check(Some(log.revision))?;
     let len = from.get();
-    if len >= log.len {
+    if len >= log.len() {
         return Ok(Step::Truncated(Truncated::new(Some(log.revision), 0)));
     }
     let sql = &call.sql;
@@ -70,48 +70,37 @@ async fn within(
             return Ok(Step::RecordFirst);
         }
         remove(call, transaction, &[log.id]).await?;
-        return Ok(Step::Truncated(Truncated::new(None, log.len - log.first())));
+        return Ok(Step::Truncated(Truncated::new(None, log.len() - log.first())));
     }
     // The new sums are those up to the last exchange that remains.
-    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await;
-    let rows = rows.map_err(|error| or_damaged_counters(id, error.into()))?;
-    let sums = match rows.first() {
-        Some(row) => {
-            let sums: [i64; 2] = [row.try_get(0)?, row.try_get(1)?];
-            if sums.iter().zip(log.sums).any(|(sum, of_all)| !(0..=of_all).contains(sum)) {
-                return Err(damaged_counters(id).into());
-            }
-            (Some(sums[0]), Some(sums[1]))
-        }
-        // Another program removed the row. Reading the log reports that.
-        None => (None, None),
-    };
-    transaction.change(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
+    let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await?;
+    let last = rows.first().ok_or(PostgresError::Protocol)?;
+    let sums = [last.try_get(0)?, last.try_get(1)?];
+
+    transaction.query(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
     compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
     let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
-    Ok(Step::Truncated(Truncated::new(Some(revision), log.len - len)))
+    Ok(Step::Truncated(Truncated::new(Some(revision), log.len() - len)))
 }
 
 /// Locks the conversation's row, if there is one. No other call changes the conversation until the transaction ends.
 pub(super) async fn lock(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Result<Option<Log>, Failure> {
     let rows = transaction.query(&call.sql.lock, &[&id.as_str()]).await?;
-    rows.first().map(|row| Log::from_row(id, row)).transpose()
+    rows.first().map(Log::from_row).transpose()
 }
 
 /// Begins a new incarnation with the exchanges before position `len`. The version of its log is `len`, as if each
-/// exchange had been appended in this incarnation.
-///
-/// The sums are those of the remaining exchanges. `None` leaves the stored ones as they are.
+/// exchange had been appended in this incarnation. The sums are those of messages and bytes over these exchanges.
 pub(super) async fn begin_incarnation(
     call: &Call,
     transaction: &mut Lease,
     log: &Log,
     len: u64,
-    (messages, bytes): (Option<i64>, Option<i64>),
+    [messages, bytes]: [i64; 2],
 ) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
     transaction
-        .change(&call.sql.change.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
+        .query(&call.sql.change.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
         .await?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

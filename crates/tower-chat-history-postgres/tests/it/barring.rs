@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::task::JoinHandle;
 use tower_chat_history_core::{
-    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Removed, Seq, StoreError,
+    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Removed, StoreError,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -28,7 +28,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         other_tenants_and_later_turns_do_not_wait_for_an_erasure,
         no_first_turn_from_before_an_erasure_survives_it,
         forgotten_erasures_refuse_older_turns,
-        a_missing_epoch_is_reported_and_refuses_first_turns,
     ]
 }
 
@@ -240,21 +239,4 @@ async fn forgotten_erasures_refuse_older_turns() {
     let kept = "select count(*), (select kept from chat_history.epoch) from chat_history.erasure";
     let row = client.query_one(kept, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100_000, 100_000));
-}
-
-async fn a_missing_epoch_is_reported_and_refuses_first_turns() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    let id = conversation("a");
-    client.batch_execute("delete from chat_history.epoch").await.unwrap();
-    let errors = [
-        store.load(&id, Load::new()).await.map(drop).unwrap_err(),
-        store.bar(&prefix("test")).await.unwrap_err(),
-        store.delete(&id).await.unwrap_err(),
-    ];
-    assert!(errors.iter().all(|error| matches!(error, StoreError::Backend { .. })), "{errors:?}");
-    let refused = store.append(&id, first_turn(Epoch::FIRST)).await;
-    assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
-    say(&store, &id, "one").await;
-    assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap().exchanges.len(), 1);
 }

@@ -74,7 +74,7 @@ pub(crate) async fn long_log(client: &tokio_postgres::Client) {
                 select e.conversation, q, e.messages * q, e.bytes * q, e.messages, e.bytes, null, e.call, 'e' || q, \
                     replace(e.body, e.id, 'e' || q) \
                 from chat_history.exchange e, generate_series(1, {EXCHANGES} - 1) q; \
-             update chat_history.conversation set version = {EXCHANGES}, len = {EXCHANGES}, opening = {EXCHANGES} - 1, \
+             update chat_history.conversation set len = {EXCHANGES}, opening = {EXCHANGES} - 1, \
                 messages = messages * {EXCHANGES}, bytes = bytes * {EXCHANGES}"
         ))
         .await

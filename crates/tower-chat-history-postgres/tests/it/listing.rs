@@ -5,8 +5,8 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, Cursor, Derived, Erase, EraseExt, Expect, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List,
-    Listing, Load, Loaded, Prefix, Prune, PruneTo, Seq, StoreError, Timestamp,
+    Append, Cursor, Derived, Expect, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List, Listing, Load, Loaded,
+    Prefix, Prune, PruneTo, Seq, StoreError, Timestamp,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -24,9 +24,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_duplicate_changes_no_time,
         the_bytes_of_a_pruned_log_are_those_that_are_left,
         labels_whose_acknowledgment_is_lost_are_stored_once,
-        a_damaged_conversation_does_not_hide_the_others,
         a_listing_names_conversations_whose_labels_cannot_be_read,
-        keys_that_are_no_ids_are_counted_and_passed_and_erased,
     ]
 }
 
@@ -39,9 +37,9 @@ async fn listed(store: &PostgresStore, under: &str) -> Listing {
 }
 
 /// Creates 100,000 conversations under each of two prefixes, from one that the store wrote.
-const MANY: &str = "insert into chat_history.conversation (key, incarnation, version, first, len, opening, messages, bytes, \
+const MANY: &str = "insert into chat_history.conversation (key, incarnation, first, len, opening, messages, bytes, \
                         created_at, updated_at, updated_before) \
-                    select kind || n, incarnation, version, 1, len, opening, messages, bytes, 0, 0, 0 \
+                    select kind || n, incarnation, 1, len, opening, messages, bytes, 0, 0, 0 \
                     from chat_history.conversation, unnest('{test-,test/}'::text[]) kind, generate_series(100000, 199999) n";
 
 const PAGES: [&str; 3] = [
@@ -147,24 +145,6 @@ async fn labels_whose_acknowledgment_is_lost_are_stored_once() {
     assert_eq!(outcome, LabelsOutcome::Kept(title, LabelsVersion::new(2)), "another call is no repetition");
 }
 
-async fn a_damaged_conversation_does_not_hide_the_others() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    for name in ["a", "b"] {
-        say(&store, &conversation(name), "one").await;
-    }
-    for (end, before) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN)] {
-        let damage = format!(
-            "update chat_history.conversation set version = {end}, first = {end}, len = {end}, bytes = {end}, \
-             created_at = {end}, updated_at = {end}, labels_version = {end} where key = 'test/a'; \
-             update chat_history.exchange set bytes_before = {before}"
-        );
-        client.batch_execute(&damage).await.unwrap();
-        assert_eq!(listed(&store, "test").await.conversations.len(), 2);
-        assert!(store.describe(&conversation("a")).await.unwrap().is_some());
-    }
-}
-
 async fn a_listing_names_conversations_whose_labels_cannot_be_read() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
@@ -174,7 +154,7 @@ async fn a_listing_names_conversations_whose_labels_cannot_be_read() {
     say(&store, &conversation("b"), "one").await;
     let page = listed(&store, "test").await;
     let whole: Vec<_> = page.conversations.iter().map(|listed| listed.id.as_str()).collect();
-    assert_eq!((whole, page.foreign_keys), (vec!["test/b"], 0));
+    assert_eq!(whole, ["test/b"]);
     let [damaged] = &page.damaged[..] else { panic!("{:?}", page.damaged) };
     assert_eq!(damaged.id, id);
     let errors = [
@@ -188,35 +168,4 @@ async fn a_listing_names_conversations_whose_labels_cannot_be_read() {
     let first = store.list(&prefix("test"), None, 1).await.unwrap();
     assert_eq!((first.conversations.len(), first.damaged.len()), (0, 1), "the cursor passes a damaged conversation");
     assert_eq!(first.next, Some(Cursor::after(id)));
-}
-
-/// Another program can write any text as a key.
-async fn keys_that_are_no_ids_are_counted_and_passed_and_erased() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    for name in ["a", "d"] {
-        say(&store, &conversation(name), "one").await;
-    }
-    // More than a page of an erasure or of a count has.
-    let more = "insert into chat_history.conversation (key, incarnation, version, first, len, opening, messages, bytes, \
-                created_at, updated_at, updated_before) \
-                select 'test/b%key' || n, incarnation, version, first, len, opening, messages, bytes, 0, 0, 0 \
-                from chat_history.conversation, generate_series(1, 150) n where key = 'test/a'";
-    client.batch_execute(more).await.unwrap();
-    for limit in [1, 2, 1_000] {
-        let (mut found, mut foreign, mut after) = (Vec::new(), 0, None);
-        loop {
-            let page = store.list(&Prefix::all(), after.as_ref(), limit).await.unwrap();
-            foreign += page.foreign_keys;
-            found.extend(page.conversations.into_iter().map(|listed| listed.id.to_string()));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        assert_eq!((found, foreign), (vec!["test/a".into(), "test/d".into()], 150), "{limit} a page");
-    }
-    assert_eq!(store.count(&prefix("test")).await.unwrap().total().conversations, 152);
-    assert_eq!(store.erase_all(&prefix("test")).await.unwrap().removed.total().conversations, 152);
-    assert!(store.count(&Prefix::all()).await.unwrap().total().is_nothing());
 }

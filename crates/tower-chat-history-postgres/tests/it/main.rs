@@ -5,10 +5,10 @@ mod answers;
 mod barring;
 mod batching;
 mod calls;
+mod compactions;
 mod contract;
 mod cost;
 mod crash;
-mod damage;
 mod erasing;
 mod failures;
 mod late;
@@ -23,7 +23,6 @@ mod refused;
 mod rules;
 mod scrubbing;
 mod settings;
-mod skipped;
 mod support;
 mod trust;
 
@@ -36,10 +35,10 @@ fn main() -> ExitCode {
         answers::tests(),
         barring::tests(),
         calls::tests(),
+        compactions::tests(),
         contract::tests(),
         cost::tests(),
         crash::tests(),
-        damage::tests(),
         erasing::tests(),
         failures::tests(),
         late::tests(),
@@ -53,7 +52,6 @@ fn main() -> ExitCode {
         rules::tests(),
         scrubbing::tests(),
         settings::tests(),
-        skipped::tests(),
         batching::tests(),
         trust::tests(),
     ];

@@ -21,7 +21,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_damaged_compaction_is_reported_and_prevents_no_append,
         a_compaction_that_the_database_refuses_prevents_no_append,
         exchanges_outside_the_window_are_not_read,
-        a_missing_row_is_corrupt,
         no_password_is_in_an_error,
     ]
 }
@@ -195,21 +194,6 @@ async fn exchanges_outside_the_window_are_not_read() {
     let load = Load::new().limit(LoadLimit::new(6, usize::MAX).unwrap());
     let Loaded::Window(window) = store.load(&id, load).await.unwrap() else { unreachable!() };
     assert_eq!((window.exchanges.len(), window.exchanges[0].seq, window.truncated), (1, Seq::new(4), true));
-}
-
-async fn a_missing_row_is_corrupt() {
-    let url = database().await;
-    let (store, client) = (single(&url).await, connect(&url).await);
-    let id = conversation("a");
-    for _ in 0..3 {
-        say(&store, &id, "x").await;
-    }
-    for missing in [1, 0, 2] {
-        client.batch_execute(&format!("delete from chat_history.exchange where seq = {missing}")).await.unwrap();
-        let error = store.load(&id, Load::new()).await.unwrap_err();
-        let first = u64::from(missing == 1);
-        assert!(matches!(&error, StoreError::Corrupt { seq, .. } if seq.get() == first), "{missing}: {error:?}");
-    }
 }
 
 async fn no_password_is_in_an_error() {

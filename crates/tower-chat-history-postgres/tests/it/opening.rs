@@ -228,7 +228,7 @@ async fn the_error_of_a_missing_database_names_it() {
     let refused = patient().connect(&url).await.unwrap_err();
     let OpenError::Postgres { source, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(refused.to_string(), format!("the database nowhere could not be opened: {source}"));
-    assert_eq!(source.to_string(), "PostgreSQL failed with SQLSTATE 3D000 (invalid_catalog_name)");
+    assert_eq!(source.to_string(), "PostgreSQL failed with SQLSTATE 3D000");
     assert!(!refused.is_retryable());
 }
 

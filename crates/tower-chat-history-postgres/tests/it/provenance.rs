@@ -11,15 +11,13 @@ use tower_chat_history_postgres::PostgresStore;
 use crate::{
     no_text::shown,
     proxy::Proxy,
-    refused::{assert_swallowed, swallow},
-    support::{connect, conversation, database, exchange, say, single, texts, window},
+    support::{connect, conversation, database, exchange, say, single, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         damaged_provenances_are_corrupt,
         all_provenances_are_erased_without_reading_them,
-        an_erasure_of_provenances_that_skips_a_row_changes_nothing,
         an_append_with_a_provenance_is_one_round_trip,
     ]
 }
@@ -80,22 +78,6 @@ async fn all_provenances_are_erased_without_reading_them() {
     assert_eq!(loaded.exchanges.len(), 2);
     assert!(loaded.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()));
     assert_eq!(window(&store, &other).await, before);
-}
-
-async fn an_erasure_of_provenances_that_skips_a_row_changes_nothing() {
-    let url = database().await;
-    let (store, client, id) = (single(&url).await, connect(&url).await, conversation("a"));
-    let incarnation = say(&store, &id, "one").await.revision.incarnation();
-    add(&store, &id, "p").await;
-    let before = window(&store, &id).await;
-    let keep = PruneTo::LastTurns(1);
-    swallow(&client, "exchange", "update").await;
-    let refused = store.prune(&id, incarnation, keep, Derived::Erase).await.unwrap_err();
-    assert_swallowed(&refused, "an erasure");
-    assert_eq!(window(&store, &id).await, before);
-    client.batch_execute("drop trigger swallows on chat_history.exchange").await.unwrap();
-    store.prune(&id, incarnation, keep, Derived::Erase).await.unwrap();
-    assert_eq!(texts(&store, &id).await, ["asks"]);
 }
 
 async fn an_append_with_a_provenance_is_one_round_trip() {

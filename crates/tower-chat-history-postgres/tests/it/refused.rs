@@ -8,7 +8,7 @@ use test_servers::trials;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Load, Seq, StoreError,
+    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, HistoryStore, Seq, StoreError,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
@@ -24,8 +24,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_canceled_compaction_prevents_no_exchange,
         an_append_fails_if_its_exchange_is_refused,
         an_append_to_a_read_only_server_fails,
-        a_swallowed_exchange_is_not_acknowledged,
-        a_swallowed_compaction_is_not_acknowledged,
     ]
 }
 
@@ -158,56 +156,4 @@ async fn an_append_to_a_read_only_server_fails() {
     let error = store.append(&id, compacting("two")).await.unwrap_err();
     assert_eq!(state(&error), "25006");
     assert_eq!(texts(&store, &id).await, ["one"]);
-}
-
-/// Makes a trigger skip changes of a table without an error.
-pub(crate) async fn swallow(client: &Client, table: &str, change: &str) {
-    let swallows = format!(
-        "create or replace function public.swallows() returns trigger language plpgsql as $$ begin return null; end $$; \
-         create or replace trigger swallows before {change} on chat_history.{table} \
-            for each row execute function public.swallows()"
-    );
-    client.batch_execute(&swallows).await.unwrap();
-}
-
-pub(crate) fn assert_swallowed(error: &StoreError, what: &str) {
-    let StoreError::Backend { source } = error else { panic!("{what}: {error:?}") };
-    let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{what}: {error:?}") };
-    assert_eq!(code.code(), "27000", "{what}");
-}
-
-async fn a_swallowed_exchange_is_not_acknowledged() {
-    for (table, change) in [
-        ("exchange", "insert"),
-        ("conversation", "insert"),
-        ("conversation", "update"),
-        ("conversation", "insert or update"),
-    ] {
-        let (store, client, id) = setup().await;
-        swallow(&client, table, change).await;
-        let (new, what) = (conversation("new"), format!("{change} on {table}"));
-        let is_update = change == "update";
-        for append in [append("two"), compacting("two")] {
-            if change != "insert" || table == "exchange" {
-                assert_swallowed(&store.append(&id, append.clone()).await.unwrap_err(), &what);
-            }
-            if !is_update {
-                assert_swallowed(&store.append(&new, append).await.unwrap_err(), &what);
-            }
-        }
-        client.batch_execute(&format!("drop trigger swallows on chat_history.{table}")).await.unwrap();
-        let expected = window(&store, &id).await;
-        assert_eq!((expected.compaction, expected.exchanges.len()), (None, 1), "{what}");
-        assert!(store.load(&new, Load::new()).await.unwrap().is_absent(), "{what}");
-        assert_eq!(say(&store, &id, "two").await.seq, Seq::new(1), "{what}");
-    }
-}
-
-async fn a_swallowed_compaction_is_not_acknowledged() {
-    let (store, client, id) = setup().await;
-    let incarnation = window(&store, &id).await.revision.incarnation();
-    swallow(&client, "compaction", "insert or update").await;
-    assert_swallowed(&store.compact(&id, incarnation, compact(NONE, 0)).await.unwrap_err(), "compact");
-    let appended = store.append(&id, compacting("two")).await.unwrap();
-    assert_stored_alone(&store, &id, &appended, "append").await;
 }

@@ -25,7 +25,6 @@ pub(crate) async fn count(shared: &Shared, under: &Prefix) -> Result<ByStore, St
                 None => total.names += u64::from(name.registered.is_some()),
             }
         }
-        total.names += page.foreign.len() as u64;
         after = page.next;
         if after.is_none() {
             return Ok(ByStore::of(SYSTEM, total));

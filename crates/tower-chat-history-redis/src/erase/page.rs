@@ -1,6 +1,5 @@
 //! Erasing the conversations under a prefix.
 
-use futures_util::future::try_join;
 use tower_chat_history_core::{ByStore, ConversationId, Cursor, ErasedPage, Prefix, Removed, StoreError};
 
 use super::{SYSTEM, numbers};
@@ -43,8 +42,7 @@ pub(crate) async fn erase(
         removed.names += u64::from(!found);
         names.push(Forgotten { id: &name.id, before });
     }
-    removed.names += page.foreign.len() as u64;
-    let forgotten = try_join(registry::forget(shared, &names), registry::forget_foreign(shared, &page.foreign)).await;
+    let forgotten = registry::forget(shared, &names).await;
     if forgotten.is_err() {
         // A repetition finds the names again, and counts them.
         removed.names = 0;

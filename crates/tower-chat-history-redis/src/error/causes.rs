@@ -2,9 +2,9 @@
 
 use tower_chat_history_core::{ConversationId, Seq, StoreError};
 
-/// Keys of a conversation are missing or contradict each other.
+/// Keys of a conversation are missing, or a value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keys of the conversation are missing or damaged: evicted by the server, or changed by another program")]
+#[error("keys of the conversation are missing or damaged: the server may have evicted some")]
 #[non_exhaustive]
 pub struct Damaged;
 

@@ -124,10 +124,8 @@ impl Failure {
         let Some(id) = id.filter(|_| !self.is_transient()) else {
             return if self.is_transient() { StoreError::unavailable(self) } else { StoreError::backend(self) };
         };
-        if self.0.code() == Some("WRONGTYPE") {
-            Damaged::error(id, 0)
-        } else if self.0.code() == Some("DAMAGED") {
-            // A script found an invalid index entry. The message begins with its position.
+        if self.0.code() == Some("DAMAGED") {
+            // A script found that a key is missing. The message begins with a position.
             let position = self.0.detail().and_then(|detail| detail.split(' ').next()?.parse().ok());
             Damaged::error(id, position.unwrap_or_default())
         } else if let Some(newer) = self.newer_layout() {

@@ -23,7 +23,6 @@ pub(crate) async fn list(
     let page = registry::names(shared, under, after, limit, NamesFor::List).await?;
     let found = read::describe_all(shared, page.names.iter().map(|name| &name.id).collect()).await;
     let (mut listing, mut absent) = (Listing::new(Vec::with_capacity(found.len()), page.next.clone()), HashSet::new());
-    listing.foreign_keys = page.foreign.len() as u64;
     for (name, found) in page.names.iter().zip(found) {
         match found.transpose() {
             Some(Err(error)) if !is_of_conversation(&error) => return Err(error),

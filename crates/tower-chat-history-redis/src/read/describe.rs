@@ -14,11 +14,9 @@ pub(crate) async fn describe(shared: &Shared, id: &ConversationId) -> Result<Opt
     match reply.word.as_str() {
         "absent" => Ok(None),
         "described" => {
-            let revision = reply.revision(id)?;
-            // A number that is negative contradicts the others.
-            let mut number = || reply.number().map_err(|_| Damaged::error(id, revision.first().get()));
-            let [created, updated] = [number()?, number()?].map(Timestamp::from_unix_millis);
-            let listed = Listed::new(id.clone(), revision, created, updated, number()?);
+            let revision = reply.revision()?;
+            let [created, updated] = [reply.number()?, reply.number()?].map(Timestamp::from_unix_millis);
+            let listed = Listed::new(id.clone(), revision, created, updated, reply.number()?);
             match reply.optional_bytes()? {
                 Some(stored) => {
                     let (labels, version) = labels(&stored, id, revision.first())?;

@@ -33,17 +33,12 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
         "unchanged" => Ok(Loaded::Unchanged),
         "recorded" => {
             let seq = reply.number()?;
-            let recorded = reply.exchange(id, seq)?;
-            // A record of another exchange under this id would be a wrong reply to the call.
-            if load.exchange.as_ref() != Some(&recorded.exchange.id) {
-                return Err(Damaged::error(id, seq));
-            }
-            Ok(Loaded::AlreadyRecorded(recorded))
+            reply.exchange(id, seq).map(Loaded::AlreadyRecorded)
         }
         "compaction" => Err(corrupt_compaction(id, &load.profile, Box::new(Damaged))),
         word @ ("window" | "added") => {
             let is_added = word == "added";
-            let revision = reply.revision(id)?;
+            let revision = reply.revision()?;
             let compaction = reply.compaction(id, &load.profile)?;
             if let Some(compaction) = &compaction {
                 let fits = compaction.cut.check(None, revision.version(), |_| true);
@@ -51,9 +46,8 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             }
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from, revision.version())?;
-            // A number that is negative contradicts the others.
-            let log_bytes = reply.number().map_err(|_| Damaged::error(id, revision.first().get()))?;
+            let exchanges = reply.exchanges(id, from)?;
+            let log_bytes = reply.number()?;
             if is_added {
                 return Ok(Loaded::Added(Added::new(revision, exchanges, log_bytes)));
             }

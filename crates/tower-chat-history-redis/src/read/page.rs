@@ -13,9 +13,9 @@ pub(crate) async fn page(shared: &Shared, id: &ConversationId, from: Seq, limit:
     match reply.word.as_str() {
         "absent" => Ok(Page::absent()),
         "page" => {
-            let revision = reply.revision(id)?;
+            let revision = reply.revision()?;
             let from = reply.number()?;
-            let exchanges = reply.exchanges(id, from, revision.version())?;
+            let exchanges = reply.exchanges(id, from)?;
             let more = from + (exchanges.len() as u64) < revision.version();
             Ok(Page::new(revision, exchanges, more))
         }

@@ -10,8 +10,8 @@ use tower_chat_history_core::ConversationId;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use self::{
-    forget::{Forgotten, forget, forget_foreign},
-    names::{NamesFor, NamesPage, RegisteredName, names},
+    forget::{Forgotten, forget},
+    names::{NamesFor, NamesPage, names},
     register::{MIN_AGE, Registered, Registration, register},
     stamp::{Stamp, bar, bar_id, epoch, stamp},
 };

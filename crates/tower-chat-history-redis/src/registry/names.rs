@@ -15,8 +15,6 @@ const MORE_NAMES: usize = 8;
 /// A page of names.
 pub(crate) struct NamesPage {
     pub(crate) names: Vec<Name>,
-    /// The names among them that are no ids, because another program wrote them.
-    pub(crate) foreign: Vec<RegisteredName>,
     pub(crate) next: Option<Cursor>,
     /// The time of each slot in microseconds, and a stamp if the call asked for it.
     slots: Vec<(u64, Stamp)>,
@@ -27,13 +25,6 @@ pub(crate) struct Name {
     pub(crate) id: ConversationId,
     /// The stamp of its last registration, or `None` if it is not registered.
     pub(crate) registered: Option<Stamp>,
-}
-
-/// A name as it is stored, which may be no id.
-pub(crate) struct RegisteredName {
-    pub(crate) slot: Slot,
-    pub(crate) name: Vec<u8>,
-    pub(crate) registered: Stamp,
 }
 
 impl NamesPage {
@@ -57,7 +48,7 @@ impl NamesPage {
 struct Part {
     time: u64,
     stamp: Stamp,
-    names: Vec<RegisteredName>,
+    names: Vec<Name>,
 }
 
 /// The call for which names are read.
@@ -81,92 +72,58 @@ pub(crate) async fn names(
 ) -> Result<NamesPage, StoreError> {
     let limit = limit.clamp(1, MAX_NAMES);
     let each = 2 * limit.div_ceil(usize::from(SLOTS)) + MORE_NAMES;
-    let KeyRange { mut exact, after, before, .. } = KeyRange::new(under, cursor);
-    let (mut after, mut foreign) = (after.into_bytes(), Vec::new());
-    loop {
-        let parts = read(shared, exact.as_ref(), &after, &before, each, purpose).await?;
-        let slots = parts.iter().map(|part| (part.time, part.stamp)).collect();
-        let (found, end) = merged(parts, each);
-        let mut page = NamesPage { names: Vec::new(), foreign, next: None, slots };
-        let is_cut = page.fill(exact.take().filter(|_| purpose != NamesFor::List), found, limit);
-        match end {
-            // Names of another program took the places of others.
-            Some(end) if page.names.is_empty() => (after, foreign) = (end, page.foreign),
-            end => {
-                page.end(is_cut || end.is_some());
-                return Ok(page);
-            }
-        }
+    let keys = KeyRange::new(under, cursor);
+    let parts = read(shared, &keys, each, purpose).await?;
+    let slots = parts.iter().map(|part| (part.time, part.stamp)).collect();
+    let (mut names, mut is_more) = merged(parts, each);
+
+    // The exact id is before all others.
+    if let Some(exact) = keys.exact
+        && purpose != NamesFor::List
+        && names.first().is_none_or(|first| first.id != exact)
+    {
+        names.insert(0, Name { id: exact, registered: None });
     }
+    if names.len() > limit {
+        names.truncate(limit);
+        is_more = true;
+    }
+    let next = names.last().filter(|_| is_more).map(|last| Cursor::after(last.id.clone()));
+    Ok(NamesPage { names, next, slots })
 }
 
-impl NamesPage {
-    /// Adds at most `limit` of the names, which are in order, and before them the exact one if it is not among them.
-    /// Returns `true` if some were left out.
-    fn fill(&mut self, exact: Option<ConversationId>, found: Vec<RegisteredName>, limit: usize) -> bool {
-        let is_missing =
-            |exact: &ConversationId| found.first().is_none_or(|first| first.name != exact.as_str().as_bytes());
-        self.names.extend(exact.filter(is_missing).map(|id| Name { id, registered: None }));
-        for name in found {
-            if self.names.len() >= limit {
-                return true;
-            }
-            match std::str::from_utf8(&name.name).ok().and_then(|text| text.parse().ok()) {
-                Some(id) => self.names.push(Name { id, registered: Some(name.registered) }),
-                None => self.foreign.push(name),
-            }
-        }
-        false
-    }
-
-    /// Ends the page at its last name if there are more. The next page has the names after it, also those that are no
-    /// ids.
-    fn end(&mut self, is_more: bool) {
-        if let Some(last) = self.names.last().filter(|_| is_more) {
-            self.foreign.retain(|foreign| foreign.name.as_slice() < last.id.as_str().as_bytes());
-            self.next = Some(Cursor::after(last.id.clone()));
-        }
-    }
-}
-
-/// Reads at most `each` names of each slot.
-async fn read(
-    shared: &Shared,
-    exact: Option<&ConversationId>,
-    after: &[u8],
-    before: &str,
-    each: usize,
-    purpose: NamesFor,
-) -> Result<Vec<Part>, StoreError> {
+/// Reads at most `each` names of each slot, and the exact id.
+async fn read(shared: &Shared, keys: &KeyRange, each: usize, purpose: NamesFor) -> Result<Vec<Part>, StoreError> {
     let calls = Slot::all().map(|slot| {
-        let call = slot.call(shared, &scripts::NAMES).bytes(after).text(before);
+        let call = slot.call(shared, &scripts::NAMES).text(&keys.after).text(&keys.before);
         let call = call.number(each as u64).number(u64::from(purpose == NamesFor::Erase));
-        call.text(exact.filter(|id| Slot::of(id) == slot).map_or("", |id| id.as_str()))
+        let exact = keys.exact.as_ref().filter(|id| Slot::of(id) == slot);
+        call.text(exact.map_or("", |id| id.as_str()))
     });
     let calls: Vec<_> = calls.collect();
     let replies = try_join_all(calls.iter().map(|call| shared.run(call))).await?;
-    Slot::all().zip(replies).map(|(slot, reply)| part(slot, reply)).collect()
+    replies.into_iter().map(part).collect()
 }
 
-fn part(slot: Slot, mut reply: Reply) -> Result<Part, StoreError> {
+fn part(mut reply: Reply) -> Result<Part, StoreError> {
     if reply.word != "names" {
         return Err(UnexpectedReply::error());
     }
     let (time, stamp) = (reply.number()?, Stamp(reply.number()?));
-    let (names, stamps) = (reply.byte_strings()?, reply.numbers()?);
-    let name = |(name, stamp): (Vec<u8>, u64)| RegisteredName { slot, name, registered: Stamp(stamp) };
-    Ok(Part { time, stamp, names: names.into_iter().zip(stamps).map(name).collect() })
+    let (ids, stamps) = (reply.ids()?, reply.numbers()?);
+    let name = |(id, stamp)| Name { id, registered: Some(Stamp(stamp)) };
+    Ok(Part { time, stamp, names: ids.into_iter().zip(stamps).map(name).collect() })
 }
 
 /// Merges the names of all slots, in order. A slot that returned `each` names may have more, so later names of other
-/// slots are left out. Also returns the last name that was not left out, or `None` if there is no later one.
-fn merged(parts: Vec<Part>, each: usize) -> (Vec<RegisteredName>, Option<Vec<u8>>) {
+/// slots are left out. Also returns `true` if there may be later names.
+fn merged(parts: Vec<Part>, each: usize) -> (Vec<Name>, bool) {
     let full = parts.iter().filter(|part| part.names.len() >= each);
-    let end = full.filter_map(|part| part.names.last()).map(|last| last.name.clone()).min();
-    let mut names: Vec<RegisteredName> = parts.into_iter().flat_map(|part| part.names).collect();
+    let end = full.filter_map(|part| part.names.last()).map(|last| last.id.clone()).min();
+    let mut names: Vec<Name> = parts.into_iter().flat_map(|part| part.names).collect();
     if let Some(end) = &end {
-        names.retain(|name| name.name <= *end);
+        names.retain(|name| name.id <= *end);
     }
-    names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    (names, end)
+    names.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    (names, end.is_some())
 }

@@ -15,16 +15,13 @@ local at = self and self.n or tonumber(first)
 
 if self then
   whole(self)
-  local known = recorded(self, id)
+  local known = recorded(id)
   if known then
-    local stored = redis.call('LINDEX', index, known - self.b)
-    if string.sub(stored, ID) ~= id then
-      damaged(known)
-    end
     if known < self.f or known >= self.n then
       -- The exchange was removed but not swept yet. Its id is free again.
       return {'sweep'}
     end
+    local stored = redis.call('LINDEX', index, known - self.b)
     if string.sub(stored, CALL, ID - 1) ~= call then
       return {'duplicate', self.i, self.n, self.f, known}
     end
@@ -96,15 +93,9 @@ if not self then
 end
 local flags = opens
 if shown ~= '' then
-  if self.r == 0 and redis.call('HLEN', recalled) > 0 then
-    damaged(self.f)
-  end
   flags, self.r = opens + 2, self.r + 1
 end
 if made ~= '' then
-  if self.o == 0 and redis.call('HLEN', provenances) > 0 then
-    damaged(self.f)
-  end
   self.o = self.o + 1
 end
 local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id

@@ -1,23 +1,6 @@
--- Counting what a conversation consists of, also if it is damaged.
+-- Counting what a conversation consists of, also if some of its keys were evicted.
 
--- Returns the number of elements, or 0 if the key has another type.
-local function elements(command, key)
-  local count = redis.pcall(command, key)
-  if type(count) == 'number' then
-    return count
-  elseif string.find(count.err or '', 'WRONGTYPE', 1, true) then
-    return 0
-  end
-  return error(count)
-end
-
--- Returns the value of a field of the state's hash, or nil.
-local function field(name)
-  local value = redis.pcall('HGET', meta, name)
-  return type(value) == 'string' and value or nil
-end
-
--- Returns the size of the log in bytes of message JSON. It is 0 if the conversation is damaged.
+-- Returns the size of the log in bytes of message JSON. It is 0 if it cannot be known any more.
 local function bytes_of_log()
   local is_readable, bytes = pcall(function()
     local self = find('')
@@ -28,13 +11,11 @@ end
 
 -- Returns the number of compactions, and of those that have a summary or cannot be read.
 local function compactions()
-  local names, profiles, number, summaries = redis.pcall('HKEYS', meta), {}, 0, 0
-  for _, name in ipairs(names.err and {} or names) do
-    local profile = string.match(name, '^[vc]:(.*)$')
-    if profile and not profiles[profile] then
-      profiles[profile] = true
+  local number, summaries = 0, 0
+  for _, name in ipairs(redis.call('HKEYS', meta)) do
+    if string.find(name, '^c:') then
       number = number + 1
-      local is_readable, record = pcall(cjson.decode, field('c:' .. profile) or '')
+      local is_readable, record = pcall(cjson.decode, redis.call('HGET', meta, name))
       local summary = is_readable and type(record) == 'table' and record.summary
       if not is_readable or summary and summary ~= cjson.null then
         summaries = summaries + 1
@@ -50,9 +31,9 @@ local function counted()
   if redis.call('EXISTS', unpack(KEYS, 1, 6)) == 0 then
     return nil
   end
-  local labels = string.match(field('l') or '', '^%d+ %x+ (.*)$')
+  local labels = string.match(redis.call('HGET', meta, 'l') or '', '^%d+ %x+ (.*)$')
   local number, summaries = compactions()
-  local parts = {elements('LLEN', log), bytes_of_log(), elements('HLEN', ids), number, summaries,
+  local parts = {redis.call('LLEN', log), bytes_of_log(), redis.call('HLEN', ids), number, summaries,
     labels and labels ~= '{}' and 1 or 0}
   for at, part in ipairs(parts) do
     parts[at] = string.format('%.0f', math.max(part, 0))

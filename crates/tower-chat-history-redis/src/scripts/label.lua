@@ -10,9 +10,6 @@ if self.i ~= incarnation then
 end
 local stored = redis.call('HGET', meta, 'l') or '0 0 {}'
 local version, by = string.match(stored, '^(%d+) (%x+) ')
-if not version then
-  damaged(self.f)
-end
 if by == call then
   -- This call has run before, and its response was lost.
   return {'labeled', tonumber(version)}

@@ -9,7 +9,7 @@ end
 
 if exchange ~= '' then
   whole(self)
-  local at = recorded(self, exchange)
+  local at = recorded(exchange)
   if at and at >= self.f and at < self.n then
     local shown = ''
     if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then

@@ -12,10 +12,7 @@ local to, bytes_before, bytes, full, found = from, nil, 0, false, {}
 while to < last and not full do
   local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
   for _, entry in ipairs(entries) do
-    local opens, _, before, _, _, own = numbers(entry)
-    if not opens then
-      damaged(to)
-    end
+    local _, _, before, _, _, own = numbers(entry)
     bytes_before = bytes_before or before
     if to > from and before + own - bytes_before > most_bytes then
       full = true
@@ -50,4 +47,4 @@ if to > from then
   records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
 end
 -- The form is that of `window.lua`.
-return {'page', self.i, self.n, self.f, from, records, found, values, made, self.messages, self.bytes, self.openings}
+return {'page', self.i, self.n, self.f, from, records, found, values, made}

@@ -7,13 +7,12 @@ local function has_recalled(entry)
   return flags == 2 or flags == 3
 end
 
--- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet. A value that
--- cannot be read may cite anything.
+-- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet.
 local function erased(self, seq, value)
   if seq >= self.u then
     return false
   end
   local cited = string.match(value, '^(%-?%d*) ')
-  return not cited or cited ~= '' and tonumber(cited) < self.e
+  return cited ~= '' and tonumber(cited) < self.e
 end
 

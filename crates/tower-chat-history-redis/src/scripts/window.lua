@@ -6,18 +6,18 @@ local function fits(at)
 end
 
 -- Returns the exchanges from a position on, with the compaction if the caller does not know it. The client compares
--- each record with its entry, and the entries with the sums at the log's end.
+-- each record with its entry.
 local function from_position(word, from, v, record, stopped)
   local first, last = from - self.b, self.n - 1 - self.b
   local entries = redis.call('LRANGE', index, first, last)
   local shown, made = recalled_of(self, from, entries), provenances_of(self, from, #entries)
   local _, _, before = numbers(entries[1])
-  if is_large(self.bytes - (before or 0) + size_of({record}) + size_of(shown) + size_of(made)) then
+  if is_large(self.bytes - before + size_of({record}) + size_of(shown) + size_of(made)) then
     return LARGE
   end
   local records = redis.call('LRANGE', log, first, last)
   return {word, self.i, self.n, self.f, v, record, stopped and 1 or 0, from, records, entries, shown, made,
-    self.messages, self.bytes, self.openings, self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
+    self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
 end
 
 if ARGV[8] == '1' and newest ~= '' and known and known > self.f and known < self.n and fits(entry(self, known))

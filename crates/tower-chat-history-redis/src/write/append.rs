@@ -167,17 +167,17 @@ fn appended(reply: &mut Reply, id: &ConversationId, append: &Append) -> Result<A
     let exchange = &append.exchange;
     match reply.word.as_str() {
         "stored" => {
-            let revision = reply.revision(id)?;
+            let revision = reply.revision()?;
             let seq = Seq::new(reply.number()?);
             let compaction = outcome(reply, id, append.compact.as_ref())?;
             Ok(Appended::stored(revision, seq, compaction))
         }
         "duplicate" => {
-            let revision = reply.revision(id)?;
+            let revision = reply.revision()?;
             Ok(Appended::duplicate(revision, Seq::new(reply.number()?)))
         }
         "refused" => {
-            let current = reply.optional_revision(id)?;
+            let current = reply.optional_revision()?;
             append.expect.check(current)?;
             Err(UnexpectedReply::error())
         }

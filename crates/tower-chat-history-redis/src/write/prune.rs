@@ -36,7 +36,7 @@ pub(crate) async fn prune(
         match reply.word.as_str() {
             "again" => retry.again().await?,
             "pruned" => {
-                let revision = reply.revision(id)?;
+                let revision = reply.revision()?;
                 let removed = reply.number()?;
                 // The log begins at its new position now. The removed exchanges are deleted from the lists before the
                 // call returns, and so are the erased recalled messages.

@@ -31,7 +31,7 @@ impl RemainingCompactions {
         if reply.word != "compactions" {
             return Err(StoreError::Gone);
         }
-        let revision = reply.revision(id)?;
+        let revision = reply.revision()?;
         let changes = reply.number()?;
         let mut remaining = Self { revision, changes, fields: Vec::new() };
         for (profile, positions, record) in compactions(reply.list()?) {

@@ -4,7 +4,7 @@ use tower_chat_history_core::{ConversationId, StoreError};
 
 use crate::{
     call::Shared,
-    error::{Damaged, UnexpectedReply},
+    error::{Contended, UnexpectedReply},
     scripts,
 };
 
@@ -12,7 +12,7 @@ use crate::{
 const STEP_EXCHANGES: u64 = 1_000;
 
 /// The number of times that the rest may grow during a sweep. It grows if another call truncates or prunes the log. If
-/// it grows more often, the conversation is reported as damaged.
+/// it grows more often, the call fails.
 const MAX_GROWTHS: usize = 16;
 
 pub(super) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
@@ -26,7 +26,7 @@ pub(super) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), St
         let now = reply.number()?;
         growths += usize::from(now >= left);
         if growths > MAX_GROWTHS {
-            return Err(Damaged::error(id, 0));
+            return Err(StoreError::unavailable(Contended));
         }
         left = now;
     }

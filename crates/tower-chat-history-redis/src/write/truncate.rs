@@ -32,7 +32,7 @@ pub(crate) async fn truncate(
         match reply.word.as_str() {
             "again" => retry.again().await?,
             "record" => recorded = Some(registry::bar_id(shared, id).await?),
-            "whole" => return Ok(Truncated::new(Some(reply.revision(id)?), 0)),
+            "whole" => return Ok(Truncated::new(Some(reply.revision()?), 0)),
             // This call removes the whole log, which existed when the call began and is gone now. Either this call
             // removed it and its first response was lost, or another call removed it.
             "absent" if seen.has_same_end(expect) && from <= seen.first() => {
@@ -48,11 +48,11 @@ pub(crate) async fn truncate(
                 return Ok(Truncated::new(None, removed));
             }
             "refused" => {
-                Expect::Exactly(expect).check(reply.optional_revision(id)?)?;
+                Expect::Exactly(expect).check(reply.optional_revision()?)?;
                 return Err(UnexpectedReply::error());
             }
             "truncated" => {
-                let revision = reply.revision(id)?;
+                let revision = reply.revision()?;
                 // The log ends at its new position now. The removed exchanges are deleted from the lists before the
                 // call returns.
                 sweep(shared, id).await?;

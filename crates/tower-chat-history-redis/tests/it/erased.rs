@@ -219,9 +219,6 @@ async fn damaged_conversations_are_named_and_counted_and_erased() {
     for (at, part) in damaged.into_iter().enumerate() {
         let id: ConversationId = format!("{under}/{at}").parse().unwrap();
         test.run::<()>(&["DEL", &key(&id, part)]);
-        if part == ":log" {
-            test.run::<()>(&["SET", &key(&id, part), "x"]);
-        }
     }
     let expected = [false, false, true, true, true];
     for limit in 1..7 {
@@ -253,7 +250,7 @@ async fn a_receipt_has_what_was_erased_beside_a_conversation_that_failed() {
     let fence = key(&"acme/2".parse().unwrap(), ":gone");
     test.run::<()>(&["LPUSH", &fence, "of another kind"]);
     let error = test.store.erase_all(&under).await.unwrap_err();
-    assert!(matches!(error.source, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(matches!(error.source, StoreError::Backend { .. }), "{error:?}");
     assert_eq!((error.receipt.removed.total().conversations, test.names()), (4, vec!["acme/2".to_owned()]));
     let again = test.store.erase_all(&under).await.unwrap_err();
     assert!(again.receipt.removed.total().is_nothing(), "{again:?}");

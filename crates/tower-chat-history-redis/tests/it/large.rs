@@ -17,8 +17,7 @@ use redis::{
 use test_servers::trials;
 use tokio::{sync::Semaphore, task::yield_now};
 use tower_chat_history_core::{
-    Append, Compact, ConversationId, Cut, Erase, Expect, HistoryStore, Load, Loaded, Page, Prefix, Profile, Seq,
-    StoreError, Summary,
+    Append, Compact, ConversationId, Cut, Expect, HistoryStore, Load, Loaded, Page, Profile, Seq, StoreError, Summary,
 };
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
@@ -31,7 +30,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_large_call_waits_no_longer_than_calls_are_repeated,
         a_large_call_that_is_not_polled_keeps_no_permit,
         a_large_call_that_is_dropped_gives_up_its_place,
-        many_large_names_can_be_erased,
         a_conversation_may_be_deleted_between_the_two_scripts,
         a_call_that_is_not_large_is_one_script,
         a_large_read_is_two_scripts,
@@ -209,18 +207,6 @@ async fn a_large_call_that_is_dropped_gives_up_its_place() {
     tokio::join!(held, dropped);
     assert_eq!(window(&store, &ids[0]).await.exchanges.len(), 1);
     assert_eq!(holding.released.available_permits(), 0);
-}
-
-/// More names of other programs than large calls run at a time, each longer than a call that is not large.
-async fn many_large_names_can_be_erased() {
-    let mut test = TestServer::new().await;
-    for slot in 0..2 * AT_A_TIME {
-        let names = format!("chat:{{!{slot}}}:names");
-        test.run::<()>(&["ZADD", &names, "0", &format!("acme/{}", "x".repeat(MAX_SMALL))]);
-    }
-    let prefix = Prefix::new(["acme"]).unwrap();
-    test.store.erase(&prefix, None, 100).await.unwrap();
-    assert_eq!(test.names(), Vec::<String>::new());
 }
 
 /// Deletes the conversation after the first answer that says that another one would be large.

@@ -5,11 +5,10 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, ConversationId, Epoch, Erase, EraseExt, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
-    Truncate,
+    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError, Truncate,
 };
 
-use crate::support::{PARTS, TestServer, connect, conversation, exchange, key, patient, say, slot_keys, texts, window};
+use crate::support::{PARTS, TestServer, conversation, exchange, key, patient, say, slot_keys, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -24,7 +23,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_registry_that_was_lost_is_begun_anew,
         a_clock_that_is_ahead_does_not_keep_conversations_from_being_created,
         a_deletion_concerns_no_longer_ids,
-        names_that_are_no_ids_are_counted_and_passed_and_erased,
     ]
 }
 
@@ -250,39 +248,4 @@ async fn a_deletion_concerns_no_longer_ids() {
         }
     }
     panic!("no id is in the slot");
-}
-
-/// Another program can add any name.
-async fn names_that_are_no_ids_are_counted_and_passed_and_erased() {
-    let mut test = TestServer::new().await;
-    let [first, last] = ["a", "d"].map(conversation);
-    for id in [&first, &last] {
-        say(&test.store, id, "x").await;
-    }
-    // More than a page reads of one slot, and one that is not UTF-8.
-    let [names, registered, ..] = slot_keys(&first);
-    for number in 0..30 {
-        test.run::<()>(&["ZADD", &names, "0", &format!("test/b%key{number}")]);
-    }
-    test.run::<()>(&["ZADD", &registered, "1", "test/b%key0"]);
-    let mut other = connect(&test.server);
-    let _: () = redis::cmd("ZADD").arg(&names).arg(0).arg(b"test/c\xff").query(&mut other).unwrap();
-    for limit in [1, 2, 1_000] {
-        let (mut found, mut foreign, mut after) = (Vec::new(), 0, None);
-        loop {
-            let page = test.store.list(&all(), after.as_ref(), limit).await.unwrap();
-            foreign += page.foreign_keys;
-            found.extend(page.conversations.into_iter().map(|listed| listed.id));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        assert_eq!((found, foreign), (vec![first.clone(), last.clone()], 31), "{limit} a page");
-    }
-    let total = test.store.count(&all()).await.unwrap().total();
-    assert_eq!((total.conversations, total.names), (2, 31));
-    let receipt = test.store.erase_all(&all()).await.unwrap();
-    let removed = receipt.removed.total();
-    assert_eq!((removed.conversations, removed.names, receipt.is_complete()), (2, 31, true));
 }

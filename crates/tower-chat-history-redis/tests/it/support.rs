@@ -93,28 +93,14 @@ impl TestServer {
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
-    /// Returns the stored state of a conversation: its numbers, followed by check digits.
-    pub(crate) fn whole_state(&mut self, id: &ConversationId) -> Vec<u8> {
+    /// Returns the stored state of a conversation.
+    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
         self.run(&["HGET", &key(id, ""), "s"])
     }
 
-    /// Returns the numbers of the state.
-    pub(crate) fn state(&mut self, id: &ConversationId) -> Vec<u8> {
-        let mut state = self.whole_state(id);
-        state.truncate(state.len() - CHECK_DIGITS);
-        state
-    }
-
     /// Replaces the state.
-    pub(crate) fn set_whole_state(&mut self, id: &ConversationId, state: &[u8]) {
+    pub(crate) fn set_state(&mut self, id: &ConversationId, state: &[u8]) {
         redis::cmd("HSET").arg(key(id, "")).arg("s").arg(state).query::<()>(&mut self.admin).unwrap();
-    }
-
-    /// Replaces the numbers of the state, and writes matching check digits.
-    pub(crate) fn set_state(&mut self, id: &ConversationId, numbers: &[u8]) {
-        let digits = "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)";
-        let digits = redis::cmd("EVAL").arg(digits).arg(0).arg(numbers).query::<String>(&mut self.admin).unwrap();
-        self.set_whole_state(id, &[numbers, digits.as_bytes()].concat());
     }
 
     /// Replaces an element of a list.
@@ -171,15 +157,12 @@ pub(crate) fn slot_keys(id: &ConversationId) -> [String; 4] {
     [":names", ":registered", ":erasures", ":epochs"].map(|part| format!("chat:{{!{slot}}}{part}"))
 }
 
-/// The number of check digits after the numbers of a state.
-const CHECK_DIGITS: usize = 8;
 /// The offset of the stamp of the registration in a state, which has eight bytes.
 pub(crate) const REGISTERED: usize = 18;
-/// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, the
-/// position of the lists' first element, and the number of elements after the end.
+/// The offsets of the numbers of a state, which have six bytes: the end and the beginning of the log, and the number of
+/// elements after the end.
 pub(crate) const END: usize = 26;
 pub(crate) const BEGINNING: usize = 32;
-pub(crate) const BASE: usize = 38;
 pub(crate) const BEHIND: usize = 44;
 /// The offset of the sums of everything before the end. An index entry has the sums of everything before it,
 /// in the same form, from offset 1 on.

@@ -1,4 +1,4 @@
--- The notes at the top of `reading.sql` and `writing.sql` apply here too.
+-- The notes at the top of `reading.sql` apply here too.
 
 -- Stores a compaction. Returns a verdict: 0 stored, 1 another one is stored, 2 a position goes back, 3 the summary
 -- covers the window, 4 beyond the log, 5 not an opening. The caller has locked the conversation's row. `a_opening` is
@@ -76,14 +76,10 @@ begin
             cleared_before = excluded.cleared_before, recalled_from = excluded.recalled_from,
             reasoning_from = excluded.reasoning_from, encrypted_from = excluded.encrypted_from,
             covers_to = excluded.covers_to, call = excluded.call, body = excluded.body;
-    if not found then
-        raise exception using errcode = 'triggered_data_change_violation';
-    end if;
 end
 $function$;
 
--- Stores a compaction by itself. Returns the verdict of `put_compaction_1`, null if the incarnation has ended, or 6 if
--- the conversation's counters are damaged (see 5 above).
+-- Stores a compaction by itself. Returns the verdict of `put_compaction_1`, or null if the incarnation has ended.
 create function @.compact_1(
     a_key text, a_incarnation uuid, a_call uuid, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
@@ -94,15 +90,11 @@ create function @.compact_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_first bigint; s_len bigint; s_whole boolean;
+    s_conversation bigint; s_first bigint; s_len bigint;
 begin
-    select c.id, c.first, c.len, c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
-            and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
-        into s_conversation, s_first, s_len, s_whole
+    select c.id, c.first, c.len into s_conversation, s_first, s_len
         from @.conversation c where c.key = a_key and c.incarnation = a_incarnation for no key update;
-    if not s_whole then
-        r_verdict := 6;
-    elsif found then
+    if found then
         select p.r_verdict, p.r_version, p.r_cut, p.r_body into r_verdict, r_version, r_cut, r_body
             from @.put_compaction_1(
                 s_conversation, s_first, s_len, null::bigint, a_call,

@@ -14,14 +14,11 @@
 -- three microseconds a call.
 
 -- Loads a window. Returns a row for the conversation, whose `r_seq` is null, and a row for each exchange from `r_from`
--- to before `r_to`. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_to` is
--- null if nothing has changed since the state that the caller knows. If `a_added` is 1 and the log has only grown since
--- that state, the exchanges are those that were added, and `r_added` is true. In the conversation's row, the body is
--- that of the compaction, `r_cut` has its positions, and `r_messages` and `r_bytes` are the sums of all exchanges. In
--- the row of an exchange, they are the sums up to and including it. The function also returns rows at the positions
--- before and after the log, which must not exist. With these rows, the sums and `r_id`, the client detects changes by
--- other programs.
--- `r_bytes_before` is the sum of the bytes before the log if exchanges before it were pruned, otherwise null.
+-- on. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_from` is null if
+-- nothing has changed since the state that the caller knows. If the exchange `a_exchange` is in the log, it is the only
+-- one, and `r_recorded` is true. If `a_added` is 1 and the log has only grown since the known state, the exchanges are
+-- those that were added, and `r_added` is true. In the conversation's row, the body is that of the compaction, `r_cut`
+-- has its positions, and `r_bytes` is the size of the log.
 --
 -- If a limit cuts the window off, a scan from the newest exchange ends at the first one that exceeds it. The newest
 -- turn is always returned whole. Each row has the sums of all exchanges before it, so this check needs no addition. A
@@ -31,21 +28,20 @@ create function @.load_1(
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
     a_messages bigint, a_bytes bigint, a_added int
 ) returns table (
-    r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
-    r_provenance text,
-    r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint,
-    r_recorded bigint, r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes_before bigint, r_added boolean
+    r_seq bigint, r_body text, r_recalled text, r_provenance text,
+    r_incarnation uuid, r_first bigint, r_len bigint, r_from bigint, r_recorded boolean,
+    r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes bigint, r_added boolean
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-    s_conversation bigint; s_start bigint; s_begin bigint; s_end bigint;
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_start bigint; s_to bigint;
 begin
-    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
+    select c.id, c.incarnation, c.first, c.len, c.opening, c.messages, c.bytes,
             k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
                 k.encrypted_from, k.covers_to],
             greatest(c.first, k.window_start)
-        into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes,
+        into s_conversation, r_incarnation, r_first, r_len, s_opening, s_messages, s_bytes,
             r_compaction, r_body, r_cut, s_start
         from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
         where c.key = a_key;
@@ -55,17 +51,15 @@ begin
         return;
     end if;
     if a_exchange is not null then
-        select o.seq into r_recorded from (
+        select o.seq into r_from from (
             select e.seq, e.id from @.exchange e
             where e.conversation = s_conversation and e.id >= a_exchange order by e.id limit 1
         ) o where o.id = a_exchange;
     end if;
-    if r_recorded is not null then
-        r_from := r_recorded;
-        r_to := r_recorded + 1;
-        s_begin := r_from;
-        s_end := r_to;
-    elsif r_incarnation = a_incarnation and r_version = a_version and r_first = a_first
+    if r_from is not null then
+        r_recorded := true;
+        s_to := r_from + 1;
+    elsif r_incarnation = a_incarnation and r_len = a_version and r_first = a_first
         and coalesce(r_compaction, 0) = a_compaction and (a_newest is null or a_newest = (
             select e.id from @.exchange e
             where e.conversation = s_conversation and e.seq >= r_len - 1 order by e.seq limit 1
@@ -73,29 +67,27 @@ begin
         r_body := null;
         return next;
         return;
-    elsif a_added = 1 and r_incarnation = a_incarnation and r_version > a_version and r_first = a_first
+    elsif a_added = 1 and r_incarnation = a_incarnation and r_len > a_version and r_first = a_first
         and a_version > r_first and coalesce(r_compaction, 0) = a_compaction and (
-            select e.id = a_newest and r_messages - e.messages_before - e.messages <= a_messages
-                and r_bytes - e.bytes_before - e.bytes <= a_bytes
+            select e.id = a_newest and s_messages - e.messages_before - e.messages <= a_messages
+                and s_bytes - e.bytes_before - e.bytes <= a_bytes
             from @.exchange e
             where e.conversation = s_conversation and e.seq >= a_version - 1 order by e.seq limit 1
         ) then
         r_added := true;
         r_body := null;
         r_from := a_version;
-        r_to := r_len;
-        s_begin := r_from;
-        s_end := r_to + 1;
+        s_to := r_len;
     else
         -- If the exchanges from the start on do not exceed a limit, no later ones do.
         if not coalesce((
-            select r_messages - e.messages_before <= a_messages and r_bytes - e.bytes_before <= a_bytes
+            select s_messages - e.messages_before <= a_messages and s_bytes - e.bytes_before <= a_bytes
             from @.exchange e
             where e.conversation = s_conversation and e.seq >= s_start order by e.seq limit 1
         ), false) then
             select e.seq + 1 into r_from from @.exchange e
-                where e.conversation = s_conversation and e.seq >= s_start and e.seq < r_opening
-                    and (r_messages - e.messages_before > a_messages or r_bytes - e.bytes_before > a_bytes)
+                where e.conversation = s_conversation and e.seq >= s_start and e.seq < s_opening
+                    and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
                 order by e.seq desc limit 1;
         end if;
         -- Exchanges from the newest turn's opening on need no check.
@@ -104,63 +96,58 @@ begin
         else
             select coalesce(min(o.seq), r_from) into r_from from (
                 select e.seq from @.exchange e
-                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= r_opening and e.continues is null
+                where e.conversation = s_conversation and e.seq >= r_from and e.seq <= s_opening and e.continues is null
                 order by e.seq limit 1
             ) o;
         end if;
-        r_to := r_len;
-        s_begin := case when r_from = r_first then r_from - 1 else r_from end;
-        s_end := r_to + 1;
+        s_to := r_len;
     end if;
-    if r_recorded is null and r_first > 0 then
-        select e.bytes_before into r_bytes_before from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_first order by e.seq limit 1;
+    if r_recorded is null then
+        r_bytes := s_bytes - coalesce((
+            select e.bytes_before from @.exchange e
+            where r_first > 0 and e.conversation = s_conversation and e.seq >= r_first order by e.seq limit 1
+        ), 0);
     end if;
     return next;
-    return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled, e.provenance,
-            null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint,
-            null::bigint, null::bigint, null::bigint[], null::bigint, null::bigint, null::boolean
-        from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
+    return query select e.seq, e.body, e.recalled, e.provenance,
+            null::uuid, null::bigint, null::bigint, null::bigint, null::boolean,
+            null::bigint, null::bigint[], null::bigint, null::bigint, null::boolean
+        from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < s_to
         order by e.seq;
 end
 $function$;
 
--- Reads a page of the log: rows as in `load_1`, forward from a position, as many exchanges as fit, but at least one.
+-- Reads a page of the log: rows as in `load_1`, forward from a position to before `r_to`, as many exchanges as fit, but
+-- at least one.
 create function @.read_1(a_key text, a_from bigint, a_limit bigint, a_bytes bigint) returns table (
-    r_seq bigint, r_id text, r_body text, r_messages bigint, r_bytes bigint, r_recalled_first bigint, r_recalled text,
-    r_provenance text,
-    r_incarnation uuid, r_version bigint, r_first bigint, r_len bigint, r_opening bigint, r_from bigint, r_to bigint
+    r_seq bigint, r_body text, r_recalled text, r_provenance text,
+    r_incarnation uuid, r_first bigint, r_len bigint, r_to bigint
 ) language plpgsql stable
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-    s_conversation bigint; s_before bigint; s_large bigint; s_begin bigint; s_end bigint;
+    s_conversation bigint; s_from bigint; s_before bigint; s_large bigint;
 begin
-    select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes,
-            least(greatest(a_from, c.first), c.len)
-        into s_conversation, r_incarnation, r_version, r_first, r_len, r_opening, r_messages, r_bytes, r_from
+    select c.id, c.incarnation, c.first, c.len, least(greatest(a_from, c.first), c.len)
+        into s_conversation, r_incarnation, r_first, r_len, s_from
         from @.conversation c where c.key = a_key;
     if not found then
         return;
     end if;
-    r_to := least(r_len, r_from + a_limit);
-    if r_to > r_from then
+    r_to := least(r_len, s_from + a_limit);
+    if r_to > s_from then
         select e.bytes_before into s_before from @.exchange e
-            where e.conversation = s_conversation and e.seq >= r_from order by e.seq limit 1;
+            where e.conversation = s_conversation and e.seq >= s_from order by e.seq limit 1;
         select e.seq into s_large from @.exchange e
-            where e.conversation = s_conversation and e.seq > r_from and e.seq < r_to
+            where e.conversation = s_conversation and e.seq > s_from and e.seq < r_to
                 and e.bytes_before + e.bytes - s_before > a_bytes
             order by e.seq limit 1;
         r_to := least(r_to, s_large);
     end if;
-    s_begin := case when r_from = r_first then r_from - 1 else r_from end;
-    s_end := case when r_to = r_len then r_to + 1 else r_to end;
     return next;
-    return query select e.seq, e.id, e.body, e.messages_before + e.messages, e.bytes_before + e.bytes,
-            e.recalled_first, e.recalled, e.provenance,
-            null::uuid, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint
-        from @.exchange e where e.conversation = s_conversation and e.seq >= s_begin and e.seq < s_end
+    return query select e.seq, e.body, e.recalled, e.provenance,
+            null::uuid, null::bigint, null::bigint, null::bigint
+        from @.exchange e where e.conversation = s_conversation and e.seq >= s_from and e.seq < r_to
         order by e.seq;
 end
 $function$;

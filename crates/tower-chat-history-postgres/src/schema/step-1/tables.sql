@@ -1,9 +1,9 @@
--- One row for each conversation. `version` counts the changes of the log within its incarnation. Each change adds one
--- exchange. The exchanges have the positions from `first` to before `len`. `opening` is the position of the newest one
--- that opens a turn, or -1. `messages` and `bytes` are the sums of all exchanges ever appended, so the size of a window
--- is one subtraction. In all tables, an exchange without messages counts as one message.
---
--- `version` and `len` are equal unless another program writes here: a load reports an error if they differ.
+-- Nothing but this library writes these tables. The calls rely on that, and do not compare the numbers with each other.
+
+-- One row for each conversation. The exchanges have the positions from `first` to before `len`, which is also the
+-- version of the log. `opening` is the position of the newest one that opens a turn. `messages` and `bytes` are the
+-- sums of all exchanges ever appended, so the size of a window is one subtraction. In all tables, an exchange without
+-- messages counts as one message.
 --
 -- A log that begins at a later position counts one message for each position before it, so `messages` is never less
 -- than `len`.
@@ -21,7 +21,6 @@ create table @.conversation (
     id bigint generated always as identity primary key,
     key text collate "C" not null unique,
     incarnation uuid not null,
-    version bigint not null,
     first bigint not null,
     len bigint not null,
     opening bigint not null,

@@ -1,11 +1,7 @@
 -- The notes at the top of `reading.sql` apply here too.
---
--- If a trigger of the database's owner prevents that a row is written, the functions raise
--- `triggered_data_change_violation`. Otherwise the call would acknowledge what is not stored.
 
 -- Appends an exchange. Returns a verdict: 0 stored, 1 duplicate, 2 not as expected, 3 it continues an unknown position,
--- 4 the compaction is refused, 5 the conversation's counters contradict each other or are out of range, so another
--- program wrote them, 6 erased after the epoch `a_since`. `r_incarnation` is null if there is no conversation.
+-- 4 the compaction is refused, 5 erased after the epoch `a_since`. `r_incarnation` is null if there is no conversation.
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_since` is null if erasures do not
 -- matter. `a_first` is the position of the exchange if the append creates the conversation. `a_at` is the exchange's
@@ -25,14 +21,14 @@ create function @.append_1(
     a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint,
     a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
     a_encrypted_from bigint, a_covers bigint, a_cut text,
-    out r_verdict int, out r_incarnation uuid, out r_version bigint, out r_first bigint, out r_len bigint, out r_seq bigint,
+    out r_verdict int, out r_incarnation uuid, out r_first bigint, out r_len bigint, out r_seq bigint,
     out r_compaction int, out r_compaction_version bigint, out r_compaction_cut bigint[], out r_compaction_body text
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_updated bigint; s_call uuid;
+    s_conversation bigint; s_messages bigint; s_bytes bigint; s_updated bigint; s_call uuid;
     s_created boolean := false; s_attempts int := 0; s_limit text;
 begin
     if a_patience is not null then
@@ -42,17 +38,15 @@ begin
     -- Usually the log is as expected and the exchange is new. This case needs two statements. If the id turns out to be
     -- in the log already, another statement restores the row.
     if a_profile is null and a_since is null then
-        update @.conversation c set version = c.version + 1, len = c.len + 1,
+        update @.conversation c set len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
                 updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
-                and (a_expect <> 1 or c.version = a_version) and (a_continues is null or a_continues < c.len)
-                and c.first >= 0 and c.opening >= c.first and c.len > c.opening and c.version = c.len
-                and c.messages >= c.len and c.messages < 1::bigint << 62 and c.bytes >= 0 and c.bytes < 1::bigint << 62
-            returning c.id, c.incarnation, c.version, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes,
+                and (a_expect <> 1 or c.len = a_version) and (a_continues is null or a_continues < c.len)
+            returning c.id, c.incarnation, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes,
                 c.updated_before
-            into s_conversation, r_incarnation, r_version, r_first, r_len, r_seq, s_messages, s_bytes, s_updated;
+            into s_conversation, r_incarnation, r_first, r_len, r_seq, s_messages, s_bytes, s_updated;
         if found then
             insert into @.exchange
                 (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
@@ -64,21 +58,17 @@ begin
                 r_verdict := 0;
                 return;
             end if;
-            update @.conversation c set version = c.version - 1, len = r_seq, messages = s_messages, bytes = s_bytes,
-                updated_at = s_updated,
-                opening = coalesce((
+            update @.conversation c set len = r_seq, messages = s_messages, bytes = s_bytes, updated_at = s_updated,
+                opening = (
                     select e.seq from @.exchange e where e.conversation = s_conversation and e.continues is null
                     order by e.seq desc limit 1
-                ), -1)
+                )
                 where c.id = s_conversation;
-            if not found then
-                raise exception using errcode = 'triggered_data_change_violation';
-            end if;
         end if;
     end if;
     loop
-        select c.id, c.incarnation, c.version, c.first, c.len, c.opening, c.messages, c.bytes
-            into s_conversation, r_incarnation, r_version, r_first, r_len, s_opening, s_messages, s_bytes
+        select c.id, c.incarnation, c.first, c.len, c.messages, c.bytes
+            into s_conversation, r_incarnation, r_first, r_len, s_messages, s_bytes
             from @.conversation c where c.key = a_key for no key update;
         exit when found;
         r_len := 0;
@@ -95,7 +85,7 @@ begin
                 raise exception using errcode = 'lock_not_available';
             end if;
             if @.erased_1(a_key, a_since) then
-                r_verdict := 6;
+                r_verdict := 5;
                 return;
             end if;
         end if;
@@ -104,33 +94,28 @@ begin
             r_len := a_first;
             return;
         end if;
-        -- The counters of a log have an upper limit (see the counters' check below).
+        -- Numbers are added to positions.
         if a_first >= 1::bigint << 61 then
             raise exception using errcode = 'numeric_value_out_of_range';
         end if;
         insert into @.conversation as c
-            (key, incarnation, version, first, len, opening, messages, bytes, created_at, updated_at, updated_before)
-            values (a_key, gen_random_uuid(), a_first + 1, a_first, a_first + 1, a_first, a_first + a_messages, a_bytes,
+            (key, incarnation, first, len, opening, messages, bytes, created_at, updated_at, updated_before)
+            values (a_key, gen_random_uuid(), a_first, a_first + 1, a_first, a_first + a_messages, a_bytes,
                 a_at, a_at, a_at)
             on conflict (key) do nothing returning c.id, c.incarnation into s_conversation, r_incarnation;
         if found then
             s_created := true;
-            r_version := a_first; r_first := a_first; r_len := a_first; s_messages := a_first; s_bytes := 0;
+            r_first := a_first; r_len := a_first; s_messages := a_first; s_bytes := 0;
             exit;
         end if;
         -- Another first append has created the row at the same time. Try again with that row, unless it was
         -- deleted already.
         s_attempts := s_attempts + 1;
         if s_attempts > 100 then
-            raise exception using errcode = 'triggered_data_change_violation';
+            raise exception using errcode = 'serialization_failure';
         end if;
     end loop;
     if not s_created then
-        if r_first < 0 or s_opening < r_first or r_len <= s_opening or r_version <> r_len
-            or s_messages < r_len or s_messages >= 1::bigint << 62 or s_bytes < 0 or s_bytes >= 1::bigint << 62 then
-            r_verdict := 5;
-            return;
-        end if;
         select o.seq, o.call into r_seq, s_call from (
             select e.seq, e.id, e.call from @.exchange e
             where e.conversation = s_conversation and e.id >= a_id order by e.id limit 1
@@ -138,7 +123,6 @@ begin
         if found and s_call = a_call then
             -- This call has run before, and its response was lost. The call's name tells if its compaction was stored.
             r_verdict := 0;
-            r_version := r_seq + 1;
             if a_profile is not null then
                 select case when k.call = a_call then 0 else 1 end, k.version,
                         array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
@@ -155,11 +139,11 @@ begin
             return;
         end if;
         if a_since is not null and @.erased_1(a_key, a_since) then
-            r_verdict := 6;
+            r_verdict := 5;
             return;
         end if;
         if a_expect = 0 or (a_expect in (1, 2) and r_incarnation <> a_incarnation)
-            or (a_expect = 1 and r_version <> a_version) then
+            or (a_expect = 1 and r_len <> a_version) then
             r_verdict := 2;
             return;
         end if;
@@ -184,9 +168,6 @@ begin
         if r_compaction > 1 then
             if s_created then
                 delete from @.conversation c where c.id = s_conversation;
-                if not found then
-                    raise exception using errcode = 'triggered_data_change_violation';
-                end if;
             end if;
             r_verdict := 4;
             return;
@@ -197,18 +178,14 @@ begin
             recalled_first, recalled, provenance)
         values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body,
             a_recalled_first, a_recalled, a_provenance);
-    if found and not s_created then
-        update @.conversation c set version = c.version + 1, len = c.len + 1,
+    if not s_created then
+        update @.conversation c set len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
                 messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
                 updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.id = s_conversation;
     end if;
-    if not found then
-        raise exception using errcode = 'triggered_data_change_violation';
-    end if;
     r_verdict := 0;
-    r_version := r_version + 1;
     r_len := r_len + 1;
 end
 $function$;
