@@ -1,10 +1,7 @@
 //! The store of the guide "Writing a store" passes the conformance suite, and so does the same store with truncation
 //! and pruning.
 
-use tower_chat_history_conformance::{
-    conformance_tests,
-    store::{Capabilities, Fixture},
-};
+use tower_chat_history_conformance::{conformance_tests, store::Handle};
 use tower_chat_history_core::{
     Derived, Exchange, Expect, Prune, PruneTo, Pruned, Truncate, Truncated, backend::PruneScan,
 };
@@ -99,38 +96,22 @@ mod guide {
 
     conformance_tests! {
         #[tokio::test]
-        Arc::new(MapStore::default()) as Arc<dyn HistoryStore>,
-        without: [durable, truncate, prune, erase]
+        Handle::new(MapStore::default()),
+        without: [Durable, Truncate, Prune, Erase]
     }
 }
 
 mod extended {
     use super::*;
 
-    struct Extended(MapStore);
-
-    #[async_trait]
-    impl Fixture for Extended {
-        async fn open(&self) -> Arc<dyn HistoryStore> {
-            Arc::new(self.0.clone())
-        }
-
-        fn capabilities(&self) -> Capabilities {
-            Capabilities::new()
-        }
-
-        async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-            Some(Arc::new(self.0.clone()))
-        }
-
-        async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-            Some(Arc::new(self.0.clone()))
-        }
+    fn handle() -> Handle {
+        let store = MapStore::default();
+        Handle::new(store.clone()).truncate(store.clone()).prune(store)
     }
 
     conformance_tests! {
         #[tokio::test]
-        Extended(MapStore::default()),
-        without: [durable, erase]
+        handle(),
+        without: [Durable, Erase]
     }
 }

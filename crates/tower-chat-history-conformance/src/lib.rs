@@ -1,7 +1,7 @@
 //! The conformance suites of `tower-chat-history`, the conversation memory for LLM services.
 //!
 //! Each suite is a list of functions to call from your own tests. A function tests one rule of the contract, and panics
-//! if the store or the dialect breaks it. The panic quotes the sentence of the contract.
+//! if the store or the dialect breaks it.
 //!
 //! | To test | Use |
 //! | --- | --- |
@@ -11,9 +11,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Assertions are the purpose of this crate.
-#![allow(clippy::expect_used)]
-
-mod clause;
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 pub mod dialect;
 pub mod shorthand;

@@ -1,7 +1,5 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
@@ -49,10 +47,6 @@ impl Log {
         self.exchanges.iter().find(|recorded| recorded.exchange.id == *id)
     }
 
-    fn opens_turn(&self, seq: Seq) -> bool {
-        self.exchanges.iter().find(|recorded| recorded.seq == seq).is_none_or(|found| found.exchange.opens_turn())
-    }
-
     fn since(&self, start: Seq) -> &[Recorded] {
         &self.exchanges[self.exchanges.partition_point(|recorded| recorded.seq < start)..]
     }
@@ -77,10 +71,11 @@ impl Log {
             return Ok(CompactOutcome::Kept(stored.cloned()));
         }
         let len = self.revision().next().get();
-        compact.cut.check(stored.map(|stored| &stored.cut), len, |seq| self.opens_turn(seq))?;
+        compact.cut.check(stored.map(|stored| &stored.cut), len, |seq| {
+            self.since(seq).first().is_none_or(|found| found.exchange.opens_turn())
+        })?;
         let version = compact.replaces.next();
-        let stored = compact.stored_as(version);
-        self.compactions.insert(compact.profile, stored);
+        self.compactions.insert(compact.profile.clone(), compact.stored_as(version));
         Ok(CompactOutcome::Stored(version))
     }
 }
@@ -143,8 +138,7 @@ impl HistoryStore for MapStore {
         let conversations = self.conversations();
         let Some(log) = conversations.logs.get(id) else { return Ok(Page::absent()) };
         let rest = log.since(from);
-        let exchanges = rest.iter().take(limit).cloned().collect();
-        Ok(Page::new(log.revision(), exchanges, rest.len() > limit))
+        Ok(Page::new(log.revision(), rest.iter().take(limit).cloned().collect(), rest.len() > limit))
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {

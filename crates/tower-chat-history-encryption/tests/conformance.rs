@@ -12,8 +12,8 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, conformance, redis};
 use tower_chat_history::{CachedStore, MemoryStore};
-use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore};
-use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_conformance::store::{Capability, Fixture, Handle};
+use tower_chat_history_core::{Erase, Prune, Truncate};
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteOptions;
@@ -73,33 +73,12 @@ impl Data {
     }
 }
 
-impl Place {
-    async fn connect(&self) -> Arc<dyn AnyStore> {
-        let store = self.data.connect().await;
-        if self.cached { Arc::new(CachedStore::new(store)) } else { store }
-    }
-}
-
 #[async_trait]
 impl Fixture for Place {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        self.connect().await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new().durable(true).refuses_sealed(true)
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(self.connect().await)
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(self.connect().await)
-    }
-
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        Some(self.connect().await)
+    async fn open(&self) -> Handle {
+        let store = self.data.connect().await;
+        let handle = if self.cached { Handle::with_all(CachedStore::new(store)) } else { Handle::with_all(store) };
+        handle.durable().refuses_sealed()
     }
 }
 
@@ -117,7 +96,7 @@ fn in_memory() -> EncryptedStore<MemoryStore> {
 /// the same over all of them. Their own suites test that they keep sealed items.
 fn main() -> ExitCode {
     let lacking = [Capability::Durable, Capability::Sealed];
-    let memory = conformance("memory", &lacking, async || SharedStore(in_memory()));
+    let memory = conformance("memory", &lacking, async || Handle::with_all(in_memory()));
     let file = suite("file", false, Data::file);
     let cluster = suite("cluster, cached", true, async || Data::Cluster);
     test_servers::run_groups([

@@ -8,68 +8,17 @@ use async_trait::async_trait;
 use test_servers::conformance;
 use tower_chat_history::{
     CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore,
-    store::{Erase, Prune, StoreList, Truncate},
+    store::{StoreList, Truncate},
 };
-use tower_chat_history_conformance::store::{Capabilities, Capability, Fixture, SharedStore, all};
+use tower_chat_history_conformance::store::{Capability, Fixture, Handle, all};
 
 /// Each handle has its own cache, like another process.
 struct Replicas(MemoryStore);
 
-impl Replicas {
-    fn replica(&self) -> CachedStore<MemoryStore> {
-        CachedStore::new(self.0.clone())
-    }
-}
-
 #[async_trait]
 impl Fixture for Replicas {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.replica())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(self.replica()))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.replica()))
-    }
-
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        Some(Arc::new(self.replica()))
-    }
-}
-
-/// The same storage, with each handle in one more `Arc`.
-struct ThroughArc<F>(F);
-
-#[async_trait]
-impl<F: Fixture> Fixture for ThroughArc<F> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.open().await)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        let inner = self.0.open_truncate().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        let inner = self.0.open_prune().await?;
-        Some(Arc::new(inner))
-    }
-
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        let inner = self.0.open_erase().await?;
-        Some(Arc::new(inner))
+    async fn open(&self) -> Handle {
+        Handle::with_all(CachedStore::new(self.0.clone()))
     }
 }
 
@@ -78,26 +27,27 @@ fn half(id: &ConversationId) -> usize {
     id.as_str().bytes().map(usize::from).sum::<usize>() % 2
 }
 
-fn routed_to_one_type() -> Arc<dyn Truncate> {
+fn routed_to_one_type() -> Handle {
     let stores = [MemoryStore::new(), MemoryStore::new()];
-    Arc::new(RoutedStore::new(move |id: &ConversationId| stores[half(id)].clone()))
+    let store: Arc<dyn Truncate> = Arc::new(RoutedStore::new(move |id: &ConversationId| stores[half(id)].clone()));
+    Handle::new(Arc::clone(&store)).truncate(store)
 }
 
-fn routed_to_any_type() -> Arc<dyn HistoryStore> {
+fn routed_to_any_type() -> Handle {
     let stores: [Arc<dyn HistoryStore>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
-    Arc::new(RoutedStore::new(move |id: &ConversationId| Arc::clone(&stores[half(id)])))
+    Handle::new(RoutedStore::new(move |id: &ConversationId| Arc::clone(&stores[half(id)])))
 }
 
 type RoutedOverList = RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>;
 
-fn routed_over_a_list() -> SharedStore<RoutedOverList> {
+fn routed_over_a_list() -> RoutedOverList {
     let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
-    SharedStore(RoutedStore::over(stores, half as fn(&ConversationId) -> usize).unwrap())
+    RoutedStore::over(stores, half as fn(&ConversationId) -> usize).unwrap()
 }
 
 /// Runs the suite in one function over one storage.
 async fn all_behaviors_share_one_storage() {
-    let left_out = all(&SharedStore(MemoryStore::new())).await;
+    let left_out = all(&Handle::with_all(MemoryStore::new())).await;
     let needs_opening =
         |name: &str| name.starts_with("reopen::") || name.ends_with("_persists") || name.ends_with("_persist");
     assert!(!left_out.is_empty() && left_out.iter().all(|name| needs_opening(name)), "{left_out:?}");
@@ -111,17 +61,17 @@ fn main() -> ExitCode {
     let lacking_of_one_type = [Durable, Prune, Erase];
     let lacking_of_any_type = [Durable, Truncate, Prune, Erase];
     let tests = [
-        conformance("memory", &[Durable], async || SharedStore(MemoryStore::new())),
+        conformance("memory", &[Durable], async || Handle::with_all(MemoryStore::new())),
         // An `Arc` forwards the calls of every store in the same way, so one store is enough.
-        conformance("memory, in an Arc", &[Durable], async || ThroughArc(SharedStore(MemoryStore::new()))),
+        conformance("memory, in an Arc", &[Durable], async || Handle::with_all(Arc::new(MemoryStore::new()))),
         conformance("cached, between replicas", &[Durable], async || Replicas(MemoryStore::new())),
         // All handles share one cache, like the tasks of one process.
-        conformance("cached, between handles", &[Durable], async move || SharedStore(cached())),
+        conformance("cached, between handles", &[Durable], async move || Handle::with_all(cached())),
         // Windows that do not fit are not cached, and everything else works as before.
-        conformance("cached, without room", &[Durable], async move || SharedStore(without_room())),
+        conformance("cached, without room", &[Durable], async move || Handle::with_all(without_room())),
         conformance("routed to one type", &lacking_of_one_type, async || routed_to_one_type()),
         conformance("routed to any type", &lacking_of_any_type, async || routed_to_any_type()),
-        conformance("routed over a list", &[Durable], async || routed_over_a_list()),
+        conformance("routed over a list", &[Durable], async || Handle::with_all(routed_over_a_list())),
         vec![test_servers::test("all_behaviors_share_one_storage", all_behaviors_share_one_storage)],
     ];
     test_servers::run_groups([(None, tests.into_iter().flatten().collect())])

@@ -137,8 +137,8 @@ where
     let tests = behaviors().into_iter().map(|behavior| {
         let make = Arc::clone(&fixture);
         let run = move || async move { behavior.run(&make().await).await };
-        let is_ignored = behavior.needs().iter().any(|needed| lacking.contains(needed));
-        test(behavior.name(), run).with_kind(store).with_ignored_flag(is_ignored)
+        let is_ignored = behavior.needs.iter().any(|needed| lacking.contains(needed));
+        test(behavior.name, run).with_kind(store).with_ignored_flag(is_ignored)
     });
     tests.collect()
 }

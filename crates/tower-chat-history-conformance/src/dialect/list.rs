@@ -1,6 +1,4 @@
-//! The list of all rules.
-
-use super::Samples;
+//! The list of all rules, and a named test for each.
 
 /// Passes the list of rules to another macro, after the macro's own arguments.
 #[doc(hidden)]
@@ -16,8 +14,6 @@ macro_rules! __dialect_list {
                 the_index_is_that_of_one_role
                 the_index_does_not_depend_on_the_spelling
                 the_index_does_not_depend_on_the_depth
-            }
-            parts {
                 parts_are_constant
                 parts_have_the_calls_and_results_of_the_index
                 part_kinds_of_the_index_are_those_of_the_parts
@@ -78,32 +74,4 @@ macro_rules! __dialect_group {
             $crate::dialect::$group::$rule(&$samples);
         })+
     };
-}
-
-macro_rules! run {
-    ($samples:ident $($group:ident { $($rule:ident)+ })+) => {
-        $($(super::$group::$rule($samples);)+)+
-    };
-}
-
-/// Tests all rules, one after the other. Panics if the dialect breaks one of them.
-pub fn check(samples: &Samples) {
-    crate::__dialect_list! { [run] samples }
-}
-
-#[cfg(test)]
-mod tests {
-    macro_rules! names {
-        ($($group:ident { $($rule:ident)+ })+) => {
-            [$((include_str!(concat!(stringify!($group), ".rs")), &[$(stringify!($rule)),+] as &[&str])),+]
-        };
-    }
-
-    #[test]
-    fn every_rule_is_listed() {
-        for (source, listed) in __dialect_list!([names]) {
-            let written = source.lines().filter_map(|line| line.strip_prefix("pub fn ")?.split('(').next());
-            assert_eq!(written.collect::<Vec<_>>(), listed);
-        }
-    }
 }

@@ -1,9 +1,9 @@
 //! The contract of [`Dialect`](tower_chat_history_core::Dialect) as functions to call from a dialect's tests.
 //!
 //! Each function tests one rule of the contract. It takes [`Samples`], which are elements of the dialect, and panics if
-//! the dialect breaks the rule for one of them. The panic shows the element, and the sentence of the contract. The
-//! rules also hold for damaged elements, so the suite derives many of them from the samples: values of other types,
-//! missing and repeated fields, lone surrogates, deep nesting.
+//! the dialect breaks the rule for one of them. The panic shows the element. The rules also hold for damaged elements,
+//! so the suite derives many of them from the samples: values of other types, missing and repeated fields, lone
+//! surrogates, deep nesting.
 //!
 //! [`dialect_tests!`](crate::dialect_tests) creates a test for each function:
 //!
@@ -21,20 +21,16 @@
 //!         .unknown(r#"{"role":"critic","content":"No."}"#)
 //! }
 //! ```
-//!
-//! [`check`] runs all functions, for harnesses without such tests.
 
 mod hostile;
 mod list;
-mod report;
 mod samples;
 #[cfg(test)]
 mod tests;
 
 pub mod changed;
-pub mod parts;
 pub mod reading;
 pub mod translated;
 pub mod written;
 
-pub use self::{list::check, samples::Samples};
+pub use self::samples::Samples;

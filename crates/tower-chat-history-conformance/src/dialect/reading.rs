@@ -1,18 +1,16 @@
-//! Rules of the name and of the index.
+//! Rules of the name, of the index, and of the parts of an element.
 
-use tower_chat_history_core::{Bound, CallId, Closes, DialectName, Expressed, Index, LeftOut, Message, Origin, Role};
-
-use super::{
-    Samples, hostile,
-    report::{fail, require, same},
+use tower_chat_history_core::{
+    Bound, CallId, Closes, DialectName, Expressed, Index, LeftOut, Message, Origin, Part, PartKinds, Role, ToolCall,
 };
-use crate::clause;
+
+use super::{Samples, hostile, samples::parts};
 
 /// The name is legal, and the same in each call.
 pub fn the_name_is_legal_and_constant(samples: &Samples) {
     let name = samples.dialect.name();
-    require(DialectName::try_from(name.to_owned()).is_ok(), &clause::DIALECT_NAME, name, "a legal name");
-    same(&samples.dialect.name(), &name, &clause::DIALECT_NAME, name, "the same name");
+    assert!(DialectName::try_from(name.to_owned()).is_ok(), "{name}");
+    assert_eq!(samples.dialect.name(), name);
 }
 
 /// All samples are read. Among them are a text of the user, a text of the model, a call and a result, so that the other
@@ -20,28 +18,23 @@ pub fn the_name_is_legal_and_constant(samples: &Samples) {
 pub fn the_samples_have_every_role(samples: &Samples) {
     let messages: Vec<Message> = samples.elements.iter().map(|sample| samples.read(sample)).collect();
     let has = |kind: fn(&Message) -> bool, name: &str| {
-        require(messages.iter().any(kind), &clause::ROLES, "all samples together", name);
+        assert!(messages.iter().any(kind), "the samples lack {name}");
     };
     has(|message| *message.role() == Role::User, "an element of the user");
     has(|message| message.is_reply() && message.tool_calls().is_empty(), "an element of a reply without calls");
     has(|message| !message.tool_calls().is_empty(), "an element with a call");
     has(|message| !message.answers().is_empty(), "an element with a result");
-    require(
-        !samples.unknown.is_empty(),
-        &clause::UNKNOWN_KIND,
-        "all samples together",
-        "an element of an unknown kind",
-    );
+    assert!(!samples.unknown.is_empty(), "the samples lack an element of an unknown kind");
 }
 
 /// Elements of unknown kinds are read, and have neither calls nor results.
 pub fn elements_of_unknown_kinds_are_read(samples: &Samples) {
     for sample in &samples.unknown {
         let message = samples.read(sample);
-        require(matches!(message.role(), Role::Other(_)), &clause::UNKNOWN_KIND, sample, "the role `Other`");
-        same(&message.tool_calls().len(), &0, &clause::UNKNOWN_KIND, sample, "the number of calls");
-        same(&message.answers().len(), &0, &clause::UNKNOWN_KIND, sample, "the number of results");
-        require(!message.is_blank_reply(), &clause::UNKNOWN_KIND, sample, "an element that says something");
+        assert!(matches!(message.role(), Role::Other(_)), "its role is not `Other`: {sample}");
+        assert_eq!(message.tool_calls().len(), 0, "{sample}");
+        assert_eq!(message.answers().len(), 0, "{sample}");
+        assert!(!message.is_blank_reply(), "it says nothing: {sample}");
     }
 }
 
@@ -49,20 +42,19 @@ pub fn elements_of_unknown_kinds_are_read(samples: &Samples) {
 /// closes no call.
 pub fn the_index_is_that_of_one_role(samples: &Samples) {
     for message in samples.messages() {
-        let (json, index) = (message.json(), message.index());
-        match samples.dialect.index(json) {
-            Ok(again) => same(&again, index, &clause::PURE, json, "the same index"),
-            Err(error) => fail(&clause::PURE, json, "the same index", &error.to_string()),
-        }
+        let json = message.json();
+        let index = message.index();
+        assert_eq!(samples.dialect.index(json).ok().as_ref(), Some(index), "{json}");
+
         let is_reply = index.role == Role::Assistant;
-        require(is_reply || index.opens.is_empty(), &clause::ROLES, json, "calls only in replies");
-        require(is_reply || !index.bound.can_be_removed(), &clause::ROLES, json, "reasoning only in replies");
-        require(is_reply || !index.restarts, &clause::ROLES, json, "compactions only in replies");
-        require(!is_reply || index.answers.is_empty(), &clause::ROLES, json, "no results in replies");
+        assert!(is_reply || index.opens.is_empty(), "calls only in replies: {json}");
+        assert!(is_reply || !index.bound.can_be_removed(), "reasoning only in replies: {json}");
+        assert!(is_reply || !index.restarts, "compactions only in replies: {json}");
+        assert!(!is_reply || index.answers.is_empty(), "no results in replies: {json}");
         let is_of_server = !index.server_calls.is_empty() || !index.server_results.is_empty();
-        require(is_reply || !is_of_server, &clause::ROLES, json, "calls of the server only in replies");
+        assert!(is_reply || !is_of_server, "calls of the server only in replies: {json}");
         let is_open = index.role != Role::Tool || index.closes == Closes::Never;
-        require(is_open, &clause::ROLES, json, "an element of results that closes nothing");
+        assert!(is_open, "results close nothing: {json}");
     }
 }
 
@@ -72,7 +64,7 @@ pub fn the_index_does_not_depend_on_the_spelling(samples: &Samples) {
         let expected = properties(samples.read(sample).index());
         for spelled in hostile::spelled(sample) {
             let found = properties(samples.read(&spelled).index());
-            same(&found, &expected, &clause::SPELLING, &spelled, "the index of the sample");
+            assert_eq!(found, expected, "{spelled}");
         }
     }
 }
@@ -83,7 +75,7 @@ pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
         let shallow = Message::in_dialect(samples.dialect, shallow).ok();
         let deep_one = Message::in_dialect(samples.dialect, deep.as_str()).ok();
         let index = |message: &Option<Message>| message.as_ref().map(|message| properties(message.index()));
-        same(&index(&deep_one), &index(&shallow), &clause::SPELLING, &deep, "the index with less nesting");
+        assert_eq!(index(&deep_one), index(&shallow), "{deep}");
         let Some(message) = deep_one else { continue };
         message.parts(&mut |_| {});
         let _ = (message.sendable(), message.unbound(), message.digest(), message.answering(&[]));
@@ -100,4 +92,56 @@ fn properties(index: &Index) -> Properties {
     let calls = index.opens.iter().map(|call| call.call_id().clone());
     let Index { role, answers, closes, bound, says_nothing, is_rewritten, restarts, .. } = index;
     (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, [*says_nothing, *is_rewritten, *restarts])
+}
+
+/// The parts are the same in each call.
+pub fn parts_are_constant(samples: &Samples) {
+    for message in samples.messages() {
+        assert_eq!(parts(&message), parts(&message), "{}", message.json());
+    }
+}
+
+/// The calls in the parts are those of the index, in order. Each result in the parts is that of a call that the element
+/// answers, in order.
+pub fn parts_have_the_calls_and_results_of_the_index(samples: &Samples) {
+    for message in samples.messages() {
+        let parts = parts(&message);
+        let call = |part: &Part<'_>| if let Part::Call(call) = part { Some(ToolCall::clone(call)) } else { None };
+        let calls: Vec<ToolCall> = parts.iter().filter_map(call).collect();
+        assert_eq!(calls, message.tool_calls(), "{}", message.json());
+
+        let mut answers = message.answers().iter().peekable();
+        let mut newest = None;
+        for part in &parts {
+            let Part::Result { call, .. } = part else { continue };
+            // A result can be several parts.
+            if newest != Some(*call) || answers.peek() == Some(call) {
+                newest = answers.find(|answer| answer == call);
+            }
+            assert!(newest.is_some(), "results in another order: {}", message.json());
+        }
+    }
+}
+
+/// The kinds of parts in the index are those of the parts.
+pub fn part_kinds_of_the_index_are_those_of_the_parts(samples: &Samples) {
+    for message in samples.messages() {
+        let Some(kinds) = message.index().part_kinds else { continue };
+        let mut expected = PartKinds::default();
+        parts(&message).iter().for_each(|part| expected.add(part));
+        assert_eq!(kinds, expected, "{}", message.json());
+    }
+}
+
+/// An element that says nothing has no call, no result, and no text except white space.
+pub fn an_element_that_says_nothing_has_nothing_to_say(samples: &Samples) {
+    for message in samples.messages().iter().filter(|message| message.is_blank_reply()) {
+        let says = |part: &Part<'_>| match part {
+            Part::Text(text) | Part::Refusal(text) => !text.trim().is_empty(),
+            Part::Call(_) | Part::Result { .. } => true,
+            _ => false,
+        };
+        let is_empty = message.tool_calls().is_empty() && message.answers().is_empty();
+        assert!(is_empty && !parts(message).iter().any(says), "it says something: {}", message.json());
+    }
 }

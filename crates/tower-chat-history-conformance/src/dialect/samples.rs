@@ -2,8 +2,7 @@
 
 use tower_chat_history_core::{Dialect, Message, Part};
 
-use super::{hostile, report::fail};
-use crate::clause;
+use super::hostile;
 
 /// A dialect, and elements of it.
 ///
@@ -47,8 +46,7 @@ impl Samples {
     /// Reads an element that must be read.
     #[track_caller]
     pub(super) fn read(&self, json: &str) -> Message {
-        Message::in_dialect(self.dialect, json)
-            .unwrap_or_else(|error| fail(&clause::READS_ITS_ELEMENTS, json, "an element", &error.to_string()))
+        read(self.dialect, json)
     }
 
     /// Returns the samples, and the damaged elements that the dialect reads.
@@ -57,6 +55,12 @@ impl Samples {
         let damaged = damaged.filter_map(|json| Message::in_dialect(self.dialect, json).ok());
         self.all().map(|sample| self.read(sample)).chain(damaged).collect()
     }
+}
+
+/// Reads an element that must be read.
+#[track_caller]
+pub(super) fn read(dialect: &'static dyn Dialect, json: &str) -> Message {
+    Message::in_dialect(dialect, json).unwrap_or_else(|error| panic!("the element is not read ({error}): {json}"))
 }
 
 /// Returns the parts of a message.
@@ -72,8 +76,12 @@ pub(super) fn said(message: &Message) -> Vec<Part<'_>> {
     parts(message).into_iter().filter(is_said).collect()
 }
 
-/// Returns the text that a message says.
-pub(super) fn text(message: &Message) -> String {
-    let text = |part| if let Part::Text(text) = part { Some(text) } else { None };
-    parts(message).into_iter().filter_map(text).collect()
+/// Returns the texts that a message says. Texts of white space do not count.
+pub(super) fn texts(message: &Message) -> Vec<String> {
+    let mut texts = Vec::new();
+    message.parts(&mut |part| match part {
+        Part::Text(text) if !text.trim().is_empty() => texts.push(text.into_owned()),
+        _ => {}
+    });
+    texts
 }

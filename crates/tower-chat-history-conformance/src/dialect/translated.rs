@@ -5,11 +5,7 @@ use tower_chat_history_core::{
     OpenAiResponses, Origin, Placed, Recorded, Role, Rounds, Seq, Statement, Translator,
 };
 
-use super::{
-    Samples,
-    report::{fail, require, same},
-};
-use crate::clause;
+use super::{Samples, samples::read};
 
 /// The built-in dialects.
 const DIALECTS: [&dyn Dialect; 3] = [&ChatCompletions, &AnthropicMessages, &OpenAiResponses];
@@ -21,22 +17,20 @@ pub fn statements_have_the_calls_and_results_of_the_index(samples: &Samples) {
         let json = message.json();
         let statements = samples.dialect.statements(&message, &mut LeftOut::default());
         let again = samples.dialect.statements(&message, &mut LeftOut::default());
-        same(&again, &statements, &clause::PURE, json, "the same statements");
+        assert_eq!(again, statements, "{json}");
         let calls = statements.iter().filter_map(|statement| match statement {
             Statement::Call(call) => Some(call.id.original().clone()),
             _ => None,
         });
         let opens: Vec<_> = message.tool_calls().iter().map(|call| call.call_id().clone()).collect();
-        same(&calls.collect::<Vec<_>>(), &opens, &clause::STATED_CALLS, json, "the calls of the index");
+        assert_eq!(calls.collect::<Vec<_>>(), opens, "{json}");
         let results = statements.iter().map_while(|statement| match statement {
             Statement::Result { call, .. } => Some(call.original().clone()),
             _ => None,
         });
-        let answers = message.answers().to_vec();
-        same(&results.collect::<Vec<_>>(), &answers, &clause::STATED_RESULTS, json, "the results of the index");
-        let rest = statements.iter().skip(answers.len());
-        let has_more = rest.filter(|statement| matches!(statement, Statement::Result { .. })).count() > 0;
-        require(!has_more, &clause::STATED_RESULTS, json, "no more results");
+        assert_eq!(results.collect::<Vec<_>>(), message.answers(), "{json}");
+        let mut rest = statements.iter().skip(message.answers().len());
+        assert!(!rest.any(|statement| matches!(statement, Statement::Result { .. })), "a result comes late: {json}");
     }
 }
 
@@ -46,7 +40,7 @@ pub fn every_element_can_be_said_in_the_built_in_dialects(samples: &Samples) {
         for to in DIALECTS {
             let statements = samples.dialect.statements(&message, &mut LeftOut::default());
             for element in express(to, &statements, message.json()) {
-                require_sendable(&element);
+                assert_sendable(&element);
             }
         }
     }
@@ -55,71 +49,64 @@ pub fn every_element_can_be_said_in_the_built_in_dialects(samples: &Samples) {
 /// A conversation in each of the built-in dialects can be said in the dialect: its texts stay, and either all
 /// calls or none. Each call gets its result. The elements can be sent as they are.
 pub fn conversations_of_other_dialects_can_be_said(samples: &Samples) {
+    let origin = Origin::unknown();
     for (from, log) in DIALECTS.into_iter().zip(LOGS) {
-        let (origin, mut rounds) = (Origin::unknown(), Rounds::default());
-        let mut translators = [0, 1].map(|_| Translator::new(samples.dialect, &origin));
-        let (mut said, mut opens) = (String::new(), 0);
+        let mut translator = Translator::new(samples.dialect, &origin);
+        let mut again = Translator::new(samples.dialect, &origin);
+        let mut rounds = Rounds::default();
+        let mut said = String::new();
+        let mut opens = 0;
         for (seq, (messages, reply_len)) in (0..).map(Seq::new).zip(log) {
             let recorded = recorded(from, seq, messages, *reply_len);
-            let [found, again] = translators.each_mut().map(|translator| {
-                translator.translate(&recorded).unwrap_or_else(|error| {
-                    fail(&clause::READS_ITS_ELEMENTS, from.name(), "an element", &error.to_string())
-                })
-            });
-            same(&again, &found, &clause::PURE, from.name(), "the same translation");
+            let found = translator.translate(&recorded).unwrap();
+            assert_eq!(again.translate(&recorded).unwrap(), found, "{}", from.name());
             for (at, message) in (1..).zip(&found.exchange.messages) {
-                require_sendable(message);
+                assert_sendable(message);
                 let Placed::Sent { closed, .. } = rounds.push(message, &found.exchange.messages[at..]) else {
-                    fail(&clause::SAME_ID, message.json(), "a result of an open call", "the result of none")
+                    panic!("a result of no open call: {}", message.json())
                 };
-                require(closed.is_empty(), &clause::SAME_ID, message.json(), "all results before it");
+                assert!(closed.is_empty(), "a call has no result: {}", message.json());
                 said.push_str(message.json());
                 opens += message.tool_calls().len();
             }
         }
-        require(rounds.open().is_empty(), &clause::SAME_ID, &said, "no open call");
-        require(opens == 0 || opens == CALLS, &clause::SAYS_STATEMENTS, &said, "all calls, or none");
+
+        assert!(rounds.open().is_empty(), "a call has no result: {said}");
+        assert!(opens == 0 || opens == CALLS, "only some calls: {said}");
         for text in TEXTS {
-            require(said.contains(text), &clause::SAYS_STATEMENTS, &said, text);
+            assert!(said.contains(text), "{text:?} is missing: {said}");
         }
     }
 }
 
 /// Returns the elements that say this.
 fn express(to: &'static dyn Dialect, statements: &[Statement<'_>], json: &str) -> Vec<Message> {
-    let (reader, deepseek) = (Origin::unknown(), Origin::unknown().provider("deepseek"));
-    let write = |reader: &Origin, is_followed: bool| {
+    let reader = Origin::unknown();
+    let deepseek = Origin::unknown().provider("deepseek");
+    let mut elements = Vec::new();
+    for (reader, is_followed) in [(&reader, false), (&reader, true), (&deepseek, false)] {
         let written = to.express(statements, &mut Expressed::new(reader).followed(is_followed));
         let again = to.express(statements, &mut Expressed::new(reader).followed(is_followed));
-        same(&again, &written, &clause::PURE, json, "the same elements");
-        written
-    };
-    let written = [write(&reader, false), write(&reader, true), write(&deepseek, false)].concat();
-    let read = |json: String| {
-        Message::in_dialect(to, json.as_str())
-            .unwrap_or_else(|error| fail(&clause::READS_ITS_ELEMENTS, &json, "an element", &error.to_string()))
-    };
-    written.into_iter().map(read).collect()
+        assert_eq!(again, written, "{json}");
+        elements.extend(written.iter().map(|json| read(to, json)));
+    }
+    elements
 }
 
-/// Requires an element that can be sent anywhere.
+/// Asserts an element that can be sent anywhere.
 #[track_caller]
-fn require_sendable(message: &Message) {
-    let (json, index) = (message.json(), message.index());
-    let says = &clause::SENT_AS_IT_IS;
-    require(!matches!(index.role, Role::Other(_)), says, json, "an element of a known kind");
-    require(!index.says_nothing, says, json, "an element that says something");
-    require(index.bound == Bound::NONE, says, json, "nothing that is bound");
-    require(!index.is_rewritten && !index.restarts, says, json, "an element that is sent as it is");
+fn assert_sendable(message: &Message) {
+    let json = message.json();
+    let index = message.index();
+    assert!(!matches!(index.role, Role::Other(_)), "its kind is unknown: {json}");
+    assert!(!index.says_nothing, "it says nothing: {json}");
+    assert_eq!(index.bound, Bound::NONE, "{json}");
+    assert!(!index.is_rewritten && !index.restarts, "it is rewritten: {json}");
 }
 
 fn recorded(from: &'static dyn Dialect, seq: Seq, messages: &[&str], reply_len: usize) -> Recorded {
-    let read = |json: &&str| {
-        Message::in_dialect(from, *json)
-            .unwrap_or_else(|error| fail(&clause::READS_ITS_ELEMENTS, json, "an element", &error.to_string()))
-    };
-    let messages: Vec<Message> = messages.iter().map(read).collect();
-    let id = ExchangeId::new(format!("e{seq}")).unwrap_or_else(|_| ExchangeId::generate());
+    let messages = messages.iter().map(|json| read(from, json));
+    let id = ExchangeId::new(format!("e{seq}")).unwrap();
     let mut exchange = Exchange::new(id, messages).with_reply_len(reply_len);
     exchange.continues = seq.get().checked_sub(1).filter(|_| seq.get() == 1).map(Seq::new);
     Recorded::new(seq, exchange)

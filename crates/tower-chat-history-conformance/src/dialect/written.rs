@@ -2,12 +2,7 @@
 
 use tower_chat_history_core::{Bound, CallId, Message, Part, Role};
 
-use super::{
-    Samples,
-    report::{require, same},
-    samples::{parts, text},
-};
-use crate::clause::{self, Clause};
+use super::{Samples, samples::parts};
 
 /// Texts, and ids of calls.
 const TEXTS: [&str; 6] =
@@ -20,15 +15,15 @@ pub fn composed_texts_are_read_back(samples: &Samples) {
     for role in [Role::User, Role::Assistant, Role::System] {
         for said in TEXTS.into_iter().chain([long.as_str()]) {
             let json = samples.dialect.compose(&role, said);
-            same(&samples.dialect.compose(&role, said), &json, &clause::PURE, &json, "the same element");
+            assert_eq!(samples.dialect.compose(&role, said), json, "{json}");
             let message = samples.read(&json);
             let is_legal = *message.role() == role || role == Role::System && *message.role() == Role::User;
-            require(is_legal, &clause::COMPOSE, &json, "the role that was given");
-            same(&text(&message).as_str(), &said, &clause::COMPOSE, &json, "the text");
+            assert!(is_legal, "another role: {json}");
+            assert_eq!(text(&message), said, "{json}");
             if !(said.trim().is_empty() && message.is_blank_reply()) {
-                require_plain(&message, &clause::COMPOSE);
+                assert_plain(&message);
             }
-            require(message.answers().is_empty(), &clause::COMPOSE, &json, "no result");
+            assert!(message.answers().is_empty(), "a result: {json}");
         }
         samples.read(&samples.dialect.compose(&role, ""));
     }
@@ -45,27 +40,33 @@ pub fn abandoned_calls_get_a_constant_result(samples: &Samples) {
     }
     for call in &calls {
         let json = samples.dialect.abandoned(call);
-        same(&samples.dialect.abandoned(call), &json, &clause::CONSTANT, &json, "the same result");
+        assert_eq!(samples.dialect.abandoned(call), json, "{json}");
         let message = samples.read(&json);
-        same(&message.answers().to_vec(), &vec![call.clone()], &clause::ABANDONED, &json, "the call");
-        same(message.role(), &Role::Tool, &clause::ABANDONED, &json, "the role of results");
-        require_plain(&message, &clause::ABANDONED);
+        assert_eq!(message.answers(), std::slice::from_ref(call), "{json}");
+        assert_eq!(message.role(), &Role::Tool, "{json}");
+        assert_plain(&message);
         // Some results have a form without text, such as a screenshot.
         let says = |part: &Part<'_>| match part {
             Part::Result { text, .. } | Part::Other { text, .. } => !text.is_empty(),
             Part::Media { .. } => true,
             _ => false,
         };
-        require(parts(&message).iter().any(says), &clause::ABANDONED, &json, "a result that says something");
+        assert!(parts(&message).iter().any(says), "it says nothing: {json}");
     }
 }
 
-/// Requires an element that can be sent anywhere, as it is.
+/// Asserts an element that can be sent anywhere, as it is.
 #[track_caller]
-fn require_plain(message: &Message, clause: &Clause) {
-    let (json, index) = (message.json(), message.index());
-    require(index.opens.is_empty(), clause, json, "no call");
-    require(index.bound == Bound::NONE, clause, json, "nothing that is bound");
-    require(!index.says_nothing, clause, json, "an element that says something");
-    require(!index.is_rewritten, clause, json, "an element that is sent as it is");
+fn assert_plain(message: &Message) {
+    let json = message.json();
+    let index = message.index();
+    assert!(index.opens.is_empty(), "a call: {json}");
+    assert_eq!(index.bound, Bound::NONE, "{json}");
+    assert!(!index.says_nothing, "it says nothing: {json}");
+    assert!(!index.is_rewritten, "it is rewritten: {json}");
+}
+
+fn text(message: &Message) -> String {
+    let text = |part| if let Part::Text(text) = part { Some(text) } else { None };
+    parts(message).into_iter().filter_map(text).collect()
 }

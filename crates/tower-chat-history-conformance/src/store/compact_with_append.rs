@@ -1,23 +1,11 @@
 //! Compactions stored in the same write as an exchange.
 
-use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, Compaction, CompactionError, CompactionVersion, Cut, Exchange, Expect, Load,
-    Loaded, Profile, Recorded, Seq, StoreError, Summary,
-};
-
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::APPEND;
-
-const NONE: CompactionVersion = CompactionVersion::NONE;
+use super::support::*;
 
 /// Asserts that an append is refused because of its compaction, stores nothing, and can be repeated without it.
 async fn assert_refused(chat: &Chat, exchange: Exchange, cut: Cut, reason: CompactionError) {
-    const CLAUSE: Clause = clause::ATOMIC;
-    let replaces = chat.compaction(&Profile::default()).await.map_or(NONE, |stored| stored.version);
-    let (before, log) = (chat.window(Load::new()).await, chat.log().await);
+    let replaces = chat.compaction().await.map_or(NONE, |stored| stored.version);
+    let (before, log) = (chat.now().await, chat.log().await);
     let refused = chat.append_with(exchange.clone(), replaces, cut.clone()).await;
     let right = matches!(refused, Err(StoreError::Compaction(given)) if given == reason);
     assert!(right, "{refused:?}, for {reason:?} of {cut:?}");
@@ -29,14 +17,13 @@ async fn assert_refused(chat: &Chat, exchange: Exchange, cut: Cut, reason: Compa
 
 /// The exchange and the compaction are stored together.
 pub async fn both_are_stored(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(3).await;
     let exchange = turn_of("with a cut");
     let cut = summary_to(2, "the first two");
-    let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
+    let appended = chat.append_with(exchange.clone(), NONE, cut.clone()).await.unwrap();
     log.push(Recorded::new(appended.seq, exchange));
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     assert_eq!(window.revision, appended.revision);
     assert_eq!(window.compaction, Some(Compaction::new(stored(appended.compaction), cut)));
     assert_eq!(window.exchanges, log[2..]);
@@ -50,19 +37,19 @@ pub async fn the_exchange_may_start_the_window(fixture: &dyn Fixture) {
     let (own, end) = (Seq::new(2), Seq::new(3));
     let cut = with!(summary_to(2, "all before"), rounds_start: end, cleared_before: end);
     let exchange = turn_of("new");
-    let appended = chat.append_with(exchange.clone(), NONE, cut).await.must("the exchange opens a turn", &CLAUSE);
+    let appended = chat.append_with(exchange.clone(), NONE, cut).await.unwrap();
     stored(appended.compaction);
-    assert_eq!(chat.window(Load::new()).await.exchanges, [Recorded::new(own, exchange)]);
+    assert_eq!(chat.now().await.exchanges, [Recorded::new(own, exchange)]);
 }
 
 /// A first append may carry a compaction.
 pub async fn a_first_append_may_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let compact = Compact::new(Profile::default(), NONE, Cut::default());
+    let compact = compact(NONE, Cut::default());
     let append = Append::new(Expect::Absent, turn_of("first")).compact(compact);
-    let appended = chat.store.append(&chat.id, append).await.must("the cut is legal", &CLAUSE);
+    let appended = chat.submit(append).await.unwrap();
     let version = stored(appended.compaction);
-    assert_eq!(chat.window(Load::new()).await.compaction_version(), version);
+    assert_eq!(chat.now().await.compaction_version(), version);
 }
 
 /// A continuation cannot start the window, not even if the append itself adds it.
@@ -88,7 +75,6 @@ pub async fn an_illegal_compaction_stores_nothing(fixture: &dyn Fixture) {
 
 /// A compaction that breaks a rule does not create a conversation either.
 pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::ATOMIC;
     let chat = Chat::new(fixture).await;
     let refused = chat.append_with(turn_of("first"), NONE, Cut::window_from(Seq::new(1))).await;
     assert!(matches!(refused, Err(StoreError::Compaction(CompactionError::BeyondLog))), "{refused:?}");
@@ -97,7 +83,6 @@ pub async fn an_illegal_compaction_creates_nothing(fixture: &dyn Fixture) {
 
 /// A compaction made from another version is skipped: the exchange is stored, and the append reports it.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(4).await;
     let first = chat.cut(NONE, summary_to(1, "first")).await;
@@ -105,54 +90,51 @@ pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
     for (replaces, start) in [(first.version, 4), (first.version, 2), (NONE, 1)] {
         let exchange = turn_of("stored all the same");
         let cut = summary_to(start, "stale");
-        let appended = chat.append_with(exchange.clone(), replaces, cut).await.must("the exchange is stored", &CLAUSE);
+        let appended = chat.append_with(exchange.clone(), replaces, cut).await.unwrap();
         assert_eq!(appended.compaction, Some(CompactOutcome::Kept(Some(second.clone()))));
         log.push(Recorded::new(appended.seq, exchange));
     }
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(second), &log[3..]));
     assert_eq!(chat.log().await, log);
 }
 
 /// A compaction that replaces a version is skipped if none is stored, even if the append creates the conversation.
 pub async fn a_compaction_of_nothing_is_left_out(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::STALE;
     let chat = Chat::new(fixture).await;
     for seq in [0, 1] {
         let appended = chat.append_with(turn_of("x"), CompactionVersion::new(3), Cut::default()).await;
-        let appended = appended.must("the exchange is stored", &CLAUSE);
+        let appended = appended.unwrap();
         assert_eq!((appended.seq, appended.compaction), (Seq::new(seq), Some(CompactOutcome::Kept(None))));
     }
-    assert_eq!(chat.compaction(&Profile::default()).await, None);
+    assert_eq!(chat.compaction().await, None);
 }
 
 /// A refused append does not store its compaction either.
 pub async fn a_refused_append_does_not_compact(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
-    let before = chat.window(Load::new()).await;
-    let compact = || Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
+    let before = chat.now().await;
+    let compact = || compact(NONE, Cut::window_from(Seq::new(1)));
     let conflicting = Append::new(Expect::Absent, turn_of("x")).compact(compact());
-    assert_conflict(chat.store.append(&chat.id, conflicting).await, before.revision);
+    assert_conflict(chat.submit(conflicting).await, before.revision);
     let unknown = Append::new(Expect::AnyOrCreate, result_for(Seq::new(9))).compact(compact());
-    let refused = chat.store.append(&chat.id, unknown).await;
+    let refused = chat.submit(unknown).await;
     assert!(matches!(refused, Err(StoreError::ContinuesUnknown { .. })), "{refused:?}");
-    assert_eq!(chat.window(Load::new()).await, before);
+    assert_eq!(chat.now().await, before);
 }
 
 /// A repeated append does not change the compaction that was stored since.
 pub async fn a_repeat_does_not_compact_again(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::IDEMPOTENT;
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let exchange = turn_of("once");
     let cut = summary_to(1, "first");
-    let first = chat.append_with(exchange.clone(), NONE, cut.clone()).await.must("the cut is legal", &CLAUSE);
+    let first = chat.append_with(exchange.clone(), NONE, cut.clone()).await.unwrap();
     let second = chat.cut(stored(first.compaction), summary_to(2, "second")).await;
     for replaces in [NONE, second.version] {
-        let again =
-            chat.append_with(exchange.clone(), replaces, summary_to(2, "repeat")).await.must("it is recorded", &CLAUSE);
+        let again = chat.append_with(exchange.clone(), replaces, summary_to(2, "repeat")).await.unwrap();
         assert_eq!((again.duplicate, again.compaction), (true, None));
     }
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(second));
+    assert_eq!(chat.compaction().await, Some(second));
 }

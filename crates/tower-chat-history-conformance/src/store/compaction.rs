@@ -1,27 +1,14 @@
 //! Compactions stored by themselves, and the rules for all compactions.
 
-use futures_util::future::join_all;
-use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, CompactionError, CompactionVersion, Cut, Expect, Incarnation, Load, Profile, Seq,
-    StoreError, Summary,
-};
-
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::COMPACT;
-
-const NONE: CompactionVersion = CompactionVersion::NONE;
+use super::support::*;
 
 /// Asserts that a cut is refused for this reason, and that the stored compaction is unchanged.
 async fn assert_refused(chat: &Chat, replaces: CompactionVersion, cut: Cut, reason: CompactionError) {
-    const CLAUSE: Clause = clause::CUT;
-    let before = chat.window(Load::new()).await;
+    let before = chat.now().await;
     let refused = chat.compact(replaces, cut.clone()).await;
     let right = matches!(refused, Err(StoreError::Compaction(given)) if given == reason);
     assert!(right, "{refused:?}, for {reason:?} of {cut:?}");
-    assert_eq!(chat.window(Load::new()).await, before);
+    assert_eq!(chat.now().await, before);
 }
 
 /// A compaction is returned with the version it was stored under, and each stored one has another version.
@@ -34,7 +21,7 @@ pub async fn a_compaction_is_stored_and_replaced(fixture: &dyn Fixture) {
         let compaction = chat.cut(replaces, summary_to(start, &format!("until {start}"))).await;
         assert!(!versions.contains(&compaction.version), "the version {:?} a second time", compaction.version);
         versions.push(compaction.version);
-        let window = chat.window(Load::new()).await;
+        let window = chat.now().await;
         assert_eq!(window.compaction, Some(compaction));
         assert_eq!(window.exchanges, log[start as usize..]);
     }
@@ -57,7 +44,7 @@ pub async fn a_compaction_comes_back_whole(fixture: &dyn Fixture) {
         summary: Some(summary),
     );
     let stored = chat.cut(NONE, cut).await;
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
+    assert_eq!(chat.compaction().await, Some(stored));
 }
 
 /// A large summary is returned unchanged.
@@ -65,7 +52,7 @@ pub async fn a_large_summary_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let stored = chat.cut(NONE, summary_to(1, &"long ".repeat(200_000))).await;
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(stored));
+    assert_eq!(chat.compaction().await, Some(stored));
 }
 
 /// The cut that a compaction replaced is returned with it, byte for byte, and so it is after an append with a
@@ -78,24 +65,23 @@ pub async fn the_replaced_cut_comes_back(fixture: &dyn Fixture) {
     let first = chat.cut(NONE, replaced.clone()).await;
     let compact = |version, to, replaced| {
         let cut = with!(summary_to(to, "after"), reasoning_from: Seq::new(2));
-        Compact::new(Profile::default(), version, cut).replacing(Some(replaced))
+        compact(version, cut).replacing(Some(replaced))
     };
     let second = compact(first.version, 2, replaced);
-    let outcome = chat.store.compact(&chat.id, chat.incarnation().await, second.clone()).await;
-    let version = stored(Some(outcome.must("the compaction is legal", &CLAUSE)));
+    let outcome = chat.compact_in(chat.incarnation().await, second.clone()).await;
+    let version = stored(Some(outcome.unwrap()));
     for chat in [&chat, &chat.reopened(fixture).await] {
-        assert_eq!(chat.compaction(&Profile::default()).await, Some(second.stored_as(version)));
+        assert_eq!(chat.compaction().await, Some(second.stored_as(version)));
     }
     let third = compact(version, 3, second.cut);
     let append = Append::new(Expect::AnyOrCreate, turn_of("with a compaction")).compact(third.clone());
-    let appended = chat.store.append(&chat.id, append).await.must("the compaction is legal", &CLAUSE);
+    let appended = chat.submit(append).await.unwrap();
     let version = stored(appended.compaction);
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(third.stored_as(version)));
+    assert_eq!(chat.compaction().await, Some(third.stored_as(version)));
 }
 
 /// A compaction changes neither the log nor its revision.
 pub async fn a_compaction_does_not_change_the_log(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LOSSLESS;
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
     let revision = chat.revision().await;
@@ -104,25 +90,24 @@ pub async fn a_compaction_does_not_change_the_log(fixture: &dyn Fixture) {
     assert_eq!(chat.revision().await, revision);
     assert_eq!(chat.log().await, log);
     let next = chat.append(Expect::Exactly(revision), turn_of("next")).await;
-    next.must("the log is at this revision still", &CLAUSE);
+    next.unwrap();
 }
 
 /// A compaction made from a version other than the stored one is skipped, and the stored one is returned.
 pub async fn a_stale_compaction_is_left_out(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::COMPACT;
     let chat = Chat::new(fixture).await;
     chat.add_turns(5).await;
     let some = CompactionVersion::new(7);
-    assert_eq!(chat.compact(some, summary_to(1, "x")).await.must("it is legal", &CLAUSE), CompactOutcome::Kept(None));
+    assert_eq!(chat.compact(some, summary_to(1, "x")).await.unwrap(), CompactOutcome::Kept(None));
     let first = chat.cut(NONE, summary_to(1, "first")).await;
     let second = chat.cut(first.version, summary_to(3, "second")).await;
     // Both are skipped, no matter whether the positions would increase or decrease: the caller could not know the
     // stored ones.
     for (replaces, start) in [(NONE, 4), (first.version, 4), (first.version, 2), (NONE, 1)] {
-        let outcome = chat.compact(replaces, summary_to(start, "stale")).await.must("stale is not illegal", &CLAUSE);
+        let outcome = chat.compact(replaces, summary_to(start, "stale")).await.unwrap();
         assert_eq!(outcome, CompactOutcome::Kept(Some(second.clone())), "replaces {replaces:?}, window from {start}");
     }
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(second));
+    assert_eq!(chat.compaction().await, Some(second));
 }
 
 /// No position may decrease. The same positions are allowed, also with another text.
@@ -202,12 +187,12 @@ pub async fn a_finished_summary_is_merged_onto_a_moved_window(fixture: &dyn Fixt
     let log = chat.add_turns(6).await;
     let finished = summary_to(2, "of the first two");
     chat.reopened(fixture).await.cut(NONE, Cut::window_from(Seq::new(4))).await;
-    let outcome = chat.compact(NONE, finished.clone()).await.must("stale is not illegal", &CLAUSE);
-    let CompactOutcome::Kept(Some(moved)) = outcome else { unexpected!("the moved window to be kept", outcome) };
-    let merged = finished.merged_onto(&moved.cut).must("the stored cut has no summary that covers more", &CLAUSE);
+    let outcome = chat.compact(NONE, finished.clone()).await.unwrap();
+    let CompactOutcome::Kept(Some(moved)) = outcome else { panic!("the moved window is kept: {outcome:?}") };
+    let merged = finished.merged_onto(&moved.cut).unwrap();
     let stored = chat.cut(moved.version, merged).await;
     assert_eq!((stored.cut.window_start, stored.cut.covers_to()), (Seq::new(4), Seq::new(2)));
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(stored), &log[4..]));
 }
 
@@ -220,11 +205,13 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
     let mut replaces = NONE;
     for round in 0..3 {
         let cuts = (0..6).map(|n| summary_to(2 * round + n % 2 + 1, &format!("{round}, {n}")));
-        let racing = handles.iter().cycle().zip(cuts).map(|(chat, cut)| async move {
-            (cut.clone(), chat.compact(replaces, cut).await.must("all of them are legal", &CLAUSE))
-        });
+        let racing = handles
+            .iter()
+            .cycle()
+            .zip(cuts)
+            .map(|(chat, cut)| async move { (cut.clone(), chat.compact(replaces, cut).await.unwrap()) });
         let outcomes = join_all(racing).await;
-        let stored = chat.compaction(&Profile::default()).await.must("one was stored", &CLAUSE);
+        let stored = chat.compaction().await.unwrap();
         let winners = outcomes.iter().filter(|(_, outcome)| matches!(outcome, CompactOutcome::Stored(_)));
         let winners: Vec<&Cut> = winners.map(|(cut, _)| cut).collect();
         assert_eq!(winners, [&stored.cut]);
@@ -242,13 +229,12 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
 
 /// A compaction for an ended incarnation, or for an absent conversation, stores nothing.
 pub async fn a_compaction_needs_its_incarnation(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::GONE;
     let chat = Chat::new(fixture).await;
-    let compact = |cut| Compact::new(Profile::default(), NONE, cut);
+    let compact = |cut| compact(NONE, cut);
     let dead = Incarnation::random();
-    assert_gone(chat.store.compact(&chat.id, dead, compact(Cut::default())).await);
+    assert_gone(chat.compact_in(dead, compact(Cut::default())).await);
     chat.assert_absent().await;
     chat.add_turns(2).await;
-    assert_gone(chat.store.compact(&chat.id, dead, compact(Cut::window_from(Seq::new(1)))).await);
-    assert_eq!(chat.compaction(&Profile::default()).await, None);
+    assert_gone(chat.compact_in(dead, compact(Cut::window_from(Seq::new(1)))).await);
+    assert_eq!(chat.compaction().await, None);
 }

@@ -1,130 +1,119 @@
 //! Deletions, and calls after them.
 
-use futures_util::future::{join, join_all};
-use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Expect, KnownState, Load, Loaded, Profile, Recorded, Seq,
-    StoreError,
-};
+use super::support::*;
 
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::DELETION;
-
-const NONE: CompactionVersion = CompactionVersion::NONE;
-
-/// A deleted conversation is absent: its log, every profile, every exchange id.
+/// A deleted conversation is absent: its log, every profile, every exchange id. Deleting a conversation that does not
+/// exist, or no longer exists, succeeds.
 pub async fn a_deleted_conversation_is_absent(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::DELETED;
     let chat = Chat::new(fixture).await;
+    chat.delete().await;
     let log = chat.add_turns(3).await;
     let small = profile("small");
     chat.cut(NONE, summary_to(1, "secret")).await;
-    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.must("the cut is legal", &CLAUSE);
-    let known = chat.window(Load::new()).await.known();
+    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.unwrap();
+    let known = chat.now().await.known();
+
     chat.delete().await;
     for chat in [chat.reopened(fixture).await, chat] {
         chat.assert_absent().await;
         let asked = Load::new().exchange(log[0].exchange.id.clone());
         for load in [asked, Load::new().profile(small.clone()), Load::new().known(known.clone())] {
-            assert_eq!(chat.load(load).await.is_absent(), true);
+            assert!(chat.load(load).await.is_absent());
         }
+        chat.delete().await;
     }
-}
-
-/// Deleting a conversation that does not exist, or no longer exists, succeeds.
-pub async fn deleting_twice_is_no_error(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.delete().await;
-    chat.add_turns(1).await;
-    chat.delete().await;
-    chat.delete().await;
-    chat.assert_absent().await;
-}
-
-/// Deleting removes only one conversation.
-pub async fn deleting_spares_other_conversations(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LOSSLESS;
-    let chat = Chat::new(fixture).await;
-    let other = chat.other();
-    chat.add_turns(2).await;
-    let log = other.add_turns(2).await;
-    let compaction = other.cut(NONE, summary_to(1, "kept")).await;
-    chat.delete().await;
-    let window = other.window(Load::new()).await;
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(compaction), &log[1..]));
-    assert_eq!(other.log().await, log);
-}
-
-/// Calls begun before a deletion are refused after it, and restore nothing.
-pub async fn calls_in_flight_are_refused(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.add_turns(2).await;
-    let revision = chat.revision().await;
-    chat.delete().await;
-    assert_gone(chat.append(Expect::AnyIn(revision.incarnation()), turn_of("late")).await);
-    assert_gone(chat.append(Expect::Exactly(revision), turn_of("late")).await);
-    let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
-    assert_gone(chat.store.compact(&chat.id, revision.incarnation(), compact).await);
-    chat.assert_absent().await;
 }
 
 /// A conversation that is created again has a new incarnation, starts at position 0, and has no compaction and no used
 /// exchange ids.
 pub async fn a_recreated_conversation_starts_from_the_beginning(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
-    for exchange in &exchanges {
-        chat.add(exchange.clone()).await;
-    }
+    let old = chat.add_turns(3).await;
     chat.cut(NONE, summary_to(2, "of the old one")).await;
-    let old = chat.window(Load::new()).await.known();
+    let ended = chat.incarnation().await;
+
     chat.delete().await;
-    let asked = Load::new().exchange(exchanges[0].id.clone());
-    assert_eq!(chat.load(asked).await.is_absent(), true);
-    let again = chat.append(Expect::Absent, exchanges[2].clone()).await.must("nothing is there", &CLAUSE);
+    let asked = Load::new().exchange(old[0].exchange.id.clone());
+    assert!(chat.load(asked).await.is_absent());
+    let again = chat.append(Expect::Absent, (*old[2].exchange).clone()).await.unwrap();
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
-    assert_ne!(again.revision.incarnation(), old.revision.incarnation());
-    let log = [Recorded::new(Seq::FIRST, exchanges[2].clone()), chat.add(exchanges[0].clone()).await];
-    let window = chat.window(Load::new()).await;
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (None, log.as_slice()));
-    assert_eq!(chat.log().await, log);
+    assert_ne!(again.revision.incarnation(), ended);
+
+    let first = Recorded::new(Seq::FIRST, old[2].exchange.clone());
+    let log = [first, chat.add((*old[0].exchange).clone()).await];
+    assert_eq!(chat.now().await.compaction, None);
+    chat.assert_log(&log).await;
 }
 
-/// A known state of a deleted conversation is not accepted for the new one, even though the numbers are the same.
-pub async fn an_ended_incarnation_is_not_known(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let exchanges = [turn_of("a"), turn_of("b")];
-    let mut known: Option<KnownState> = None;
-    for _ in 0..2 {
-        for exchange in &exchanges {
-            chat.add(exchange.clone()).await;
+/// Calls that name an ended incarnation are refused.
+async fn assert_ended(chat: &Chat, ended: Revision, version: CompactionVersion) {
+    for replaces in [NONE, version] {
+        let cut = compact(replaces, summary_to(2, "the first life"));
+        assert_gone(chat.compact_in(ended.incarnation(), cut.clone()).await);
+        for expect in [Expect::AnyIn(ended.incarnation()), Expect::Exactly(ended)] {
+            assert_gone(chat.append(expect, turn_of("late")).await);
+            assert_gone(chat.submit(Append::new(expect, turn_of("late")).compact(cut.clone())).await);
         }
-        chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
-        if let Some(known) = known {
-            let window = chat.window(Load::new().known(known.clone())).await;
-            assert_eq!(window.exchanges.len(), 1);
-            assert_ne!(window.revision, known.revision);
-        }
-        known = Some(chat.window(Load::new()).await.known());
-        chat.delete().await;
     }
 }
 
-/// Calls for an ended incarnation change nothing in the new one.
-pub async fn an_ended_incarnation_is_gone(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.add_turns(2).await;
-    let dead = chat.revision().await;
+/// Creates two incarnations with the same number of exchanges and the same compaction version, so that only the
+/// incarnation differs. Returns the revision at which the first one ended.
+async fn second_life(chat: &Chat) -> Revision {
+    chat.add_turns(4).await;
+    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    let ended = chat.revision().await;
     chat.delete().await;
-    let log = chat.add_turns(2).await;
-    assert_gone(chat.append(Expect::Exactly(dead), turn_of("late")).await);
-    assert_gone(chat.append(Expect::AnyIn(dead.incarnation()), turn_of("late")).await);
-    let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
-    assert_gone(chat.store.compact(&chat.id, dead.incarnation(), compact).await);
-    let window = chat.window(Load::new()).await;
-    assert_eq!((window.compaction, window.exchanges), (None, log));
+    chat.add_turns(4).await;
+    chat.cut(NONE, summary_to(1, "the second life")).await;
+    ended
+}
+
+/// Calls begun before a deletion are refused after it, and restore nothing. They change nothing in the next
+/// incarnation, whatever version they name, and no state is known from before.
+pub async fn late_calls_do_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(4).await;
+    let version = chat.cut(NONE, Cut::window_from(Seq::new(1))).await.version;
+    let known = chat.now().await;
+    chat.delete().await;
+    assert_ended(&chat, known.revision, version).await;
+    chat.assert_absent().await;
+
+    let ended = second_life(&chat).await;
+    let window = chat.now().await;
+    let log = chat.log().await;
+    assert_ne!(window.revision.incarnation(), ended.incarnation());
+    assert_eq!(window.revision.version(), ended.version());
+    assert_eq!(chat.window(Load::new().known(known.known())).await, window);
+
+    assert_ended(&chat, ended, window.compaction_version()).await;
+    assert_eq!((chat.now().await, chat.log().await), (window.clone(), log));
+    chat.assert_unchanged(&window).await;
+}
+
+/// A truncation of an ended incarnation removes nothing of the next one, neither a part of the log nor all of it.
+pub async fn a_late_truncation_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let ended = second_life(&chat).await;
+    let before = (chat.now().await, chat.log().await);
+    for len in [0, 2, 4] {
+        assert_gone(chat.truncate(ended, len).await);
+    }
+    assert_eq!((chat.now().await, chat.log().await), before);
+    chat.assert_unchanged(&before.0).await;
+}
+
+/// A prune of an ended incarnation removes nothing of the next one, whatever happens to derived data.
+pub async fn a_late_prune_does_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let ended = second_life(&chat).await.incarnation();
+    let before = (chat.now().await, chat.log().await);
+    for derived in [Derived::Keep, Derived::Erase] {
+        assert_gone(chat.store.pruning().prune(&chat.id, ended, PruneTo::LastTurns(1), derived).await);
+    }
+    assert_eq!((chat.now().await, chat.log().await), before);
+    chat.assert_unchanged(&before.0).await;
 }
 
 /// Deleting while appends and compactions are in flight leaves nothing, and none of them restores it.
@@ -140,47 +129,41 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
                 match chat.append(Expect::AnyIn(incarnation), turn_of(&n.to_string())).await {
                     Ok(appended) => {
                         assert_eq!(appended.revision.incarnation(), incarnation);
-                        assert!(appended.seq.get() >= 3, "the position {}, in a new log", appended.seq);
+                        assert!(appended.seq.get() >= 3, "{appended:?}");
                     }
-                    Err(StoreError::Gone) => {}
-                    Err(other) => unexpected!("the append to be stored, or the refusal `Gone`", other),
+                    refused => assert_gone(refused),
                 }
-                pause().await;
+                pause(1).await;
             }
         }));
-        let compact = Compact::new(Profile::default(), NONE, Cut::window_from(Seq::new(1)));
         let compacting = async {
-            match handles[0].store.compact(&chat.id, incarnation, compact).await {
-                Ok(CompactOutcome::Stored(_)) | Err(StoreError::Gone) => {}
-                other => unexpected!("the compaction to be stored, or the refusal `Gone`", other),
+            match handles[0].compact_in(incarnation, compact(NONE, Cut::window_from(Seq::new(1)))).await {
+                Ok(outcome) => drop(stored(Some(outcome))),
+                refused => assert_gone(refused),
             }
         };
         let reading = async {
             for _ in 0..10 {
-                match handles[2].load(Load::new()).await {
-                    Loaded::Absent(_) => {}
-                    loaded => {
-                        // The compaction may already be stored.
-                        let window = window(loaded);
-                        let start = usize::from(window.compaction.is_some());
-                        assert!(window.exchanges.starts_with(&before[start..]), "{window:?}, a part of the log");
-                    }
+                if let Loaded::Window(window) = handles[2].load(Load::new()).await {
+                    // The compaction may already be stored.
+                    let start = usize::from(window.compaction.is_some());
+                    assert!(window.exchanges.starts_with(&before[start..]), "a part of the log: {window:?}");
                 }
-                pause().await;
+                pause(1).await;
             }
         };
         let deleting = async {
-            for _ in 0..wait {
-                pause().await;
-            }
+            pause(wait).await;
             handles[1].delete().await;
         };
         join(join(appends, compacting), join(reading, deleting)).await;
+
         chat.assert_absent().await;
         assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
-        assert_eq!(chat.add(turn_of("anew")).await.seq, Seq::FIRST);
-        let window = chat.window(Load::new()).await;
-        assert_eq!((window.compaction, window.exchanges.len()), (None, 1), "something was left over");
+        let log = [chat.add(turn_of("anew")).await];
+        assert_eq!(log[0].seq, Seq::FIRST);
+        chat.assert_log(&log).await;
+        assert_eq!(chat.compaction().await, None);
         chat.delete().await;
     }
 }
@@ -191,21 +174,20 @@ pub async fn deleting_during_first_turns_leaves_whole_conversations(fixture: &dy
     let handles = chat.handles(fixture, 3).await;
     for wait in 0..5 {
         let creating = join_all(handles.iter().map(|chat| async move {
-            let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.must("it expects nothing", &CLAUSE);
-            assert!(appended.seq <= Seq::new(2), "{appended:?}, in a log of three appends");
+            let appended = chat.append(Expect::AnyOrCreate, turn_of("first")).await.unwrap();
+            assert!(appended.seq <= Seq::new(2), "{appended:?}");
         }));
         let deleting = join_all(handles.iter().map(|chat| async move {
-            for _ in 0..wait {
-                pause().await;
-            }
+            pause(wait).await;
             chat.delete().await;
         }));
         join(creating, deleting).await;
+
         // Reading checks that there is no gap.
         let log = chat.log().await;
-        assert!(log.len() <= 3, "{log:?}, after three appends");
+        assert!(log.len() <= 3, "{log:?}");
         match chat.load(Load::new()).await {
-            Loaded::Absent(_) => assert!(log.is_empty(), "{log:?}, of an absent conversation"),
+            Loaded::Absent(_) => assert_eq!(log, []),
             loaded => assert_eq!(window(loaded).exchanges, log),
         }
         chat.delete().await;

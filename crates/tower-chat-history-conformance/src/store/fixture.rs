@@ -7,155 +7,138 @@ use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
-/// Any `Arc<dyn HistoryStore>` is a fixture without optional abilities, whose handles are all the same store. An
-/// `Arc<dyn Truncate>` is a fixture whose store can truncate, an `Arc<dyn Prune>` one whose store can prune, and an
-/// `Arc<dyn Erase>` one whose store lists and erases.
+/// A [`Handle`] is itself a fixture: all handles are then the same store.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// Opens a handle on the storage, which is the same for all handles. If the store supports several processes, open
     /// it as another process would.
     ///
-    /// For a [durable](Capabilities::durable) store, the fixture must not hold a handle itself, because some behaviors
-    /// drop all handles and open the storage again.
-    async fn open(&self) -> Arc<dyn HistoryStore>;
-
-    /// Returns the store's promises beyond the contract of all stores.
-    fn capabilities(&self) -> Capabilities;
-
-    /// Opens a handle like [`open`](Self::open) on a store that can [truncate](Truncate). The default returns `None`:
-    /// the store cannot truncate, and its tests need `without: [truncate]`.
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        None
-    }
-
-    /// Opens a handle like [`open`](Self::open) on a store that can [prune](Prune). The default returns `None`: the
-    /// store cannot prune, and its tests need `without: [prune]`.
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        None
-    }
-
-    /// Opens a handle like [`open`](Self::open) on a store that lists its conversations and [erases](Erase) them. The
-    /// default returns `None`: the store does neither, and its tests need `without: [erase]`.
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        None
-    }
+    /// For a [durable](Handle::durable) store, the fixture must not hold a handle itself, because some behaviors drop
+    /// all handles and open the storage again.
+    async fn open(&self) -> Handle;
 }
 
-/// A store's promises beyond the contract of all stores. The default is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A store, as each of its optional abilities.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    store: Arc<dyn HistoryStore>,
+    truncate: Option<Arc<dyn Truncate>>,
+    prune: Option<Arc<dyn Prune>>,
+    erase: Option<Arc<dyn Erase>>,
+    pub(super) is_durable: bool,
+    pub(super) refuses_sealed: bool,
+}
+
+/// An ability that not every store has, and that some behaviors need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Capabilities {
-    /// `true` if all data is still there after all handles were dropped and the storage is opened again.
-    pub durable: bool,
-    /// `true` if the store refuses exchanges that are [encrypted] already, because it encrypts them itself. This is a
-    /// restriction, and no promise.
+pub enum Capability {
+    /// All data is still there when the storage is opened again ([`Handle::durable`]).
+    Durable,
+    /// The store can [truncate](Truncate) ([`Handle::truncate`]).
+    Truncate,
+    /// The store can [prune](Prune) ([`Handle::prune`]).
+    Prune,
+    /// The store lists its conversations and [erases](Erase) them ([`Handle::erase`]).
+    Erase,
+    /// The store keeps exchanges that a wrapper has [encrypted]. Only a store that encrypts them itself cannot
+    /// ([`Handle::refuses_sealed`]).
     ///
     /// [encrypted]: tower_chat_history_core::Exchange::sealed
-    pub refuses_sealed: bool,
+    Sealed,
 }
 
-impl Capabilities {
-    /// Creates capabilities without any promise.
+impl Handle {
+    /// Creates a handle on a store without optional abilities. A clone of an `Arc` of a store is a store, too.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { durable: false, refuses_sealed: false }
+    pub fn new(store: impl HistoryStore) -> Self {
+        let store = Arc::new(store);
+        Self { store, truncate: None, prune: None, erase: None, is_durable: false, refuses_sealed: false }
     }
 
-    /// Sets whether all data is still there after all handles were dropped and the storage is opened again. The
-    /// default is `false`.
+    /// Creates a handle on a store that truncates, prunes, lists and erases.
     #[must_use]
-    pub const fn durable(mut self, durable: bool) -> Self {
-        self.durable = durable;
+    pub fn with_all<S: Truncate + Prune + Erase>(store: S) -> Self {
+        let store = Arc::new(store);
+        Self {
+            store: Arc::<S>::clone(&store),
+            truncate: Some(Arc::<S>::clone(&store)),
+            prune: Some(Arc::<S>::clone(&store)),
+            erase: Some(store),
+            is_durable: false,
+            refuses_sealed: false,
+        }
+    }
+
+    /// Says that the store can truncate.
+    #[must_use]
+    pub fn truncate(mut self, store: impl Truncate) -> Self {
+        self.truncate = Some(Arc::new(store));
         self
     }
 
-    /// Sets whether the store refuses exchanges that are encrypted already. The default is `false`.
+    /// Says that the store can prune.
     #[must_use]
-    pub const fn refuses_sealed(mut self, refuses: bool) -> Self {
-        self.refuses_sealed = refuses;
+    pub fn prune(mut self, store: impl Prune) -> Self {
+        self.prune = Some(Arc::new(store));
         self
     }
-}
 
-#[async_trait]
-impl Fixture for Arc<dyn HistoryStore> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Self::clone(self)
+    /// Says that the store lists its conversations and erases them.
+    #[must_use]
+    pub fn erase(mut self, store: impl Erase) -> Self {
+        self.erase = Some(Arc::new(store));
+        self
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-}
-
-#[async_trait]
-impl Fixture for Arc<dyn Truncate> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(Self::clone(self))
+    /// Says that all data is still there after all handles were dropped and the storage is opened again.
+    #[must_use]
+    pub fn durable(mut self) -> Self {
+        self.is_durable = true;
+        self
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
+    /// Says that the store refuses exchanges that are [encrypted] already, because it encrypts them itself.
+    ///
+    /// [encrypted]: tower_chat_history_core::Exchange::sealed
+    #[must_use]
+    pub fn refuses_sealed(mut self) -> Self {
+        self.refuses_sealed = true;
+        self
     }
 
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Self::clone(self))
-    }
-}
-
-#[async_trait]
-impl Fixture for Arc<dyn Prune> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(Self::clone(self))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
+    /// Returns `true` if the store has this ability.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Durable => self.is_durable,
+            Capability::Truncate => self.truncate.is_some(),
+            Capability::Prune => self.prune.is_some(),
+            Capability::Erase => self.erase.is_some(),
+            Capability::Sealed => !self.refuses_sealed,
+        }
     }
 
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Self::clone(self))
-    }
-}
-
-#[async_trait]
-impl Fixture for Arc<dyn Erase> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(Self::clone(self))
+    pub(super) fn history(&self) -> &dyn HistoryStore {
+        &*self.store
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
+    pub(super) fn truncating(&self) -> &Arc<dyn Truncate> {
+        self.truncate.as_ref().expect("the store cannot truncate: list it after `without: [Truncate]`")
     }
 
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        Some(Self::clone(self))
+    pub(super) fn pruning(&self) -> &Arc<dyn Prune> {
+        self.prune.as_ref().expect("the store cannot prune: list it after `without: [Prune]`")
+    }
+
+    pub(super) fn erasing(&self) -> &Arc<dyn Erase> {
+        self.erase.as_ref().expect("the store neither lists nor erases: list it after `without: [Erase]`")
     }
 }
 
-/// A fixture whose handles are clones of one store that has all optional abilities, but is not durable.
-#[derive(Clone, Debug)]
-pub struct SharedStore<S>(pub S);
-
 #[async_trait]
-impl<S: Truncate + Prune + Erase + Clone + 'static> Fixture for SharedStore<S> {
-    async fn open(&self) -> Arc<dyn HistoryStore> {
-        Arc::new(self.0.clone())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new()
-    }
-
-    async fn open_truncate(&self) -> Option<Arc<dyn Truncate>> {
-        Some(Arc::new(self.0.clone()))
-    }
-
-    async fn open_prune(&self) -> Option<Arc<dyn Prune>> {
-        Some(Arc::new(self.0.clone()))
-    }
-
-    async fn open_erase(&self) -> Option<Arc<dyn Erase>> {
-        Some(Arc::new(self.0.clone()))
+impl Fixture for Handle {
+    async fn open(&self) -> Handle {
+        self.clone()
     }
 }

@@ -1,15 +1,6 @@
 //! Equal compactions: only the call that stored one reports `Stored`.
 
-use futures_util::future::join_all;
-use tower_chat_history_core::{CompactOutcome, Compaction, CompactionVersion, Profile};
-
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::KEPT;
-
-const NONE: CompactionVersion = CompactionVersion::NONE;
+use super::support::*;
 
 /// A call whose equal compaction another call stored reports `Kept`.
 pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) {
@@ -19,11 +10,11 @@ pub async fn an_equal_compaction_of_another_call_is_kept(fixture: &dyn Fixture) 
     let first = chat.cut(NONE, cut.clone()).await;
     let kept = CompactOutcome::Kept(Some(first.clone()));
     for other in chat.handles(fixture, 2).await {
-        assert_eq!(other.compact(NONE, cut.clone()).await.must("it is legal", &CLAUSE), kept);
-        let appended = other.append_with(turn_of("next"), NONE, cut.clone()).await.must("it is legal", &CLAUSE);
+        assert_eq!(other.compact(NONE, cut.clone()).await.unwrap(), kept);
+        let appended = other.append_with(turn_of("next"), NONE, cut.clone()).await.unwrap();
         assert_eq!(appended.compaction, Some(kept.clone()));
     }
-    assert_eq!(chat.compaction(&Profile::default()).await, Some(first));
+    assert_eq!(chat.compaction().await, Some(first));
 }
 
 /// The same holds if the first call was an append.
@@ -31,17 +22,16 @@ pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture
     let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
     let cut = summary_to(1, "the same");
-    let appended = chat.append_with(turn_of("first"), NONE, cut.clone()).await.must("it is legal", &CLAUSE);
+    let appended = chat.append_with(turn_of("first"), NONE, cut.clone()).await.unwrap();
     let first = Compaction::new(stored(appended.compaction), cut.clone());
     let kept = CompactOutcome::Kept(Some(first));
-    assert_eq!(chat.compact(NONE, cut.clone()).await.must("it is legal", &CLAUSE), kept);
-    let appended = chat.append_with(turn_of("second"), NONE, cut).await.must("it is legal", &CLAUSE);
+    assert_eq!(chat.compact(NONE, cut.clone()).await.unwrap(), kept);
+    let appended = chat.append_with(turn_of("second"), NONE, cut).await.unwrap();
     assert_eq!(appended.compaction, Some(kept));
 }
 
 /// If several calls store equal compactions at the same time, exactly one reports `Stored`.
 pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::STORED;
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
     let handles = chat.handles(fixture, 6).await;
@@ -52,9 +42,9 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
             let cut = cut.clone();
             async move {
                 if number % 2 == 0 {
-                    Some(chat.compact(replaces, cut).await.must("it is legal", &CLAUSE))
+                    Some(chat.compact(replaces, cut).await.unwrap())
                 } else {
-                    chat.append_with(turn_of("racing"), replaces, cut).await.must("it is legal", &CLAUSE).compaction
+                    chat.append_with(turn_of("racing"), replaces, cut).await.unwrap().compaction
                 }
             }
         });
@@ -68,7 +58,7 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
         assert_eq!(won.len(), 1, "calls that returned `Stored`, in round {round}");
         let compaction = Compaction::new(won[0], cut);
         assert_eq!(lost, vec![Some(CompactOutcome::Kept(Some(compaction.clone()))); 5], "round {round}");
-        assert_eq!(chat.compaction(&Profile::default()).await, Some(compaction));
+        assert_eq!(chat.compaction().await, Some(compaction));
         replaces = won[0];
     }
 }

@@ -1,163 +1,126 @@
-//! Loads: known states and recorded exchanges.
+//! Loads: known states, recorded exchanges, and exchanges that were added since. And the name of the store's system.
 
-use tower_chat_history_core::{
-    CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, KnownState, Load, Loaded, Recorded, Revision, Seq,
-};
-
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::LOAD;
+use super::support::*;
 
 /// A conversation that does not exist is absent, whatever the load asks for.
 pub async fn a_missing_conversation_is_absent(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let revision = Revision::new(Incarnation::random(), 1);
-    let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
+    let known = KnownState { revision, compaction: NONE, newest: None };
     let asked = Load::new().exchange(ExchangeId::generate());
-    for load in [Load::new(), Load::new().known(known.clone()), asked.clone(), asked.known(known.clone()), limit(1, 1)]
-    {
-        assert_eq!(chat.load(load).await.is_absent(), true);
+    for load in [Load::new(), Load::new().known(known.clone()), asked.clone(), asked.known(known), limit(1, 1)] {
+        assert!(chat.load(load).await.is_absent());
     }
-}
-
-/// Without a compaction the window is the whole log.
-pub async fn the_window_is_the_whole_log_at_first(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(5).await;
-    let window = chat.window(Load::new()).await;
-    assert_eq!((window.compaction, window.truncated), (None, false));
-    assert_eq!(window.exchanges, added);
 }
 
 /// A window says how large the whole log is, whatever part of the log it has.
 pub async fn a_window_has_the_size_of_the_whole_log(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LOG_BYTES;
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(3).await;
-    chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
-    for text in ["", "a longer question"] {
+    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    for exchange in [turn_of(""), turn_of("a longer question"), exchange_of([])] {
         for load in [Load::new(), limit(1, 1)] {
             for chat in [&chat, &chat.reopened(fixture).await] {
                 assert_eq!(chat.window(load.clone()).await.log_bytes, bytes_of(&log));
             }
         }
-        log.push(chat.add(turn_of(text)).await);
+        log.push(chat.add(exchange).await);
     }
-    let empty = Exchange::new(ExchangeId::generate(), []);
-    chat.add(empty).await;
-    assert_eq!(chat.window(Load::new()).await.log_bytes, bytes_of(&log));
+    assert_eq!(chat.now().await.log_bytes, bytes_of(&log));
+
     chat.delete().await;
     let log = chat.add_turns(1).await;
-    assert_eq!(chat.window(Load::new()).await.log_bytes, bytes_of(&log));
+    assert_eq!(chat.now().await.log_bytes, bytes_of(&log));
 }
 
 /// A caller that knows the log and the compaction gets `Unchanged`, with and without a compaction.
 pub async fn a_known_state_is_unchanged(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
-    let known = chat.window(Load::new()).await.known();
-    assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
-    assert_eq!(chat.load(limit(1, 1).known(known.clone())).await, Loaded::Unchanged);
-    chat.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
-    let known = chat.window(Load::new()).await.known();
-    assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
+    let known = chat.now().await;
+    chat.assert_unchanged(&known).await;
+    assert_eq!(chat.load(limit(1, 1).known(known.known())).await, Loaded::Unchanged);
+
+    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    chat.assert_unchanged(&chat.now().await).await;
 }
 
-/// An append by another caller changes the known state.
-pub async fn an_append_changes_the_known_state(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let mut added = chat.add_turns(2).await;
-    let known = chat.window(Load::new()).await.known();
-    added.extend(chat.reopened(fixture).await.add_turns(1).await);
-    let window = chat.window(Load::new().known(known.clone())).await;
-    assert_ne!(window.revision, known.revision);
-    assert_eq!(window.exchanges, added);
-}
-
-/// A compaction by another caller changes the known state, even though the log is unchanged.
+/// A compaction by another caller changes the known state, even though the log is unchanged. A caller that does not
+/// know the compaction gets the whole window, also if exchanges were added.
 pub async fn a_compaction_changes_the_known_state(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(3).await;
     let other = chat.reopened(fixture).await;
-    let known = chat.window(Load::new()).await.known();
-    let first = other.cut(CompactionVersion::NONE, Cut::window_from(Seq::new(1))).await;
-    let window = chat.window(Load::new().known(known.clone())).await;
-    assert_eq!((window.revision, window.compaction.as_ref()), (known.revision, Some(&first)));
-    assert_eq!(window.exchanges, added[1..]);
-    let known = window.known();
-    let second = other.cut(first.version, Cut::window_from(Seq::new(2))).await;
-    let window = chat.window(Load::new().known(known.clone())).await;
-    assert_eq!(window.compaction, Some(second));
-    assert_eq!(window.exchanges, added[2..]);
+    let mut log = chat.add_turns(3).await;
+    let mut known = chat.now().await;
+    for start in [1, 2] {
+        let compaction = other.cut(known.compaction_version(), Cut::window_from(Seq::new(start))).await;
+        let window = chat.window(Load::new().known(known.known())).await;
+        assert_eq!((window.revision, window.compaction.as_ref()), (known.revision, Some(&compaction)));
+        assert_eq!(window.exchanges, log[start as usize..]);
+
+        log.extend(chat.add_turns(1).await);
+        let window = chat.window(Load::new().known(known.known()).or_added()).await;
+        assert_eq!((window.compaction.as_ref(), &window.exchanges[..]), (Some(&compaction), &log[start as usize..]));
+        known = window;
+    }
 }
 
 /// A known state of one profile is not accepted for another profile whose compaction has another version.
 pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(2).await;
-    let known = chat.window(Load::new()).await.known();
+    let log = chat.add_turns(2).await;
+    let known = chat.now().await;
     let small = profile("small");
-    chat.compact_as(&small, CompactionVersion::NONE, Cut::window_from(Seq::new(1)))
-        .await
-        .must("the cut is legal", &CLAUSE);
-    let window = chat.window(Load::new().profile(small).known(known.clone())).await;
-    assert_eq!(window.exchanges, added[1..]);
-    let small_is_known = Load::new().known(window.known());
-    assert_eq!(chat.window(small_is_known).await.exchanges, added);
-    assert_eq!(
-        chat.load(Load::new().known(known.clone())).await,
-        Loaded::Unchanged,
-        "the default profile did not change"
-    );
+    chat.compact_as(&small, NONE, Cut::window_from(Seq::new(1))).await.unwrap();
+    let window = chat.window(Load::new().profile(small).known(known.known())).await;
+    assert_eq!(window.exchanges, log[1..]);
+    assert_eq!(chat.window(Load::new().known(window.known())).await.exchanges, log);
+    chat.assert_unchanged(&known).await;
 }
 
 /// Only the exact state is known: a revision or a compaction version that never existed returns the window.
 pub async fn a_state_that_never_existed_is_not_known(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(1).await;
-    let now = chat.window(Load::new()).await.known();
-    let in_incarnation = |version| Revision::new(now.revision.incarnation(), version);
-    let of_revision = |revision| KnownState { revision, ..now.clone() };
-    let of_compaction = |version| KnownState { compaction: CompactionVersion::new(version), ..now.clone() };
+    let log = chat.add_turns(1).await;
+    let now = chat.now().await.known();
+    let incarnation = now.revision.incarnation();
+    let version = now.revision.version();
     for known in [
-        of_compaction(1),
-        of_compaction(u64::MAX),
-        of_revision(in_incarnation(u64::MAX)),
-        of_revision(in_incarnation(now.revision.version().wrapping_sub(1))),
-        of_revision(Revision::new(Incarnation::random(), now.revision.version())),
+        KnownState { compaction: CompactionVersion::new(1), ..now.clone() },
+        KnownState { compaction: CompactionVersion::new(u64::MAX), ..now.clone() },
+        KnownState { revision: Revision::new(incarnation, u64::MAX), ..now.clone() },
+        KnownState { revision: Revision::new(incarnation, version - 1), ..now.clone() },
+        KnownState { revision: Revision::new(Incarnation::random(), version), ..now.clone() },
         // If a server lost acknowledged appends, another exchange may be at the same revision.
         KnownState { newest: Some(ExchangeId::generate()), ..now.clone() },
     ] {
-        assert_eq!(chat.window(Load::new().known(known.clone())).await.exchanges, added, "{known:?}");
+        assert_eq!(chat.window(Load::new().known(known.clone())).await.exchanges, log, "{known:?}");
     }
+
     let without_end = KnownState { newest: None, ..now.clone() };
     for known in [now, without_end] {
-        assert_eq!(chat.load(Load::new().known(known.clone())).await, Loaded::Unchanged);
+        assert_eq!(chat.load(Load::new().known(known)).await, Loaded::Unchanged);
     }
 }
 
-/// A recorded exchange is found by its id before the known state is checked.
+/// A recorded exchange is found by its id before the known state is checked, also before the window, if it is a
+/// continuation, or if it was added since.
 pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(3).await;
-    let known = chat.window(Load::new()).await.known();
-    for recorded in added {
-        let asked = Load::new().exchange(recorded.exchange.id.clone());
-        for load in [asked.clone(), asked.clone().known(known.clone()), asked.limit(limit(1, 1).limit)] {
-            assert_eq!(chat.load(load).await, Loaded::AlreadyRecorded(recorded.clone()));
+    let mut log = chat.add_turns(2).await;
+    let old = chat.now().await.known();
+    log.extend(chat.add_call(1).await);
+    for start in [0, 2] {
+        let replaces = chat.now().await.compaction_version();
+        chat.cut(replaces, Cut::window_from(Seq::new(start))).await;
+        let known = Load::new().known(chat.now().await.known());
+        for load in [Load::new(), known, limit(1, 1), Load::new().known(old.clone()).or_added()] {
+            for recorded in &log {
+                let asked = load.clone().exchange(recorded.exchange.id.clone());
+                assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
+            }
         }
     }
-}
-
-/// A recorded exchange before the window is found.
-pub async fn an_exchange_before_the_window_is_found(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let added = chat.add_turns(3).await;
-    chat.cut(CompactionVersion::NONE, summary_to(2, "before")).await;
-    let asked = limit(1, 1).exchange(added[0].exchange.id.clone());
-    assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(added[0].clone()));
 }
 
 /// If the requested exchange is not recorded, the answer is the same as without the request.
@@ -165,7 +128,7 @@ pub async fn an_exchange_that_is_not_recorded_is_not_found(fixture: &dyn Fixture
     let chat = Chat::new(fixture).await;
     chat.add_turns(2).await;
     let elsewhere = chat.other().add(turn_of("elsewhere")).await;
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     for id in [ExchangeId::generate(), elsewhere.exchange.id.clone()] {
         let asked = Load::new().exchange(id);
         assert_eq!(chat.load(asked.clone()).await, Loaded::Window(window.clone()));
@@ -173,11 +136,125 @@ pub async fn an_exchange_that_is_not_recorded_is_not_found(fixture: &dyn Fixture
     }
 }
 
-/// A continuation is found by its id too, with the position it continues.
-pub async fn a_recorded_continuation_is_found(fixture: &dyn Fixture) {
+/// Loads what was added to this window, and returns the current one. A store may always return the window instead.
+pub(super) async fn extended(chat: &Chat, known: &Window) -> Window {
+    match chat.load(Load::new().known(known.known()).or_added()).await {
+        Loaded::Unchanged => known.clone(),
+        Loaded::Added(added) => {
+            assert!(!added.exchanges.is_empty(), "an exchange was added");
+            known.clone().with_added(added)
+        }
+        loaded => window(loaded),
+    }
+}
+
+/// However many exchanges others have added, with all their parts, the caller gets to the window that a load without a
+/// known state returns.
+pub async fn added_exchanges_extend_the_known_window(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let call = chat.add(call_of("what is it?")).await;
-    let result: Recorded = chat.add(result_for(call.seq)).await;
-    let asked = Load::new().exchange(result.exchange.id.clone());
-    assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(result));
+    let other = chat.reopened(fixture).await;
+    chat.add_turns(3).await;
+    let mut known = chat.now().await;
+    let mut windows = vec![known.clone()];
+    for count in [0, 1, 2, 7] {
+        other.add_turns(count).await;
+        known = extended(&chat, &known).await;
+        assert_eq!(known, chat.now().await, "{count} exchanges were added");
+        windows.push(known.clone());
+    }
+    chat.cut(NONE, summary_to(4, "before")).await;
+    windows.push(chat.now().await);
+    other.add_call(1).await;
+    other.add_all([super::recalled::recalling("asks", &[0]), super::provenance::made_after("third")]).await;
+    for known in &windows {
+        assert_eq!(extended(&chat, known).await, chat.now().await);
+    }
+}
+
+/// An append by another caller changes the known state. A caller that does not expect added exchanges never gets them.
+pub async fn an_append_changes_the_known_state(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(2).await;
+    let known = chat.now().await.known();
+    log.extend(chat.reopened(fixture).await.add_turns(1).await);
+    let window = chat.window(Load::new().known(known.clone())).await;
+    assert_ne!(window.revision, known.revision);
+    assert_eq!(window.exchanges, log);
+    assert_eq!(chat.window(Load::new().or_added()).await.exchanges, log, "no state is known");
+}
+
+/// A state of another log, of another compaction, or from the future is not an earlier state of the log. After a
+/// failover, the log can have other exchanges at the positions that the caller knows. The newest known exchange shows
+/// that.
+pub async fn nothing_is_added_to_a_state_that_the_log_never_had(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(3).await;
+    let before = chat.now().await.known();
+    log.extend(chat.add_turns(2).await);
+    let incarnation = before.revision.incarnation();
+    let mut states = Vec::new();
+    for version in [0, 1, 2, 4, u64::MAX] {
+        states.push(KnownState { revision: Revision::new(incarnation, version), ..before.clone() });
+    }
+    for revision in [Revision::new(Incarnation::random(), 3), Revision::new(incarnation, 3).beginning_at(Seq::new(1))] {
+        states.push(KnownState { revision, ..before.clone() });
+    }
+    for version in [1, u64::MAX] {
+        states.push(KnownState { compaction: CompactionVersion::new(version), ..before.clone() });
+    }
+    let other_id = |recorded: &Recorded| Some(recorded.exchange.id.clone());
+    for newest in [None, Some(ExchangeId::generate()), other_id(&log[0]), other_id(&log[3])] {
+        states.push(KnownState { newest, ..before.clone() });
+    }
+    for known in states {
+        let window = chat.window(Load::new().known(known.clone()).or_added()).await;
+        assert_eq!(window.exchanges, log, "{known:?}");
+    }
+}
+
+/// Exchanges that exceed the limit of the load are not added: the caller gets the window within the limit.
+pub async fn added_exchanges_are_within_the_limit(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let known = chat.now().await.known();
+    let added = chat.add_turns(3).await;
+    let bytes = bytes_of(&added) as usize;
+    for load in [limit(5, MANY), limit(MANY, bytes - 1)] {
+        let window = chat.window(load.known(known.clone()).or_added()).await;
+        assert_eq!((window.exchanges.as_slice(), window.truncated), (&added[1..], true));
+    }
+    for load in [limit(6, MANY), limit(MANY, bytes)] {
+        let exchanges = match chat.load(load.known(known.clone()).or_added()).await {
+            Loaded::Added(found) => found.exchanges,
+            loaded => window(loaded).exchanges,
+        };
+        assert_eq!(exchanges, added, "the added exchanges are exactly as large as the limit");
+    }
+}
+
+/// The name of the system is the same at every call, through all handles, whatever is called in between.
+pub async fn the_name_of_the_system_does_not_change(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let handles = chat.handles(fixture, 3).await;
+    let name = chat.store.history().system();
+    assert_ne!(name, "");
+    let assert_same = |after: &str| {
+        for chat in handles.iter().chain([&chat]) {
+            assert_eq!(chat.store.history().system(), name, "after {after}");
+        }
+    };
+    assert_same("nothing");
+    chat.load(Load::new()).await;
+    assert_same("a load of nothing");
+    let log = handles[0].add_turns(3).await;
+    assert_same("appends");
+    chat.log().await;
+    assert_same("a load and a read");
+    chat.assert_repeat(Expect::Absent, &log[0]).await;
+    assert_conflict(chat.append(Expect::Absent, turn_of("refused")).await, chat.revision().await);
+    assert_same("a refusal");
+    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    assert_same("a compaction");
+    chat.delete().await;
+    assert_same("a deletion");
 }

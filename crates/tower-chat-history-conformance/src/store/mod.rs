@@ -1,55 +1,39 @@
 //! The contract of [`HistoryStore`] as functions to call from a store's tests.
 //!
 //! Each function tests one behavior of the contract. It takes a [`Fixture`], which opens handles on the store's
-//! storage, and panics if the store behaves differently. The panic shows the expected value, the store's answer, and
-//! the sentence of the contract that it breaks. The functions work with every async runtime: use the one that the store
-//! needs.
+//! storage, and panics if the store behaves differently. The functions work with every async runtime: use the one that
+//! the store needs.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) creates a test for each function. A store's crate runs the whole
 //! suite with one macro call, in `tests/conformance.rs`:
 //!
 //! ```
-//! # use std::sync::Arc;
-//! use tower_chat_history_conformance::{conformance_tests, store::{Capabilities, Fixture}};
-//! use tower_chat_history_core::HistoryStore;
+//! use tower_chat_history_conformance::{conformance_tests, store::{Fixture, Handle}};
+//! # #[derive(Debug)] struct MyStore;
+//! # impl MyStore { async fn open(_: &str) -> std::sync::Arc<dyn tower_chat_history_core::HistoryStore> { unimplemented!() } }
 //!
-//! struct MyFixture(/* a temporary directory, a schema of its own */);
+//! struct MyFixture {
+//!     path: String,
+//! }
 //!
 //! #[async_trait::async_trait]
 //! impl Fixture for MyFixture {
-//!     async fn open(&self) -> Arc<dyn HistoryStore> {
-//! #       unimplemented!()
-//!         /* Arc::new(MyStore::open(..)) */
-//!     }
-//!
-//!     fn capabilities(&self) -> Capabilities {
-//!         Capabilities::new().durable(true)
+//!     async fn open(&self) -> Handle {
+//!         Handle::new(MyStore::open(&self.path).await).durable()
 //!     }
 //! }
 //! # macro_rules! conformance_tests { ($($ignored:tt)*) => {} }
 //!
 //! conformance_tests! {
 //!     #[tokio::test]
-//!     MyFixture()
+//!     MyFixture { path: "a temporary one".into() },
+//!     without: [Truncate, Prune, Erase]
 //! }
 //! ```
 //!
-//! A store that can [truncate] implements [`Fixture::open_truncate`], one that can [prune] implements
-//! [`Fixture::open_prune`], and one that lists and [erases] its conversations implements [`Fixture::open_erase`]. The
-//! suite then tests these abilities too. If a store lacks an ability, list it after `without`, and the tests that need
-//! it are ignored. A store that encrypts what it stores lists `sealed`, too:
-//!
-//! ```
-//! # use std::sync::Arc;
-//! # use tower_chat_history_conformance::conformance_tests;
-//! # use tower_chat_history_core::HistoryStore;
-//! # macro_rules! conformance_tests { ($($ignored:tt)*) => {} }
-//! conformance_tests! {
-//!     #[tokio::test]
-//!     MyFixture(),
-//!     without: [truncate, prune, erase]
-//! }
-//! ```
+//! Each handle says what its store can do. If the store can do everything, open [`Handle::with_all`] and leave out
+//! `without`. A store that lives in its process, so that all handles are the same, needs no fixture of its own: a
+//! [`Handle`] is one.
 //!
 //! # A store of a single process
 //!
@@ -60,7 +44,7 @@
 //! ```
 //! use std::sync::{Arc, Weak};
 //!
-//! use tower_chat_history_conformance::store::{Capabilities, Fixture};
+//! use tower_chat_history_conformance::store::{Fixture, Handle};
 //! use tower_chat_history_core::HistoryStore;
 //! # #[derive(Debug)] struct MyStore;
 //! # impl MyStore { async fn open(_: &str) -> Arc<dyn HistoryStore> { unimplemented!() } }
@@ -73,18 +57,14 @@
 //!
 //! #[async_trait::async_trait]
 //! impl Fixture for MyFixture {
-//!     async fn open(&self) -> Arc<dyn HistoryStore> {
+//!     async fn open(&self) -> Handle {
 //!         let mut open = self.open.lock().await;
 //!         if let Some(store) = open.upgrade() {
-//!             return store;
+//!             return Handle::new(store).durable();
 //!         }
 //!         let store = MyStore::open(&self.path).await;
 //!         *open = Arc::downgrade(&store);
-//!         store
-//!     }
-//!
-//!     fn capabilities(&self) -> Capabilities {
-//!         Capabilities::new().durable(true)
+//!         Handle::new(store).durable()
 //!     }
 //! }
 //! ```
@@ -96,83 +76,43 @@
 //! turns that began before, also those of others.
 //!
 //! [`HistoryStore`]: tower_chat_history_core::HistoryStore
-//! [truncate]: tower_chat_history_core::Truncate
-//! [prune]: tower_chat_history_core::Prune
-//! [erases]: tower_chat_history_core::Erase
 //! [bars]: tower_chat_history_core::Erase::bar
 
-mod behavior;
-mod capability;
 mod fixture;
 mod list;
-mod tests_by_name;
-
-#[macro_use]
-mod with;
-// From here on, its macros replace those of the standard library.
-#[macro_use]
-mod say;
-
-mod handles;
 mod owned;
 mod support;
 
-pub mod added;
 pub mod append;
-pub mod back;
-pub mod cancel;
 pub mod compact_with_append;
 pub mod compaction;
 pub mod content;
-pub mod continues;
 pub mod conversation;
 pub mod deletion;
 pub mod dialect;
-pub mod dialect_changes;
-pub mod editing;
-pub mod elements;
-pub mod empty;
 pub mod epochs;
 pub mod erase;
-pub mod erase_bar;
-pub mod erase_count;
-pub mod erase_if;
-pub mod erase_model;
 pub mod erase_race;
-pub mod expect;
 pub mod first;
 pub mod idempotent;
 pub mod isolation;
 pub mod kept;
-pub mod labels;
-pub mod late;
 pub mod limit;
 pub mod listing;
-pub mod listing_pages;
 pub mod load;
-pub mod metadata;
 pub mod nul;
 pub mod profiles;
 pub mod provenance;
 pub mod prune;
 pub mod prune_compaction;
-pub mod prune_model;
-pub mod prune_race;
 pub mod race;
 pub mod read;
 pub mod recalled;
 pub mod reopen;
-pub mod retain;
-pub mod sealed;
-pub mod system;
 pub mod truncate;
 pub mod truncate_compaction;
-pub mod truncate_race;
-pub mod truncate_to_nothing;
 
 pub use self::{
-    behavior::{Behavior, behaviors},
-    capability::Capability,
-    fixture::{Capabilities, Fixture, SharedStore},
-    list::all,
+    fixture::{Capability, Fixture, Handle},
+    list::{Behavior, all, behaviors},
 };

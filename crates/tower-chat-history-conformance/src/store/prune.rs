@@ -1,77 +1,68 @@
 //! Removal of the beginning of a log, in stores that can prune.
 
-use tower_chat_history_core::{
-    Append, CompactionVersion, Exchange, ExchangeId, Expect, Incarnation, Load, Loaded, Message, PruneTo, Recorded,
-    Seq, StoreError,
-};
+use super::{load::extended, support::*};
 
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
+/// Returns a conversation with turns of 2, 4 and 2 messages. The second one has two exchanges.
+async fn three_turns(fixture: &dyn Fixture) -> (Chat, Vec<Recorded>) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_all([turn_of("x"), call_of("what is it?"), result_for(Seq::new(1)), turn_of("next")]).await;
+    (chat, log)
+}
 
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::PRUNE;
+/// Prunes, and asserts that the log now begins there.
+async fn assert_begins(chat: &Chat, keep: PruneTo, log: &[Recorded], begins: usize) {
+    let pruned = chat.prune(keep).await;
+    assert_eq!((pruned.removed, pruned.revision.first()), (begins as u64, Seq::new(begins as u64)), "{keep:?}");
+    chat.assert_log(&log[begins..]).await;
+}
 
 /// Exchanges before the position are removed, the others stay where they are, and other handles see it.
 pub async fn the_beginning_of_the_log_is_removed(fixture: &dyn Fixture) {
-    for from in 1..4 {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
+    for from in 1..4_usize {
+        let chat = Chat::new(fixture).await;
         let mut log = chat.add_turns(4).await;
-        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
-        assert_eq!((pruned.removed, pruned.revision.first()), (from, Seq::new(from)));
-        for chat in [chat, &chat.reopened(fixture).await] {
-            let window = chat.window(Load::new()).await;
-            assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
-            assert_eq!(window.log_bytes, bytes_of(&log[from as usize..]));
-            assert_eq!(chat.log().await, log[from as usize..]);
-            for read in 0..=from {
-                let page = chat.store.read(&chat.id, Seq::new(read), 1).await.must("the log can be read", &CLAUSE);
-                assert_eq!((page.exchanges.as_slice(), page.more), (&log[from as usize..=from as usize], from < 3));
+        assert_begins(&chat, PruneTo::From(Seq::new(from as u64)), &log, from).await;
+        let left = &log[from..];
+        let revision = chat.revision().await;
+        for chat in [&chat, &chat.reopened(fixture).await] {
+            let window = chat.now().await;
+            assert_eq!((window.revision, window.log_bytes), (revision, bytes_of(left)));
+            chat.assert_log(left).await;
+            for read in 0..=from as u64 {
+                let page = chat.read(read, 1).await;
+                assert_eq!((page.exchanges.as_slice(), page.more), (&left[..1], from < 3));
             }
+        }
+
+        // A load that reaches the beginning is not truncated. A limit truncates it as usual.
+        for turns in 1..=left.len() {
+            let window = chat.window(limit(turns * 2, MANY)).await;
+            let at = left.len() - turns;
+            assert_eq!((window.exchanges.as_slice(), window.truncated), (&left[at..], at > 0));
         }
         // The log continues at the same position as without the prune.
         log.push(chat.add(turn_of("next")).await);
         assert_eq!(log[4].seq, Seq::new(4));
-        assert_eq!(chat.log().await, log[from as usize..]);
-        assert_eq!(chat.window(limit(1, 1)).await.log_bytes, bytes_of(&log[from as usize..]));
+        chat.assert_log(&log[from..]).await;
+        assert_eq!(chat.window(limit(1, 1)).await.log_bytes, bytes_of(&log[from..]));
     }
 }
 
-/// Turns are counted by the exchanges that open them.
+/// The last turns are kept, which are counted by the exchanges that open them, or whole turns that together have at
+/// most this many messages. An exchange without messages counts as one message.
 pub async fn the_last_turns_are_kept(fixture: &dyn Fixture) {
-    for (turns, begins) in [(4, 0), (3, 1), (2, 1 + 1), (1, 4)] {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
-        let mut log = chat.add_turns(2).await;
-        let call = chat.add(call_of("what is it?")).await;
-        log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
-        log.push(chat.add(turn_of("next")).await);
-        let pruned = prunable.keep(PruneTo::LastTurns(turns)).await;
-        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{turns}");
-        assert_eq!(chat.log().await, log[begins as usize..]);
+    for (turns, begins) in [(4, 0), (3, 0), (2, 1), (1, 3)] {
+        let (chat, log) = three_turns(fixture).await;
+        assert_begins(&chat, PruneTo::LastTurns(turns), &log, begins).await;
     }
-}
-
-/// Only whole turns that together have at most this many messages are kept.
-pub async fn the_last_messages_are_kept(fixture: &dyn Fixture) {
-    // Turns of 2, 4 (in two exchanges) and 2 messages.
     for (messages, begins) in [(8, 0), (7, 1), (6, 1), (5, 3), (2, 3)] {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
-        let mut log = chat.add_turns(1).await;
-        let call = chat.add(call_of("what is it?")).await;
-        log.extend([call.clone(), chat.add(result_for(call.seq)).await]);
-        log.push(chat.add(turn_of("next")).await);
-        let pruned = prunable.keep(PruneTo::LastMessages(messages)).await;
-        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{messages}");
-        assert_eq!(chat.log().await, log[begins as usize..]);
+        let (chat, log) = three_turns(fixture).await;
+        assert_begins(&chat, PruneTo::LastMessages(messages), &log, begins).await;
     }
-    // An exchange without messages counts as one message.
-    let prunable = Prunable::new(fixture).await;
-    for _ in 0..5 {
-        prunable.chat.add(Exchange::new(ExchangeId::generate(), [])).await;
-    }
-    assert_eq!(prunable.keep(PruneTo::LastMessages(2)).await.removed, 3);
+
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_all((0..5).map(|_| exchange_of([]))).await;
+    assert_begins(&chat, PruneTo::LastMessages(2), &log, 3).await;
 }
 
 /// No prune removes everything: the newest turn stays, whatever its size.
@@ -79,14 +70,12 @@ pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
     let nothing = [PruneTo::LastTurns(0), PruneTo::LastMessages(0), PruneTo::LastMessages(3)];
     let beyond = [2, 4, 5, 1 << 32, u64::MAX].map(|seq| PruneTo::From(Seq::new(seq)));
     for keep in nothing.into_iter().chain(beyond) {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
+        let chat = Chat::new(fixture).await;
         chat.add_turns(2).await;
-        let call = chat.add(call_of("what is it?")).await;
-        let turn = [call.clone(), chat.add(result_for(call.seq)).await];
+        let turn = chat.add_call(1).await;
         for removed in [2, 0] {
-            let pruned = prunable.keep(keep).await;
-            assert_eq!((pruned.removed, pruned.revision.first()), (removed, call.seq), "{keep:?}");
+            let pruned = chat.prune(keep).await;
+            assert_eq!((pruned.removed, pruned.revision.first()), (removed, turn[0].seq), "{keep:?}");
             assert_eq!(chat.log().await, turn);
         }
     }
@@ -95,197 +84,286 @@ pub async fn the_newest_turn_stays(fixture: &dyn Fixture) {
 /// The remaining log begins with an exchange that opens a turn, even if another turn's late continuation follows.
 pub async fn a_position_within_a_turn_keeps_the_whole_turn(fixture: &dyn Fixture) {
     for (from, begins) in [(1, 1), (2, 1), (3, 3), (4, 3), (5, 3)] {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
-        let mut log = chat.add_turns(1).await;
-        let call = chat.add(call_of("what is it?")).await;
-        let again = [Message::tool("call-1", "41"), call.exchange.messages[1].clone()];
-        let again = Exchange::new(ExchangeId::generate(), again).continuing(call.seq);
-        log.extend([call, chat.add(again).await]);
-        log.push(chat.add(turn_of("meanwhile")).await);
-        log.push(chat.add(result_for(Seq::new(2))).await);
-        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
-        assert_eq!((pruned.removed, pruned.revision.first()), (begins, Seq::new(begins)), "{from}");
-        assert_eq!(chat.window(Load::new()).await.exchanges, log[begins as usize..]);
+        let chat = Chat::new(fixture).await;
+        let call = call_of("what is it?");
+        let again = exchange_of([Message::tool("call-1", "41"), call.messages[1].clone()]).continuing(Seq::new(1));
+        let exchanges = [turn_of("x"), call, again, turn_of("meanwhile"), result_for(Seq::new(2))];
+        let log = chat.add_all(exchanges).await;
+        assert_begins(&chat, PruneTo::From(Seq::new(from)), &log, begins).await;
     }
 }
 
 /// If there is nothing to remove, the revision stays the same. That includes a repeated prune.
 pub async fn a_prune_that_removes_nothing_changes_nothing(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     chat.add_turns(5).await;
-    prunable.keep(PruneTo::LastTurns(3)).await;
-    let before = chat.window(Load::new()).await;
-    for keep in
-        [PruneTo::LastTurns(3), PruneTo::LastTurns(usize::MAX), PruneTo::LastMessages(6), PruneTo::From(Seq::FIRST)]
-    {
-        let pruned = prunable.keep(keep).await;
-        assert_eq!((pruned.revision, pruned.removed), (before.revision, 0), "{keep:?}");
+    chat.prune(PruneTo::LastTurns(3)).await;
+    let before = chat.now().await;
+    for keep in [PruneTo::LastTurns(3), PruneTo::LastTurns(MANY), PruneTo::LastMessages(6), PruneTo::From(Seq::FIRST)] {
+        assert_eq!(chat.prune(keep).await, Pruned::new(before.revision, 0), "{keep:?}");
     }
-    assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
+    chat.assert_unchanged(&before).await;
 }
 
-/// A state that is known from before the prune does not match: the load returns the pruned log. The state of the pruned
-/// log can then be known.
+/// A state that is known from before the prune does not match: the load returns the pruned log, and adds nothing to the
+/// known one. The state of the pruned log can then be known.
 pub async fn a_known_state_is_not_known_any_more(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
-    let log = chat.add_turns(4).await;
-    let mut known = vec![chat.window(Load::new()).await.known()];
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(4).await;
+    let mut known = vec![chat.now().await];
     for from in 1..4 {
-        let pruned = prunable.keep(PruneTo::From(Seq::new(from))).await;
+        let pruned = chat.prune(PruneTo::From(Seq::new(from))).await;
+        let now = chat.now().await;
+        assert_eq!((now.revision, now.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
+        chat.assert_unchanged(&now).await;
         for known in &known {
-            let window = chat.window(Load::new().known(known.clone())).await;
-            assert_eq!((window.revision, window.exchanges.as_slice()), (pruned.revision, &log[from as usize..]));
+            assert_eq!(chat.window(Load::new().known(known.known())).await, now);
         }
-        known.push(chat.window(Load::new()).await.known());
-        assert_eq!(chat.load(Load::new().known(known[from as usize].clone())).await, Loaded::Unchanged);
+
+        log.extend(chat.add_turns(1).await);
+        for known in &known {
+            let window = chat.window(Load::new().known(known.known()).or_added()).await;
+            assert_eq!(window.exchanges, log[from as usize..]);
+        }
+        assert_eq!(extended(&chat, &now).await, chat.now().await);
+        known.push(now);
     }
 }
 
 /// An append that expects the revision from before the prune is stored, as long as nothing was appended. Otherwise it
 /// conflicts as usual.
 pub async fn turns_in_flight_land(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
     let old = chat.revision().await;
-    let pruned = prunable.keep(PruneTo::LastTurns(1)).await;
+    let pruned = chat.prune(PruneTo::LastTurns(1)).await;
     assert_eq!(pruned.revision.incarnation(), old.incarnation());
-    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.must("its end is the same", &CLAUSE);
+    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.unwrap();
     assert_eq!((landed.seq, landed.revision.first()), (Seq::new(4), Seq::new(3)));
     for stale in [old, pruned.revision] {
         assert_conflict(chat.append(Expect::Exactly(stale), turn_of("late")).await, landed.revision);
     }
-    let any = Expect::AnyIn(old.incarnation());
-    assert_eq!(chat.append(any, turn_of("any")).await.must("it is the incarnation", &CLAUSE).seq, Seq::new(5));
+    let any = chat.append(Expect::AnyIn(old.incarnation()), turn_of("any")).await.unwrap();
+    assert_eq!(any.seq, Seq::new(5));
 }
 
 /// A continuation of a removed call is stored, because its reply has been paid for. A continuation of a call that
 /// never existed is refused.
 pub async fn a_removed_call_can_be_continued(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
-    let call = chat.add(call_of("what is it?")).await;
-    let next = chat.add(turn_of("never mind")).await;
-    prunable.keep(PruneTo::LastTurns(1)).await;
-    let late = chat.add(result_for(call.seq)).await;
-    assert_eq!(chat.window(Load::new()).await.exchanges, [next, late]);
-    let unknown = chat.append(Expect::AnyOrCreate, result_for(Seq::new(3))).await;
-    assert!(matches!(unknown, Err(StoreError::ContinuesUnknown { len: 3, .. })), "{unknown:?}");
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_all([call_of("what is it?"), turn_of("never mind")]).await;
+    chat.prune(PruneTo::LastTurns(1)).await;
+    log.push(chat.add(result_for(Seq::FIRST)).await);
+    assert_eq!(chat.now().await.exchanges, log[1..]);
+    assert_unknown(chat.append(Expect::AnyOrCreate, result_for(Seq::new(3))).await, 3, 3);
 }
 
 /// An ended incarnation, an unknown one and an absent conversation are refused with `Gone`, and nothing is removed or
-/// created.
+/// created. After a deletion of a pruned log, a new one begins at position 0.
 pub async fn only_its_incarnation_is_pruned(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::PRUNE_ONCE;
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let keep = PruneTo::LastTurns(1);
-    assert_gone(prunable.prune(Incarnation::random(), keep).await);
+    assert_gone(chat.prune_in(Incarnation::random(), keep).await);
     chat.assert_absent().await;
-    chat.add_turns(2).await;
-    let dead = chat.incarnation().await;
+    chat.add_turns(3).await;
+    chat.prune(keep).await;
+    let ended = chat.incarnation().await;
     chat.delete().await;
-    assert_gone(prunable.prune(dead, keep).await);
+    assert_gone(chat.prune_in(ended, keep).await);
     chat.assert_absent().await;
-    let log = chat.add_turns(3).await;
-    for wrong in [dead, Incarnation::random()] {
-        assert_gone(prunable.prune(wrong, keep).await);
-    }
-    assert_eq!(chat.log().await, log);
-}
 
-/// A load that reaches the beginning of the remaining log is not truncated. A limit truncates it as usual.
-pub async fn a_prune_does_not_truncate_loads(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
-    let log = chat.add_turns(6).await;
-    prunable.keep(PruneTo::LastTurns(3)).await;
-    for (messages, start, truncated) in [(100, 3, false), (6, 3, false), (5, 4, true), (1, 5, true)] {
-        let window = chat.window(limit(messages, usize::MAX)).await;
-        assert_eq!((window.exchanges.as_slice(), window.truncated), (&log[start..], truncated), "{messages}");
+    let appended = chat.append(Expect::Absent, turn_of("again")).await.unwrap();
+    assert_eq!((appended.seq, appended.revision.first()), (Seq::FIRST, Seq::FIRST));
+    chat.add_turns(2).await;
+    for wrong in [ended, Incarnation::random()] {
+        assert_gone(chat.prune_in(wrong, keep).await);
     }
+    assert_eq!(chat.log().await.len(), 3);
 }
 
 /// Removed exchange ids are no longer recognized. The remaining ones are.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
-    let revision = prunable.keep(PruneTo::LastTurns(2)).await.revision;
+    chat.prune(PruneTo::LastTurns(2)).await;
     for recorded in &log[2..] {
-        let asked = Load::new().exchange(recorded.exchange.id.clone());
-        assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
-        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
-        assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
+        chat.assert_recorded(recorded).await;
+        chat.assert_repeat(Expect::Absent, recorded).await;
     }
     for recorded in &log[..2] {
-        window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);
+        chat.window(Load::new().exchange(recorded.exchange.id.clone())).await;
     }
-    let again = chat.append(Expect::AnyOrCreate, (*log[0].exchange).clone()).await.must("its id is free", &CLAUSE);
-    assert_eq!((again.duplicate, again.seq), (false, Seq::new(4)));
+    assert_eq!(chat.add((*log[0].exchange).clone()).await.seq, Seq::new(4));
 }
 
 /// Only one conversation is pruned.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LOSSLESS;
-    let prunable = Prunable::new(fixture).await;
-    let others = [prunable.chat.other(), prunable.chat.other()];
+    let chat = Chat::new(fixture).await;
+    let others = [chat.other(), chat.other()];
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
+    for chat in [&others[0], &chat, &others[1]] {
+        chat.add_all(exchanges.clone()).await;
+        chat.cut(NONE, summary_to(1, "kept")).await;
+    }
     let mut before = Vec::new();
-    for chat in [&others[0], &prunable.chat, &others[1]] {
-        for exchange in &exchanges {
-            chat.add(exchange.clone()).await;
-        }
-        chat.cut(CompactionVersion::NONE, summary_to(1, "kept")).await;
-        before.push((chat.window(Load::new()).await, chat.log().await));
+    for other in &others {
+        before.push((other.now().await, other.log().await));
     }
-    prunable.keep(PruneTo::LastTurns(2)).await;
-    prunable.forget(PruneTo::LastTurns(1)).await;
-    for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
-        assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
-        let repeated = chat.append(Expect::Absent, exchanges[0].clone()).await.must("it is recorded", &CLAUSE);
-        assert!(repeated.duplicate, "{repeated:?}");
+    chat.prune(PruneTo::LastTurns(2)).await;
+    chat.forget(PruneTo::LastTurns(1)).await;
+    for (other, before) in others.iter().zip(&before) {
+        assert_eq!((other.now().await, other.log().await), *before);
+        other.assert_repeat(Expect::Absent, &before.1[0]).await;
     }
-}
-
-/// Deleting a pruned conversation leaves nothing, and a new conversation begins at position 0.
-pub async fn a_recreated_conversation_begins_at_position_0(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
-    chat.add_turns(3).await;
-    prunable.keep(PruneTo::LastTurns(1)).await;
-    chat.delete().await;
-    chat.assert_absent().await;
-    let append = Append::new(Expect::Absent, turn_of("again"));
-    let appended = chat.store.append(&chat.id, append).await.must("nothing is there", &CLAUSE);
-    assert_eq!((appended.seq, appended.revision.first()), (Seq::FIRST, Seq::FIRST));
-    assert_eq!(chat.log().await.len(), 1);
 }
 
 /// If the store can do both, a pruned log can be truncated at its positions, also under a revision from before the
 /// prune. A truncation up to its first position leaves nothing.
 pub async fn a_pruned_log_is_truncated(fixture: &dyn Fixture) {
-    for from in 0..6_u64 {
-        let prunable = Prunable::new(fixture).await;
-        let chat = &prunable.chat;
-        let edit = Editable::at(fixture, chat.id.clone()).await;
-        let mut log: Vec<Recorded> = chat.add_turns(5).await;
+    for from in 0..6 {
+        let chat = Chat::new(fixture).await;
+        let mut log = chat.add_turns(5).await;
         let old = chat.revision().await;
-        prunable.keep(PruneTo::From(Seq::new(2))).await;
-        let truncated = edit.truncate(old, from).await.must("nothing was appended", &CLAUSE);
+        chat.prune(PruneTo::From(Seq::new(2))).await;
+        let truncated = chat.reopened(fixture).await.truncate(old, from).await.unwrap();
         assert_eq!(truncated.removed, 5 - from.clamp(2, 5));
         if from <= 2 {
             assert_eq!(truncated.revision, None);
             chat.assert_absent().await;
             continue;
         }
+
         let revision = chat.revision().await;
         assert_eq!((truncated.revision, revision.first()), (Some(revision), Seq::new(2)));
-        log.truncate(usize::try_from(from).unwrap_or(usize::MAX));
+        log.truncate(from as usize);
         log.push(chat.add(turn_of("instead")).await);
         assert_eq!(chat.log().await, log[2..]);
+    }
+}
+
+/// Concurrent prunes and appends lose nothing that is to be kept, and readers see logs without gaps.
+pub async fn prunes_and_appends_leave_no_gap(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let other = chat.reopened(fixture).await;
+    chat.add_turns(2).await;
+    let incarnation = other.incarnation().await;
+    let pruning = async {
+        for _ in 0..8 {
+            chat.prune_in(incarnation, PruneTo::LastTurns(2)).await.unwrap();
+            pause(1).await;
+        }
+    };
+    let appending = join_all(["a", "b", "c"].map(async |text| {
+        for _ in 0..4 {
+            other.append(Expect::AnyIn(incarnation), turn_of(text)).await.unwrap();
+            pause(1).await;
+        }
+    }));
+    let reading = async {
+        for _ in 0..12 {
+            let window = other.now().await;
+            let first = window.revision.first().get();
+            let positions = window.exchanges.iter().map(|recorded| recorded.seq.get());
+            assert!(positions.eq(first..first + window.exchanges.len() as u64), "a log with a gap: {window:?}");
+            assert!(window.exchanges.len() >= 2, "less than two turns: {window:?}");
+            pause(1).await;
+        }
+    };
+    join(join(pruning, appending), reading).await;
+
+    let log = chat.log().await;
+    assert_eq!(log.last().map(|last| last.seq), Some(Seq::new(13)));
+    chat.assert_log(&log).await;
+}
+
+/// Each of several concurrent prunes removes only what is left to remove.
+pub async fn racing_prunes_remove_once(fixture: &dyn Fixture) {
+    for _ in 0..5 {
+        let chat = Chat::new(fixture).await;
+        let log = chat.add_turns(8).await;
+        let incarnation = chat.incarnation().await;
+        let handles = chat.handles(fixture, 3).await;
+        let racing =
+            handles.iter().cycle().zip(1..7).map(|(chat, turns)| chat.prune_in(incarnation, PruneTo::LastTurns(turns)));
+        let mut removed = 0;
+        for pruned in join_all(racing).await {
+            removed += pruned.unwrap().removed;
+        }
+        assert_eq!(removed, 7);
+        assert_eq!(chat.log().await, log[7..]);
+    }
+}
+
+/// A prune whose future is dropped is done or not done.
+pub async fn a_dropped_prune_is_done_or_not(fixture: &dyn Fixture) {
+    for polls in 0..4 {
+        let chat = Chat::new(fixture).await;
+        let log = chat.add_turns(3).await;
+        abandon(chat.prune_in(chat.incarnation().await, PruneTo::LastTurns(1)), polls).await;
+        let again = chat.prune(PruneTo::LastTurns(1)).await;
+        assert!([0, 2].contains(&again.removed), "{again:?}");
+        assert_eq!(chat.log().await, log[2..]);
+    }
+}
+
+/// In a durable store, a prune survives a reopening: the log, its revision and its compactions are the same.
+pub async fn a_prune_persists(fixture: &dyn Fixture) {
+    let chat = Chat::durable(fixture).await;
+    let log = chat.add_turns(5).await;
+    let old = chat.revision().await;
+    chat.cut(NONE, summary_to(1, "kept")).await;
+    chat.prune(PruneTo::LastTurns(2)).await;
+    let before = chat.now().await;
+
+    let chat = chat.after_restart(fixture).await;
+    assert_eq!(chat.now().await, before);
+    assert_eq!(chat.log().await, log[3..]);
+    let landed = chat.append(Expect::Exactly(old), turn_of("in flight")).await.unwrap();
+    assert_eq!(landed.seq, Seq::new(5));
+}
+
+/// Returns the number of exchanges that a prune removes from the log.
+fn removed_by(log: &[Recorded], keep: PruneTo) -> usize {
+    let openings: Vec<usize> = (0..log.len()).filter(|at| log[*at].exchange.opens_turn()).collect();
+    let messages = |at: usize| log[at..].iter().map(|recorded| recorded.exchange.messages.len()).sum::<usize>();
+    let newest = openings[openings.len() - 1];
+    match keep {
+        PruneTo::From(from) => openings.into_iter().rfind(|at| log[*at].seq <= from).unwrap_or(0),
+        PruneTo::LastTurns(turns) => openings[openings.len().saturating_sub(turns.max(1))],
+        PruneTo::LastMessages(most) => openings.into_iter().find(|at| messages(*at) <= most).unwrap_or(newest),
+        other => panic!("this suite does not know {other:?}"),
+    }
+}
+
+/// After any sequence of appends and prunes, the log equals a list.
+pub async fn random_prunes_and_appends_match_a_list(fixture: &dyn Fixture) {
+    for seed in 1..=8 {
+        let chat = Chat::new(fixture).await;
+        let mut numbers = Numbers::new(seed);
+        let mut log = chat.add_turns(1).await;
+        for _ in 0..40 {
+            let before = chat.revision().await;
+            let next = before.next().get();
+            let keep = match numbers.below(8) {
+                0 => PruneTo::From(Seq::new(numbers.below(next + 2))),
+                1 => PruneTo::LastTurns(numbers.below(6) as usize),
+                2 => PruneTo::LastMessages(numbers.below(14) as usize),
+                kind => {
+                    log.push(match kind {
+                        // The continued exchange may be any, even a removed one.
+                        3 => chat.add(result_for(Seq::new(numbers.below(next)))).await,
+                        4 => chat.add(call_of("what is it?")).await,
+                        _ => chat.add(turn_of("next")).await,
+                    });
+                    continue;
+                }
+            };
+            let removed = removed_by(&log, keep);
+            log.drain(..removed);
+            let revision = Revision::new(before.incarnation(), before.version()).beginning_at(log[0].seq);
+            assert_eq!(chat.prune(keep).await, Pruned::new(revision, removed as u64), "{keep:?}");
+            chat.assert_log(&log).await;
+        }
+        assert_eq!(chat.log().await, log);
     }
 }

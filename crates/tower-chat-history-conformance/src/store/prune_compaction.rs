@@ -2,82 +2,68 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Load, Profile, PruneTo, Recorded, Seq,
-};
-
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::PRUNE_COMPACTIONS;
-
-const NONE: CompactionVersion = CompactionVersion::NONE;
+use super::support::*;
 
 /// Every profile's compaction stays, with its version and its summary.
 pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let small = profile("small");
     let cut = chat.cut(NONE, summary_to(5, "of all but the last")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "of the first")).await.ok());
-    prunable.keep(PruneTo::LastTurns(3)).await;
-    let window = chat.window(Load::new()).await;
+    chat.prune(PruneTo::LastTurns(3)).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&cut), &log[5..]));
-    let kept = chat.compaction(&small).await.map(|stored| (stored.version, stored.cut));
+    let kept = chat.compaction_of(&small).await.map(|stored| (stored.version, stored.cut));
     assert_eq!(kept, Some((NONE.next(), summary_to(1, "of the first"))));
 }
 
 /// A window that would start at a removed exchange starts where the log begins, and can be moved forward.
 pub async fn a_window_starts_no_earlier_than_the_log(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, summary_to(2, "of the first two")).await;
-    prunable.keep(PruneTo::LastTurns(2)).await;
-    let window = chat.window(Load::new()).await;
+    chat.prune(PruneTo::LastTurns(2)).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&before), &log[4..]));
     assert!(!window.truncated, "a truncated window");
     chat.cut(before.version, summary_to(5, "of more")).await;
-    assert_eq!(chat.window(Load::new()).await.exchanges, log[5..]);
+    assert_eq!(chat.now().await.exchanges, log[5..]);
 }
 
 /// A compaction made from the log before the prune is stored, by itself and with an append.
 pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(5).await;
     let old = chat.revision().await;
-    prunable.keep(PruneTo::LastTurns(1)).await;
+    chat.prune(PruneTo::LastTurns(1)).await;
     let by_itself = chat.cut(NONE, summary_to(1, "of the first")).await;
-    let compact = Compact::new(Profile::default(), by_itself.version, Cut::default());
+    let compact = compact(by_itself.version, Cut::default());
     let cut = summary_to(2, "of the first two");
     let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
     let exchange = Arc::clone(&append.exchange);
-    let appended = chat.store.append(&chat.id, append).await.must("what it says was legal", &CLAUSE);
+    let appended = chat.submit(append).await.unwrap();
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
     log.push(Recorded::new(appended.seq, exchange));
-    assert_eq!(chat.window(Load::new()).await.exchanges, log[4..]);
+    assert_eq!(chat.now().await.exchanges, log[4..]);
 }
 
 /// If derived data is erased, a compaction with a summary is removed, and the window is the remaining log.
 pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let small = profile("small");
     chat.cut(NONE, summary_to(5, "describes removed exchanges")).await;
     stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
     let old = chat.revision().await;
-    let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
+    let pruned = chat.forget(PruneTo::LastTurns(3)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (3, Seq::new(3)));
     assert_ne!(pruned.revision.incarnation(), old.incarnation());
-    for chat in [chat, &chat.reopened(fixture).await] {
-        let window = chat.window(Load::new()).await;
+    for chat in [&chat, &chat.reopened(fixture).await] {
+        let window = chat.now().await;
         assert_eq!((window.revision, window.compaction), (pruned.revision, None));
         assert_eq!(window.exchanges, log[3..]);
-        assert_eq!(chat.compaction(&small).await, None);
+        assert_eq!(chat.compaction_of(&small).await, None);
         assert_eq!(chat.log().await, log[3..]);
     }
     // The log continues, and can be summarized again.
@@ -87,67 +73,62 @@ pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
 
 /// If derived data is erased with the summary of a compaction, the provider's encrypted elements stay left out.
 pub async fn encrypted_elements_stay_left_out_of_a_pruned_log(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let cut = with!(summary_to(5, "describes removed exchanges"), encrypted_from: Seq::new(4));
     let before = chat.cut(NONE, cut).await;
-    prunable.forget(PruneTo::LastTurns(3)).await;
+    chat.forget(PruneTo::LastTurns(3)).await;
     let left = with!(Cut::default(), encrypted_from: Seq::new(4));
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     let compaction = Some(Compaction::new(before.version.next(), left));
     assert_eq!((window.compaction, window.exchanges.as_slice()), (compaction, &log[3..]));
 }
 
 /// A compaction without a summary describes nothing, so it stays, under another version.
 pub async fn a_compaction_without_summary_stays(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
-    prunable.forget(PruneTo::LastTurns(3)).await;
-    let window = chat.window(Load::new()).await;
+    chat.forget(PruneTo::LastTurns(3)).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_derived(), &log[5..]));
 }
 
 /// Derived data of an earlier prune can be erased later, even though there is nothing more to remove.
 pub async fn derived_data_of_an_earlier_prune_is_erased(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
     chat.cut(NONE, summary_to(2, "describes removed exchanges")).await;
-    let before = prunable.keep(PruneTo::LastTurns(2)).await.revision;
-    let pruned = prunable.forget(PruneTo::LastTurns(2)).await;
+    let before = chat.prune(PruneTo::LastTurns(2)).await.revision;
+    let pruned = chat.forget(PruneTo::LastTurns(2)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));
     assert_ne!(pruned.revision.incarnation(), before.incarnation());
-    let window = chat.window(Load::new()).await;
+    let window = chat.now().await;
     assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[2..]));
 }
 
 /// Replies and summaries made from removed exchanges are refused, as after a deletion. So is a repeat of the prune.
 pub async fn calls_in_flight_restore_nothing(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
     let old = chat.revision().await;
-    prunable.forget(PruneTo::LastTurns(2)).await;
-    let in_flight = Compact::new(Profile::default(), NONE, summary_to(3, "tells of it"));
-    assert_gone(chat.store.compact(&chat.id, old.incarnation(), in_flight).await);
+    chat.forget(PruneTo::LastTurns(2)).await;
+    let in_flight = compact(NONE, summary_to(3, "tells of it"));
+    assert_gone(chat.compact_in(old.incarnation(), in_flight).await);
     for expect in [Expect::Exactly(old), Expect::AnyIn(old.incarnation())] {
         assert_gone(chat.append(expect, turn_of("tells of it")).await);
     }
-    assert_gone(prunable.prune(old.incarnation(), PruneTo::LastTurns(1)).await);
+    assert_gone(chat.prune_in(old.incarnation(), PruneTo::LastTurns(1)).await);
     assert_eq!(chat.log().await.len(), 2);
 }
 
 /// If nothing was ever removed, there is no derived data to erase: the log and its compactions stay as they are.
 pub async fn a_whole_log_has_no_derived_data_to_erase(fixture: &dyn Fixture) {
-    let prunable = Prunable::new(fixture).await;
-    let chat = &prunable.chat;
+    let chat = Chat::new(fixture).await;
     chat.add_turns(3).await;
     chat.cut(NONE, summary_to(2, "of what is there")).await;
-    let before = chat.window(Load::new()).await;
-    let pruned = prunable.forget(PruneTo::LastTurns(3)).await;
+    let before = chat.now().await;
+    let pruned = chat.forget(PruneTo::LastTurns(3)).await;
     assert_eq!((pruned.removed, pruned.revision), (0, before.revision));
-    assert_eq!(chat.window(Load::new()).await, before);
+    assert_eq!(chat.now().await, before);
 }

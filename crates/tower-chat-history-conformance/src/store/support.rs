@@ -1,35 +1,64 @@
-//! Helpers for the behaviors.
+//! Helpers that the behaviors share.
 
-use std::{future::Future, pin::pin, sync::Arc, task::Poll};
+use std::{pin::pin, task::Poll};
 
-use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Exchange,
-    ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Message, Page, Profile, Recorded, Revision,
-    Seq, StoreError, Summary, Window,
+pub(super) use futures_util::future::{join, join_all};
+pub(super) use tower_chat_history_core::{
+    Append, Appended, Bound, CallId, Citation, Closes, Compact, CompactOutcome, Compaction, CompactionError,
+    CompactionVersion, Conversation, ConversationId, Cursor, Cut, Derived, Dialect, Digest, Epoch, Exchange,
+    ExchangeId, Expect, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels,
+    LabelsOutcome, LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Origin, Page, PageBack, Part,
+    Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role,
+    Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
-use super::Fixture;
-pub(super) use super::{
-    handles::{Editable, Prunable},
-    owned::{COLLIDING, Owned, bytes_of, further, labels, landed, must_land, numbers_of},
-    say::Must,
-};
-use crate::clause::{self, Clause};
+pub(super) use super::{Fixture, Handle, owned::*};
 
-/// The sentence to quote where neither a behavior nor its group names one.
-#[allow(dead_code)] // Every group names one.
-pub(super) const CLAUSE: Clause = clause::PROFILES;
+/// The version of a compaction that replaces none.
+pub(super) const NONE: CompactionVersion = CompactionVersion::NONE;
+
+/// More than any log has.
+pub(super) const MANY: usize = usize::MAX;
+
+/// The expectations of first turns.
+pub(super) const FIRST_TURN: [Expect; 2] = [Expect::Absent, Expect::AnyOrCreate];
+
+/// Changes some fields of a value. The structs of the core crate may get more fields, so other crates cannot use Rust's
+/// struct update syntax for them.
+macro_rules! with {
+    ($base:expr, $($field:ident: $value:expr),+ $(,)?) => {{
+        let mut changed = $base;
+        $(changed.$field = $value;)+
+        changed
+    }};
+}
+
+pub(super) use with;
 
 /// A conversation that no other behavior uses, seen through one handle.
 pub(super) struct Chat {
-    pub(super) store: Arc<dyn HistoryStore>,
+    pub(super) store: Handle,
     pub(super) id: ConversationId,
 }
 
 impl Chat {
     /// Chooses a conversation that does not exist yet.
     pub(super) async fn new(fixture: &dyn Fixture) -> Self {
-        Self { store: fixture.open().await, id: unused_id([]) }
+        Self { store: fixture.open().await, id: unused_id() }
+    }
+
+    /// Does the same in a store that must be durable.
+    pub(super) async fn durable(fixture: &dyn Fixture) -> Self {
+        let chat = Self::new(fixture).await;
+        assert!(chat.store.is_durable, "the store is not durable: list it after `without: [Durable]`");
+        chat
+    }
+
+    /// Does the same in a store that must keep exchanges that a wrapper has encrypted.
+    pub(super) async fn sealed(fixture: &dyn Fixture) -> Self {
+        let chat = Self::new(fixture).await;
+        assert!(!chat.store.refuses_sealed, "the store refuses encrypted exchanges: list it after `without: [Sealed]`");
+        chat
     }
 
     /// Returns the same conversation through another handle.
@@ -46,37 +75,179 @@ impl Chat {
         handles
     }
 
+    /// Drops the handle, and opens the storage again.
+    pub(super) async fn after_restart(self, fixture: &dyn Fixture) -> Self {
+        let Self { store, id } = self;
+        drop(store);
+        Self { store: fixture.open().await, id }
+    }
+
     /// Returns another conversation in the same store.
     pub(super) fn other(&self) -> Self {
-        self.with_id(unused_id([]))
+        self.with_id(unused_id())
     }
 
     pub(super) fn with_id(&self, id: ConversationId) -> Self {
-        Self { store: Arc::clone(&self.store), id }
+        Self { store: self.store.clone(), id }
+    }
+
+    pub(super) fn conversation(&self) -> Conversation<'_, dyn HistoryStore> {
+        self.store.history().conversation(&self.id)
+    }
+}
+
+/// Appends.
+impl Chat {
+    pub(super) async fn submit(&self, append: Append) -> Result<Appended, StoreError> {
+        self.store.history().append(&self.id, append).await
     }
 
     pub(super) async fn append(&self, expect: Expect, exchange: Exchange) -> Result<Appended, StoreError> {
-        self.store.append(&self.id, Append::new(expect, exchange)).await
+        self.submit(Append::new(expect, exchange)).await
+    }
+
+    /// Appends an exchange whose call began at this epoch.
+    pub(super) async fn append_since(
+        &self,
+        epoch: Epoch,
+        expect: Expect,
+        exchange: Exchange,
+    ) -> Result<Appended, StoreError> {
+        self.submit(Append::new(expect, exchange).since(Some(epoch))).await
     }
 
     /// Appends an exchange, which must be stored, and returns it as the log must have it.
     pub(super) async fn add(&self, exchange: Exchange) -> Recorded {
-        const CLAUSE: Clause = clause::ANY_OR_CREATE;
-        let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await;
-        let appended = appended.must("the append expects nothing", &CLAUSE);
-        assert!(!appended.duplicate, "{appended:?}, for an exchange id that the log does not have");
+        let appended = self.append(Expect::AnyOrCreate, exchange.clone()).await.unwrap();
+        assert!(!appended.duplicate, "the log does not have this exchange id");
         Recorded::new(appended.seq, exchange)
     }
 
-    /// Appends this many exchanges of two messages.
-    pub(super) async fn add_turns(&self, count: usize) -> Vec<Recorded> {
+    pub(super) async fn add_all(&self, exchanges: impl IntoIterator<Item = Exchange, IntoIter: Send>) -> Vec<Recorded> {
         let mut added = Vec::new();
-        for turn in 0..count {
-            added.push(self.add(turn_of(&format!("turn {turn}"))).await);
+        for exchange in exchanges {
+            added.push(self.add(exchange).await);
         }
         added
     }
 
+    /// Appends this many exchanges of two messages.
+    pub(super) async fn add_turns(&self, count: usize) -> Vec<Recorded> {
+        self.add_all((0..count).map(|turn| turn_of(&format!("turn {turn}")))).await
+    }
+
+    /// Appends a turn of several exchanges: a call, and this many continuations.
+    pub(super) async fn add_call(&self, continuations: usize) -> Vec<Recorded> {
+        let mut turn = vec![self.add(call_of("what is it?")).await];
+        for _ in 0..continuations {
+            turn.push(self.add(result_for(turn[0].seq)).await);
+        }
+        turn
+    }
+
+    /// Appends the exchange again. It must be recognized, whatever the append expects.
+    pub(super) async fn assert_repeat(&self, expect: Expect, recorded: &Recorded) {
+        let appended = self.submit(Append::new(expect, recorded.exchange.clone())).await.unwrap();
+        assert_eq!(appended, Appended::duplicate(self.revision().await, recorded.seq), "{expect:?}");
+    }
+}
+
+/// Loads and reads.
+impl Chat {
+    pub(super) async fn load(&self, load: Load) -> Loaded {
+        self.store.history().load(&self.id, load).await.unwrap()
+    }
+
+    /// Loads a window, which must end with the log.
+    pub(super) async fn window(&self, load: Load) -> Window {
+        let window = window(self.load(load).await);
+        let next = window.exchanges.last().map_or(Seq::FIRST, |last| last.seq.next());
+        assert_eq!(window.revision.next(), next, "the window ends with the log");
+        window
+    }
+
+    /// Loads without a condition.
+    pub(super) async fn now(&self) -> Window {
+        self.window(Load::new()).await
+    }
+
+    /// Loads the conversation, which must be absent, and returns the epoch.
+    pub(super) async fn epoch(&self) -> Epoch {
+        match self.load(Load::new()).await {
+            Loaded::Absent(epoch) => epoch,
+            other => panic!("the conversation is absent: {other:?}"),
+        }
+    }
+
+    pub(super) async fn revision(&self) -> Revision {
+        self.now().await.revision
+    }
+
+    pub(super) async fn incarnation(&self) -> Incarnation {
+        self.revision().await.incarnation()
+    }
+
+    pub(super) async fn read(&self, from: u64, limit: usize) -> Page {
+        self.store.history().read(&self.id, Seq::new(from), limit).await.unwrap()
+    }
+
+    /// Reads the whole log, page by page. It must have no gap, and end where the revision of its last page says.
+    pub(super) async fn log(&self) -> Vec<Recorded> {
+        let mut log: Vec<Recorded> = Vec::new();
+        let mut next = Seq::FIRST;
+        loop {
+            let page = self.read(next.get(), 100).await;
+            assert!(!page.more || !page.exchanges.is_empty(), "a page is not empty if there are more");
+            next = next.max(page.revision.map_or(Seq::FIRST, |revision| revision.first()));
+            for recorded in page.exchanges {
+                assert_eq!(recorded.seq, next, "the log has no gap");
+                next = next.next();
+                log.push(recorded);
+            }
+            if !page.more {
+                assert_eq!(page.revision.map_or(next, |revision| revision.next()), next, "the whole log is read");
+                return log;
+            }
+        }
+    }
+
+    /// Asserts that reads and loads return this log. It has no compaction.
+    pub(super) async fn assert_log(&self, log: &[Recorded]) {
+        assert_eq!(self.log().await, log);
+        let window = self.window(limit(MANY, MANY)).await;
+        assert_eq!((window.exchanges.as_slice(), window.truncated), (log, false));
+    }
+
+    /// Asserts the same through two handles, and that each exchange is found by its id.
+    pub(super) async fn assert_log_everywhere(&self, fixture: &dyn Fixture, log: &[Recorded]) {
+        for chat in [self, &self.reopened(fixture).await] {
+            chat.assert_log(log).await;
+            for recorded in log {
+                chat.assert_recorded(recorded).await;
+            }
+        }
+    }
+
+    /// Asserts that the exchange is found by its id.
+    pub(super) async fn assert_recorded(&self, recorded: &Recorded) {
+        let load = Load::new().exchange(recorded.exchange.id.clone());
+        assert_eq!(self.load(load).await, Loaded::AlreadyRecorded(recorded.clone()));
+    }
+
+    /// Asserts that nothing changed since this window was loaded.
+    pub(super) async fn assert_unchanged(&self, known: &Window) {
+        assert_eq!(self.load(Load::new().known(known.known())).await, Loaded::Unchanged);
+    }
+
+    /// Asserts that nothing of the conversation exists.
+    pub(super) async fn assert_absent(&self) {
+        self.epoch().await;
+        assert_eq!(self.read(0, 100).await, Page::absent());
+    }
+}
+
+/// Compactions.
+impl Chat {
     /// Appends an exchange, and a compaction with it.
     pub(super) async fn append_with(
         &self,
@@ -84,13 +255,15 @@ impl Chat {
         replaces: CompactionVersion,
         cut: Cut,
     ) -> Result<Appended, StoreError> {
-        let compact = Compact::new(Profile::default(), replaces, cut);
-        self.store.append(&self.id, Append::new(Expect::AnyOrCreate, exchange).compact(compact)).await
+        self.submit(Append::new(Expect::AnyOrCreate, exchange).compact(compact(replaces, cut))).await
     }
 
-    /// Stores a compaction of the default profile.
-    pub(super) async fn compact(&self, replaces: CompactionVersion, cut: Cut) -> Result<CompactOutcome, StoreError> {
-        self.compact_as(&Profile::default(), replaces, cut).await
+    pub(super) async fn compact_in(
+        &self,
+        incarnation: Incarnation,
+        compact: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.store.history().compact(&self.id, incarnation, compact).await
     }
 
     pub(super) async fn compact_as(
@@ -100,102 +273,111 @@ impl Chat {
         cut: Cut,
     ) -> Result<CompactOutcome, StoreError> {
         let compact = Compact::new(profile.clone(), replaces, cut);
-        self.store.compact(&self.id, self.incarnation().await, compact).await
+        self.compact_in(self.incarnation().await, compact).await
+    }
+
+    /// Stores a compaction of the default profile.
+    pub(super) async fn compact(&self, replaces: CompactionVersion, cut: Cut) -> Result<CompactOutcome, StoreError> {
+        self.compact_as(&Profile::default(), replaces, cut).await
     }
 
     /// Stores a compaction, which must be stored, and returns it as it must be loaded.
     pub(super) async fn cut(&self, replaces: CompactionVersion, cut: Cut) -> Compaction {
-        let outcome = self.compact(replaces, cut.clone()).await.must("the compaction is legal", &clause::COMPACT);
+        let outcome = self.compact(replaces, cut.clone()).await.unwrap();
         Compaction::new(stored(Some(outcome)), cut)
     }
 
-    pub(super) async fn load(&self, load: Load) -> Loaded {
-        self.store.load(&self.id, load).await.must("the load is valid", &clause::LOAD)
+    pub(super) async fn compaction(&self) -> Option<Compaction> {
+        self.compaction_of(&Profile::default()).await
     }
 
-    /// Loads a window, which must end with the log.
-    pub(super) async fn window(&self, load: Load) -> Window {
-        const CLAUSE: Clause = clause::NEXT;
-        let window = window(self.load(load).await);
-        assert_eq!(window.revision.next(), next(&window.exchanges), "a load");
-        window
-    }
-
-    pub(super) async fn revision(&self) -> Revision {
-        self.window(Load::new()).await.revision
-    }
-
-    pub(super) async fn incarnation(&self) -> Incarnation {
-        self.revision().await.incarnation()
-    }
-
-    pub(super) async fn compaction(&self, profile: &Profile) -> Option<Compaction> {
+    pub(super) async fn compaction_of(&self, profile: &Profile) -> Option<Compaction> {
         self.window(Load::new().profile(profile.clone())).await.compaction
-    }
-
-    /// Reads the whole log, page by page. It must end where the revision of its last page says.
-    pub(super) async fn log(&self) -> Vec<Recorded> {
-        const CLAUSE: Clause = clause::GAP_FREE;
-        let mut log: Vec<Recorded> = Vec::new();
-        let mut next = Seq::FIRST;
-        loop {
-            let page = self.store.read(&self.id, next, 100).await.must("the log can be read", &clause::READ);
-            assert!(!page.more || !page.exchanges.is_empty(), "an empty page that says that there are more");
-            next = next.max(page.revision.map_or(Seq::FIRST, |revision| revision.first()));
-            for recorded in page.exchanges {
-                assert_eq!(recorded.seq, next, "the whole log is read");
-                next = next.next();
-                log.push(recorded);
-            }
-            if !page.more {
-                if let Some(revision) = page.revision {
-                    const CLAUSE: Clause = clause::NEXT;
-                    assert_eq!(revision.next(), next, "the whole log is read");
-                }
-                return log;
-            }
-        }
-    }
-
-    pub(super) async fn delete(&self) {
-        self.store.delete(&self.id).await.must("a conversation can be deleted", &clause::DELETED);
-    }
-
-    /// Asserts that nothing of the conversation exists.
-    pub(super) async fn assert_absent(&self) {
-        const CLAUSE: Clause = clause::ABSENT;
-        assert_eq!(self.load(Load::new()).await.is_absent(), true);
-        let page = self.store.read(&self.id, Seq::FIRST, 100).await.must("an absent log can be read", &clause::READ);
-        assert_eq!(page, Page::absent());
     }
 }
 
-/// Returns an id with a random part before the given ones.
-pub(super) fn unused_id<const N: usize>(parts: [&str; N]) -> ConversationId {
-    let unused = ExchangeId::generate();
-    let parts = ["conformance", unused.as_str()].into_iter().chain(parts);
-    ConversationId::new(parts).expect("the parts are legal")
+/// Removals.
+impl Chat {
+    pub(super) async fn delete(&self) {
+        self.store.history().delete(&self.id).await.unwrap();
+    }
+
+    pub(super) async fn truncate(&self, expect: Revision, from: u64) -> Result<Truncated, StoreError> {
+        self.store.truncating().truncate(&self.id, expect, Seq::new(from)).await
+    }
+
+    /// Truncates the current log, which must succeed, and returns the revision of the remaining log.
+    pub(super) async fn shorten_to(&self, len: u64) -> Option<Revision> {
+        self.truncate(self.revision().await, len).await.unwrap().revision
+    }
+
+    pub(super) async fn prune_in(&self, incarnation: Incarnation, keep: PruneTo) -> Result<Pruned, StoreError> {
+        self.store.pruning().prune(&self.id, incarnation, keep, Derived::Keep).await
+    }
+
+    /// Prunes the current log, which must succeed.
+    pub(super) async fn prune(&self, keep: PruneTo) -> Pruned {
+        self.prune_in(self.incarnation().await, keep).await.unwrap()
+    }
+
+    /// Does the same and erases derived data.
+    pub(super) async fn forget(&self, keep: PruneTo) -> Pruned {
+        let incarnation = self.incarnation().await;
+        self.store.pruning().prune(&self.id, incarnation, keep, Derived::Erase).await.unwrap()
+    }
+}
+
+/// Returns an id that no other behavior uses.
+pub(super) fn unused_id() -> ConversationId {
+    ConversationId::new(["conformance", ExchangeId::generate().as_str()]).unwrap()
+}
+
+/// Returns the id with these parts after those of another one.
+pub(super) fn below(base: &ConversationId, parts: &[&str]) -> ConversationId {
+    let base: Vec<_> = base.parts().collect();
+    ConversationId::new(base.iter().map(AsRef::as_ref).chain(parts.iter().copied())).unwrap()
+}
+
+/// Returns an exchange with a new id.
+pub(super) fn exchange_of(messages: impl IntoIterator<Item = Message>) -> Exchange {
+    Exchange::new(ExchangeId::generate(), messages)
 }
 
 /// Returns an exchange of a question and an answer.
 pub(super) fn turn_of(text: &str) -> Exchange {
-    Exchange::new(ExchangeId::generate(), [Message::user(text), Message::assistant(format!("re: {text}"))])
+    exchange_of([Message::user(text), Message::assistant(format!("re: {text}"))])
 }
 
 /// Returns a turn that ends with a call, to be continued.
 pub(super) fn call_of(text: &str) -> Exchange {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call-1","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
-    Exchange::new(ExchangeId::generate(), [Message::user(text), message(call)])
+    exchange_of([Message::user(text), message(call)])
 }
 
 /// Returns the continuation of the turn whose call is at this position.
 pub(super) fn result_for(seq: Seq) -> Exchange {
-    let messages = [Message::tool("call-1", "42"), Message::assistant("It is 42.")];
-    Exchange::new(ExchangeId::generate(), messages).continuing(seq)
+    exchange_of([Message::tool("call-1", "42"), Message::assistant("It is 42.")]).continuing(seq)
 }
 
 pub(super) fn message(json: &str) -> Message {
-    Message::from_json(json).expect("the JSON is a message")
+    Message::from_json(json).unwrap()
+}
+
+/// Returns the bytes of message JSON in a log.
+pub(super) fn bytes_of(log: &[Recorded]) -> u64 {
+    log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum()
+}
+
+/// Returns the same exchange, changed.
+pub(super) fn changed(recorded: &Recorded, change: impl FnOnce(&mut Exchange)) -> Recorded {
+    let mut exchange = (*recorded.exchange).clone();
+    change(&mut exchange);
+    Recorded::new(recorded.seq, exchange)
+}
+
+/// Returns a compaction of the default profile.
+pub(super) fn compact(replaces: CompactionVersion, cut: Cut) -> Compact {
+    Compact::new(Profile::default(), replaces, cut)
 }
 
 /// Returns a cut with a summary that covers everything before the window.
@@ -203,69 +385,95 @@ pub(super) fn summary_to(seq: u64, text: &str) -> Cut {
     with!(Cut::window_from(Seq::new(seq)), summary: Some(Summary::new(text, Seq::new(seq))))
 }
 
-pub(super) fn limit(messages: usize, bytes: usize) -> Load {
-    Load::new().limit(LoadLimit::new(messages, bytes).expect("the limit lets something through"))
-}
-
 pub(super) fn profile(name: &str) -> Profile {
-    Profile::new(name).expect("the name is legal")
+    Profile::new(name).unwrap()
 }
 
-/// Returns the position after the last of these exchanges.
-fn next(exchanges: &[Recorded]) -> Seq {
-    exchanges.last().map_or(Seq::FIRST, |last| last.seq.next())
+pub(super) fn limit(messages: usize, bytes: usize) -> Load {
+    Load::new().limit(LoadLimit::new(messages, bytes).unwrap())
 }
 
 #[track_caller]
 pub(super) fn window(loaded: Loaded) -> Window {
-    const CLAUSE: Clause = clause::LOAD;
     match loaded {
         Loaded::Window(window) => window,
-        other => unexpected!("a window", other),
+        other => panic!("a window is loaded: {other:?}"),
     }
 }
 
 /// Returns the version under which a compaction was stored.
 #[track_caller]
 pub(super) fn stored(outcome: Option<CompactOutcome>) -> CompactionVersion {
-    const CLAUSE: Clause = clause::COMPACT;
     match outcome {
         Some(CompactOutcome::Stored(version)) => version,
-        other => unexpected!("the compaction to be stored", other),
+        other => panic!("the compaction is stored: {other:?}"),
     }
 }
 
 #[track_caller]
 #[allow(clippy::needless_pass_by_value)] // It is the end of the result.
 pub(super) fn assert_gone<T: std::fmt::Debug>(result: Result<T, StoreError>) {
-    const CLAUSE: Clause = clause::GONE;
-    if !matches!(result, Err(StoreError::Gone)) {
-        unexpected!("the refusal `Gone`", result);
-    }
+    assert!(matches!(result, Err(StoreError::Gone)), "the call is refused with `Gone`: {result:?}");
 }
 
 /// Asserts a conflict that names the log's revision, or none if the store does not know it.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value)] // It is the end of the result.
 pub(super) fn assert_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>, at: Revision) {
-    const CLAUSE: Clause = clause::CONFLICT;
     match result {
         Err(StoreError::Conflict { current }) if current.is_none_or(|current| current == at) => {}
-        other => unexpected!("the refusal `Conflict`, with the current revision {at} or with none", other),
+        other => panic!("the call conflicts with {at}: {other:?}"),
     }
 }
 
-/// Lets other tasks run first, also with a store whose calls never wait.
-pub(super) async fn pause() {
-    let mut paused = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut paused, true) {
-            return Poll::Ready(());
+/// Asserts that a continuation is refused, because a log of this length never had the position.
+#[track_caller]
+#[allow(clippy::needless_pass_by_value)] // It is the end of the result.
+pub(super) fn assert_unknown(result: Result<Appended, StoreError>, position: u64, log: u64) {
+    match result {
+        Err(StoreError::ContinuesUnknown { continues, len }) if continues.get() == position && len == log => {}
+        other => panic!("a log of {log} has no position {position} to continue: {other:?}"),
+    }
+}
+
+/// The number of times that a behavior tries a first turn that must not be refused.
+///
+/// Another behavior that uses the same storage bars all conversations, so one of the attempts may be refused.
+const ATTEMPTS: usize = 20;
+
+/// Repeats a part of a behavior that must succeed, unless all conversations were barred in the meantime. The part
+/// returns `None` if a first turn was refused with `Gone`.
+pub(super) async fn must_land<T, F: Future<Output = Option<T>> + Send>(mut part: impl FnMut() -> F + Send) -> T {
+    for _ in 0..ATTEMPTS {
+        if let Some(done) = part().await {
+            return done;
         }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+    }
+    panic!("the first turn is stored, because its conversation was not erased");
+}
+
+/// Returns `None` if an append was refused with `Gone`, for [`must_land`].
+#[track_caller]
+pub(super) fn landed(result: Result<Appended, StoreError>) -> Option<Appended> {
+    match result {
+        Err(StoreError::Gone) => None,
+        result => Some(result.unwrap()),
+    }
+}
+
+/// Lets other tasks run first, this many times, also with a store whose calls never wait.
+pub(super) async fn pause(times: usize) {
+    for _ in 0..times {
+        let mut paused = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut paused, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
 }
 
 /// Polls a future at most this many times and drops it, like a caller that gives up.
@@ -285,4 +493,20 @@ pub(super) async fn abandon<T>(future: impl Future<Output = T> + Send, polls: us
         Poll::Pending
     })
     .await
+}
+
+/// Pseudorandom numbers that are the same in each run (xorshift).
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed * 0x9e37_79b9)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
 }

@@ -1,177 +1,136 @@
-//! Removal of the end of a log, in stores that can truncate.
+//! Removal of the end of a log, in stores that can truncate. A truncation to nothing counts as a deletion.
 
-use tower_chat_history_core::{
-    CompactionVersion, Expect, Incarnation, Load, Loaded, Recorded, Revision, Seq, StoreError, Truncated,
+use super::{
+    epochs::{assert_later, assert_refused, neighbors, others_land},
+    support::*,
 };
 
-use super::{Fixture, support::*};
-use crate::clause::{self, Clause};
-
-/// The sentence of the contract that this group tests.
-const CLAUSE: Clause = clause::TRUNCATE;
-
-/// Exchanges before the position stay, the others are removed, and other handles see it.
+/// Exchanges before the position stay, the others are removed, and other handles see it. The remaining log is in a new
+/// incarnation, so a state known from before is not known any more. The log continues where it was truncated, without a
+/// gap, and under every matching condition.
 pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
-    for keep in 1..4 {
-        let edit = Editable::new(fixture).await;
-        let chat = &edit.chat;
-        let log = chat.add_turns(4).await;
-        let old = chat.revision().await;
-        let truncated = edit.truncate(old, keep).await.must("the log is at this revision", &CLAUSE);
-        assert_eq!(truncated.removed, 4 - keep);
-        for chat in [chat, &chat.reopened(fixture).await] {
-            let window = chat.window(Load::new()).await;
-            assert_eq!(Some(window.revision), truncated.revision);
-            assert_eq!(window.exchanges, log[..keep as usize]);
-            assert_eq!(window.log_bytes, bytes_of(&log[..keep as usize]));
-            assert_eq!(chat.log().await, log[..keep as usize]);
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(4).await;
+    let mut known: Vec<KnownState> = Vec::new();
+    for keep in [3, 2, 1] {
+        known.push(chat.now().await.known());
+        let removed = log.len() as u64 - keep;
+        let truncated = chat.truncate(chat.revision().await, keep).await.unwrap();
+        let revision = truncated.revision.unwrap();
+        assert_eq!(truncated.removed, removed);
+        log.truncate(keep as usize);
+        for chat in [&chat, &chat.reopened(fixture).await] {
+            let window = chat.now().await;
+            assert_eq!((window.revision, window.log_bytes), (revision, bytes_of(&log)));
+            chat.assert_unchanged(&window).await;
+            chat.assert_log(&log).await;
+            for known in &known {
+                assert_ne!(known.revision.incarnation(), revision.incarnation());
+                for load in [Load::new(), Load::new().or_added()] {
+                    assert_eq!(chat.window(load.known(known.clone())).await, window);
+                }
+            }
+        }
+
+        let mut seen = vec![revision];
+        for expect in [Expect::Exactly(revision), Expect::AnyIn(revision.incarnation()), Expect::AnyOrCreate] {
+            let exchange = turn_of("instead");
+            let appended = chat.append(expect, exchange.clone()).await.unwrap();
+            assert_eq!((appended.seq, appended.duplicate), (Seq::new(log.len() as u64), false));
+            assert_eq!(appended.revision.incarnation(), revision.incarnation());
+            assert!(!seen.contains(&appended.revision), "the revision {} comes a second time", appended.revision);
+            seen.push(appended.revision);
+            log.push(Recorded::new(appended.seq, exchange));
+        }
+        chat.assert_log(&log).await;
+        for load in [Load::new(), Load::new().or_added()] {
+            assert_eq!(chat.window(load.known(known[0].clone())).await.exchanges, log);
         }
     }
 }
 
-/// The remaining log is in a new incarnation, so a state known from before is not known any more.
-pub async fn the_rest_is_in_a_new_incarnation(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
-    let mut known = Vec::new();
-    for _ in 0..3 {
-        chat.add_turns(2).await;
-        known.push(chat.window(Load::new()).await.known());
-        let revision = edit.keep(1).await.must("an exchange stays", &CLAUSE);
-        assert!(known.iter().all(|known| known.revision.incarnation() != revision.incarnation()), "{revision:?} again");
-        for known in &known {
-            let window = chat.window(Load::new().known(known.clone())).await;
-            assert_eq!((window.revision, window.exchanges.len()), (revision, 1));
-        }
-        known.push(chat.window(Load::new()).await.known());
-        assert_eq!(chat.load(Load::new().known(known[known.len() - 1].clone())).await, Loaded::Unchanged);
-    }
-}
-
-/// The log continues where it was truncated, without a gap, and under every matching condition.
-pub async fn the_log_continues_where_it_was_truncated(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
-    let mut log = chat.add_turns(5).await;
-    log.truncate(2);
-    let revision = edit.keep(2).await.must("exchanges stay", &CLAUSE);
-    let mut revisions = vec![revision];
-    for expect in [Expect::Exactly(revision), Expect::AnyIn(revision.incarnation()), Expect::AnyOrCreate] {
-        let exchange = turn_of("instead");
-        let appended = chat.append(expect, exchange.clone()).await.must("the expectation fits", &CLAUSE);
-        assert_eq!((appended.seq, appended.duplicate), (Seq::new(log.len() as u64), false));
-        assert_eq!(appended.revision.incarnation(), revision.incarnation());
-        assert!(!revisions.contains(&appended.revision), "{:?} a second time", appended.revision);
-        revisions.push(appended.revision);
-        log.push(Recorded::new(appended.seq, exchange));
-    }
-    assert_eq!(chat.window(Load::new()).await.exchanges, log);
-    assert_eq!(chat.log().await, log);
-}
-
-/// A stale revision, one that never existed, and one of an ended incarnation are refused, and nothing is removed.
+/// A stale revision, one that never existed, one of another incarnation, and one of an absent conversation are refused,
+/// and nothing is removed. So is a truncation that is repeated because its answer was lost.
 pub async fn only_the_seen_revision_is_truncated(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::TRUNCATE_ONCE;
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
+    let chat = Chat::new(fixture).await;
+    let foreign = Revision::new(Incarnation::random(), 3);
+    assert_gone(chat.truncate(foreign, 0).await);
+    chat.assert_absent().await;
+    chat.add_turns(2).await;
+    let ended = chat.revision().await;
+    chat.delete().await;
+    assert_gone(chat.truncate(ended, 1).await);
+    chat.assert_absent().await;
+
     chat.add_turns(2).await;
     let stale = chat.revision().await;
     chat.add_turns(1).await;
-    let before = chat.window(Load::new()).await;
+    let before = chat.now().await;
     let never = Revision::new(stale.incarnation(), u64::from(u32::MAX));
     // The revision is checked first, whatever the position is.
     for from in [0, 1, 3, 9] {
-        for wrong in [stale, never] {
-            assert_conflict(edit.truncate(wrong, from).await, before.revision);
-        }
-        let foreign = Revision::new(Incarnation::random(), before.revision.version());
-        assert_gone(edit.truncate(foreign, from).await);
+        assert_conflict(chat.truncate(stale, from).await, before.revision);
+        assert_conflict(chat.truncate(never, from).await, before.revision);
+        assert_gone(chat.truncate(foreign, from).await);
     }
-    assert_eq!(chat.window(Load::new()).await, before);
-}
+    assert_eq!(chat.now().await, before);
 
-/// A truncation that is repeated because its answer was lost is refused, and removes nothing twice.
-pub async fn a_repeat_removes_nothing_twice(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::TRUNCATE_ONCE;
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
-    chat.add_turns(4).await;
-    let old = chat.revision().await;
-    edit.truncate(old, 2).await.must("the log is at this revision", &CLAUSE);
-    let before = chat.window(Load::new()).await;
+    chat.truncate(before.revision, 2).await.unwrap();
+    let after = chat.now().await;
     for from in [2, 1, 0, 9] {
-        assert_gone(edit.truncate(old, from).await);
+        assert_gone(chat.truncate(before.revision, from).await);
     }
-    assert_eq!(chat.window(Load::new()).await, before);
+    assert_eq!(chat.now().await, after);
     assert_eq!(chat.log().await.len(), 2);
-}
-
-/// If there is no conversation, every truncation is refused with `Gone`, and creates nothing.
-pub async fn an_absent_log_is_gone(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
-    assert_gone(edit.truncate(Revision::new(Incarnation::random(), 1), 0).await);
-    chat.assert_absent().await;
-    chat.add_turns(2).await;
-    let dead = chat.revision().await;
-    chat.delete().await;
-    assert_gone(edit.truncate(dead, 1).await);
-    chat.assert_absent().await;
 }
 
 /// Position 0 removes the conversation, like a deletion: a new one starts from the beginning.
 pub async fn position_0_removes_the_conversation(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
     let small = profile("small");
-    chat.cut(CompactionVersion::NONE, summary_to(1, "secret")).await;
-    let cut = summary_to(2, "secret");
-    chat.compact_as(&small, CompactionVersion::NONE, cut).await.must("the cut is legal", &CLAUSE);
-    let dead = chat.revision().await;
-    assert_eq!(edit.truncate(dead, 0).await.must("nothing changed", &CLAUSE), Truncated::new(None, 3));
-    chat.assert_absent().await;
-    chat.reopened(fixture).await.assert_absent().await;
-    assert_gone(chat.append(Expect::AnyIn(dead.incarnation()), turn_of("late")).await);
-    let again = chat.append(Expect::Absent, (*log[2].exchange).clone()).await.must("nothing is there", &CLAUSE);
+    chat.cut(NONE, summary_to(1, "secret")).await;
+    chat.compact_as(&small, NONE, summary_to(2, "secret")).await.unwrap();
+    let ended = chat.revision().await;
+    assert_eq!(chat.truncate(ended, 0).await.unwrap(), Truncated::new(None, 3));
+    for chat in [&chat, &chat.reopened(fixture).await] {
+        chat.assert_absent().await;
+    }
+
+    assert_gone(chat.append(Expect::AnyIn(ended.incarnation()), turn_of("late")).await);
+    let again = chat.append(Expect::Absent, (*log[2].exchange).clone()).await.unwrap();
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
-    assert_ne!(again.revision.incarnation(), dead.incarnation());
-    assert_eq!(chat.window(Load::new()).await.compaction, None);
-    assert_eq!(chat.compaction(&small).await, None);
+    assert_ne!(again.revision.incarnation(), ended.incarnation());
+    assert_eq!((chat.compaction().await, chat.compaction_of(&small).await), (None, None));
 }
 
 /// If there is no exchange at the position, nothing is removed and nothing changes.
 pub async fn a_position_beyond_the_end_removes_nothing(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
+    let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
-    chat.cut(CompactionVersion::NONE, summary_to(1, "kept")).await;
-    let before = chat.window(Load::new()).await;
+    chat.cut(NONE, summary_to(1, "kept")).await;
+    let before = chat.now().await;
     // The same holds for the largest positions, even if a narrower integer would cut them off.
     for from in [3, 4, 1 << 31, 1 << 32, (1 << 32) + 1, u64::MAX] {
-        let truncated = edit.truncate(before.revision, from).await.must("nothing changed", &CLAUSE);
+        let truncated = chat.truncate(before.revision, from).await.unwrap();
         assert_eq!(truncated, Truncated::new(Some(before.revision), 0));
     }
-    assert_eq!(chat.load(Load::new().known(before.known())).await, Loaded::Unchanged);
+    chat.assert_unchanged(&before).await;
     assert_eq!(chat.log().await, log);
 }
 
 /// Removed exchange ids may be used again. The remaining ones are recognized.
 pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
+    let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(4).await;
-    let revision = edit.keep(2).await.must("exchanges stay", &CLAUSE);
+    chat.shorten_to(2).await;
     for recorded in &log[..2] {
-        let asked = Load::new().exchange(recorded.exchange.id.clone());
-        assert_eq!(chat.load(asked).await, Loaded::AlreadyRecorded(recorded.clone()));
-        let repeated = chat.append(Expect::Absent, (*recorded.exchange).clone()).await.must("it is recorded", &CLAUSE);
-        assert_eq!((repeated.duplicate, repeated.seq, repeated.revision), (true, recorded.seq, revision));
+        chat.assert_recorded(recorded).await;
+        chat.assert_repeat(Expect::Absent, recorded).await;
     }
     // Appended in reverse order, so that they get other positions.
-    let removed = log.split_off(2);
-    for recorded in removed.iter().rev() {
-        window(chat.load(Load::new().exchange(recorded.exchange.id.clone())).await);
+    for recorded in log.split_off(2).iter().rev() {
+        chat.window(Load::new().exchange(recorded.exchange.id.clone())).await;
         log.push(chat.add((*recorded.exchange).clone()).await);
     }
     assert_eq!(chat.log().await, log);
@@ -179,44 +138,278 @@ pub async fn removed_ids_are_free_again(fixture: &dyn Fixture) {
 
 /// A position within a turn leaves the turn open: it can be continued again, but not at a removed exchange.
 pub async fn a_truncation_within_a_turn_leaves_it_open(fixture: &dyn Fixture) {
-    let edit = Editable::new(fixture).await;
-    let chat = &edit.chat;
-    let call = chat.add(call_of("what is it?")).await;
-    let continuation = chat.add(result_for(call.seq)).await;
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_call(1).await;
     chat.add(turn_of("next")).await;
-    let revision = edit.keep(1).await.must("the call stays", &CLAUSE);
-    assert_eq!(chat.window(Load::new()).await.exchanges, std::slice::from_ref(&call));
-    let unknown = chat.append(Expect::Exactly(revision), result_for(continuation.seq)).await;
-    let right =
-        matches!(unknown, Err(StoreError::ContinuesUnknown { continues, len: 1 }) if continues == continuation.seq);
-    assert!(right, "{unknown:?}");
-    let again = chat.add(result_for(call.seq)).await;
-    assert_eq!(again.seq, continuation.seq);
-    assert_eq!(chat.window(Load::new()).await.exchanges, [call, again]);
+    let revision = chat.shorten_to(1).await.unwrap();
+    log.truncate(1);
+    chat.assert_log(&log).await;
+    assert_unknown(chat.append(Expect::Exactly(revision), result_for(Seq::new(1))).await, 1, 1);
+    log.push(chat.add(result_for(Seq::FIRST)).await);
+    assert_eq!(log[1].seq, Seq::new(1));
+    chat.assert_log(&log).await;
 }
 
 /// Only one conversation is truncated, even if others have the same exchange ids and profiles.
 pub async fn other_conversations_stay(fixture: &dyn Fixture) {
-    const CLAUSE: Clause = clause::LOSSLESS;
-    let edit = Editable::new(fixture).await;
-    let others = [edit.chat.other(), edit.chat.other()];
-    let mut before = Vec::new();
+    let chat = Chat::new(fixture).await;
+    let others = [chat.other(), chat.other()];
     let exchanges = [turn_of("a"), turn_of("b"), turn_of("c")];
-    for chat in [&others[0], &edit.chat, &others[1]] {
-        for exchange in &exchanges {
-            chat.add(exchange.clone()).await;
+    for chat in [&others[0], &chat, &others[1]] {
+        chat.add_all(exchanges.clone()).await;
+        chat.cut(NONE, summary_to(2, "kept")).await;
+    }
+    let mut before = Vec::new();
+    for other in &others {
+        before.push((other.now().await, other.log().await));
+    }
+    for len in [1, 0] {
+        chat.shorten_to(len).await;
+        for (other, before) in others.iter().zip(&before) {
+            assert_eq!((other.now().await, other.log().await), *before);
+            other.assert_repeat(Expect::Absent, &before.1[2]).await;
         }
-        chat.cut(CompactionVersion::NONE, summary_to(2, "kept")).await;
-        before.push((chat.window(Load::new()).await, chat.log().await));
     }
-    edit.keep(1).await;
-    for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
-        assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
-        let repeated = chat.append(Expect::Absent, exchanges[2].clone()).await.must("it is recorded", &CLAUSE);
-        assert!(repeated.duplicate, "{repeated:?}");
+}
+
+/// An append begun before a truncation is refused after it: it is not stored at the end of the truncated log.
+pub async fn an_append_in_flight_is_gone(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_turns(3).await;
+    let old = chat.revision().await;
+    chat.shorten_to(2).await;
+    // Also when the log has its former length again.
+    for len in [2, 3] {
+        for expect in [Expect::AnyIn(old.incarnation()), Expect::Exactly(old)] {
+            for exchange in [turn_of("late"), (*log[2].exchange).clone(), result_for(Seq::new(2))] {
+                assert_gone(chat.append(expect, exchange).await);
+            }
+        }
+        assert_eq!(chat.log().await.len(), len);
+        chat.add(turn_of("instead")).await;
     }
-    edit.keep(0).await;
-    for (chat, before) in others.iter().zip([&before[0], &before[2]]) {
-        assert_eq!((&chat.window(Load::new()).await, &chat.log().await), (&before.0, &before.1));
+    assert_eq!(chat.log().await[..2], log[..2]);
+}
+
+/// Of several truncations that saw the same revision, exactly one succeeds. The others are refused and remove nothing.
+pub async fn one_truncation_wins(fixture: &dyn Fixture) {
+    for _ in 0..5 {
+        let chat = Chat::new(fixture).await;
+        let log = chat.add_turns(6).await;
+        let revision = chat.revision().await;
+        let handles = chat.handles(fixture, 3).await;
+        let racing = handles.iter().cycle().zip(1..6).map(|(chat, keep)| chat.truncate(revision, keep));
+        let mut won = Vec::new();
+        for (keep, result) in (1..).zip(join_all(racing).await) {
+            match result {
+                Ok(truncated) => won.push((keep, truncated)),
+                refused => assert_gone(refused),
+            }
+        }
+        assert_eq!(won.len(), 1, "{won:?}");
+        let (keep, truncated) = won[0];
+        assert_eq!(truncated, Truncated::new(Some(chat.revision().await), 6 - keep));
+        assert_eq!(chat.log().await, log[..keep as usize]);
+    }
+}
+
+/// A race of a truncation and an append has two possible results: the append is stored and nothing was removed, or the
+/// log was truncated and the append is refused with `Gone`.
+pub async fn a_racing_append_lands_before_or_not_at_all(fixture: &dyn Fixture) {
+    // One of the two comes a little later each time.
+    for wait in 0..8_usize {
+        let chat = Chat::new(fixture).await;
+        let other = chat.reopened(fixture).await;
+        let mut log = chat.add_turns(3).await;
+        let revision = chat.revision().await;
+        let late = turn_of("late");
+        let truncating = async {
+            pause(wait.saturating_sub(4)).await;
+            chat.truncate(revision, 1).await
+        };
+        let appending = async {
+            pause(4_usize.saturating_sub(wait)).await;
+            other.append(Expect::AnyIn(revision.incarnation()), late.clone()).await
+        };
+        match join(truncating, appending).await {
+            (Ok(truncated), appended) => {
+                assert_gone(appended);
+                assert_eq!(truncated.removed, 2);
+                log.truncate(1);
+            }
+            (refused, appended) => {
+                let appended = appended.unwrap();
+                assert_conflict(refused, appended.revision);
+                log.push(Recorded::new(appended.seq, late));
+            }
+        }
+        assert_eq!(chat.log().await, log);
+    }
+}
+
+/// Callers that repeatedly read, truncate and append leave a log without gaps, and readers see states that existed.
+pub async fn edits_and_appends_leave_no_gap(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let other = chat.reopened(fixture).await;
+    let first = chat.add_turns(2).await;
+    let truncating = async {
+        for _ in 0..6 {
+            let at = chat.revision().await;
+            pause(1).await;
+            let truncated = chat.truncate(at, 2).await;
+            assert!(matches!(truncated, Ok(_) | Err(StoreError::Conflict { .. })), "{truncated:?}");
+        }
+    };
+    let appending = join_all(["a", "b", "c"].map(async |text| {
+        for _ in 0..4 {
+            let incarnation = other.incarnation().await;
+            pause(1).await;
+            landed(other.append(Expect::AnyIn(incarnation), turn_of(text)).await);
+        }
+    }));
+    let reading = async {
+        for _ in 0..12 {
+            let window = other.now().await;
+            assert!(window.exchanges.starts_with(&first), "{window:?}");
+            let positions = window.exchanges.iter().map(|recorded| recorded.seq.get());
+            assert!(positions.eq(0..window.exchanges.len() as u64), "a log with a gap: {window:?}");
+            pause(1).await;
+        }
+    };
+    join(join(truncating, appending), reading).await;
+
+    // Reading checks that there is no gap.
+    let log = chat.log().await;
+    assert!(log.starts_with(&first), "{log:?}");
+    chat.assert_log(&log).await;
+}
+
+/// A truncation whose future is dropped is done or not done.
+pub async fn a_dropped_truncation_is_done_or_not(fixture: &dyn Fixture) {
+    for polls in 0..4 {
+        let chat = Chat::new(fixture).await;
+        let log = chat.add_turns(3).await;
+        let revision = chat.revision().await;
+        abandon(chat.truncate(revision, 1), polls).await;
+        match chat.truncate(revision, 1).await {
+            Ok(truncated) => assert_eq!(truncated.removed, 2),
+            gone => assert_gone(gone),
+        }
+        assert_eq!(chat.log().await, log[..1]);
+    }
+}
+
+/// In a durable store, a truncation survives a reopening: the log, its revision and its compactions are the same.
+pub async fn a_truncation_persists(fixture: &dyn Fixture) {
+    let chat = Chat::durable(fixture).await;
+    let epoch = chat.epoch().await;
+    let small = profile("small");
+    let log = chat.add_turns(5).await;
+    let old = chat.revision().await;
+    chat.cut(NONE, summary_to(1, "kept")).await;
+    chat.compact_as(&small, NONE, summary_to(4, "removed")).await.unwrap();
+    chat.shorten_to(3).await;
+    let before = chat.now().await;
+
+    let chat = chat.after_restart(fixture).await;
+    assert_eq!(chat.now().await, before);
+    assert_eq!(chat.compaction_of(&small).await, None);
+    assert_eq!(chat.log().await, log[..3]);
+    assert_gone(chat.truncate(old, 1).await);
+    assert_gone(chat.append(Expect::AnyIn(old.incarnation()), turn_of("late")).await);
+    let again = chat.append(Expect::Exactly(before.revision), (*log[4].exchange).clone()).await.unwrap();
+    assert_eq!(again.seq, Seq::new(3));
+
+    // A truncation to nothing is remembered, too.
+    chat.shorten_to(0).await;
+    let chat = chat.after_restart(fixture).await;
+    assert_refused(&chat, epoch).await;
+    chat.assert_absent().await;
+}
+
+/// First turns whose load came before a truncation to nothing are refused, wherever the log began, through any handle,
+/// also if the conversation was created again. A load after the truncation returns a newer epoch.
+pub async fn a_truncation_to_nothing_refuses_first_turns(fixture: &dyn Fixture) {
+    for (first, from) in [(0, 0), (9, 9), (9, 3), (9, 0)] {
+        let chat = Chat::new(fixture).await;
+        let other = chat.reopened(fixture).await;
+        let epoch = other.epoch().await;
+        let append = Append::new(Expect::Absent, turn_of("first")).beginning_at(Seq::new(first));
+        chat.submit(append).await.unwrap();
+        chat.add_turns(1).await;
+        assert_eq!(chat.shorten_to(from).await, None);
+        for chat in [&chat, &other] {
+            assert_refused(chat, epoch).await;
+            chat.assert_absent().await;
+        }
+
+        let log = chat.add_turns(1).await;
+        assert_refused(&chat, epoch).await;
+        assert_eq!(chat.log().await, log);
+        chat.shorten_to(0).await;
+        assert_later(&chat, epoch).await;
+    }
+}
+
+/// A truncation that leaves an exchange, that removes nothing, or that is refused, is no deletion.
+pub async fn a_truncation_to_something_refuses_no_first_turn(fixture: &dyn Fixture) {
+    for from in [1, 2, 5] {
+        must_land(async || {
+            let chat = Chat::new(fixture).await;
+            let epoch = chat.epoch().await;
+            chat.add_turns(2).await;
+            assert!(chat.shorten_to(from).await.is_some());
+            landed(chat.append_since(epoch, Expect::AnyOrCreate, turn_of("first")).await)
+        })
+        .await;
+    }
+    must_land(async || {
+        let chat = Chat::new(fixture).await;
+        let epoch = chat.epoch().await;
+        assert_gone(chat.truncate(Revision::new(Incarnation::random(), 1), 0).await);
+        chat.add_turns(1).await;
+        let stale = chat.revision().await;
+        chat.add_turns(1).await;
+        assert_conflict(chat.truncate(stale, 0).await, chat.revision().await);
+        assert_gone(chat.truncate(Revision::new(Incarnation::random(), 2), 0).await);
+        let appended = landed(chat.append_since(epoch, Expect::AnyOrCreate, turn_of("first")).await)?;
+        assert_eq!(appended.seq, Seq::new(2));
+        Some(())
+    })
+    .await;
+}
+
+/// The first turns of other conversations are stored.
+pub async fn first_turns_of_others_are_stored(fixture: &dyn Fixture) {
+    let store = Chat::new(fixture).await;
+    must_land(async || {
+        let neighbors = neighbors(&store).await;
+        neighbors[0].0.add_turns(1).await;
+        neighbors[0].0.shorten_to(0).await;
+        others_land(&neighbors).await
+    })
+    .await;
+}
+
+/// Whatever first turns are in flight: after the truncation, there is no conversation.
+pub async fn a_truncation_to_nothing_during_first_turns_is_final(fixture: &dyn Fixture) {
+    for wait in 0..6 {
+        let chat = Chat::new(fixture).await;
+        let handles = chat.handles(fixture, 3).await;
+        let epoch = chat.epoch().await;
+        chat.add_turns(1).await;
+        let revision = chat.revision().await;
+        let creating = join_all(handles.iter().enumerate().map(|(n, chat)| async move {
+            pause(3 * n).await;
+            // The conversation exists, or it existed: no first turn is stored.
+            let refused = chat.append_since(epoch, Expect::Absent, turn_of("first")).await;
+            assert!(refused.is_err(), "{refused:?}");
+        }));
+        let truncating = async {
+            pause(wait).await;
+            chat.truncate(revision, 0).await.unwrap();
+        };
+        join(creating, truncating).await;
+        chat.assert_absent().await;
     }
 }

@@ -28,7 +28,8 @@ use crate::{
 /// - **Repeatable.** If an erasure is interrupted, repeat it from the beginning. It then erases what is left.
 /// - **Nothing else is touched.** Only conversations that the prefix contains are erased.
 ///
-/// The trait can be used as `Arc<dyn Erase>`. To test it with the conformance suite, implement `Fixture::open_erase`.
+/// The trait can be used as `Arc<dyn Erase>`. To test it with the conformance suite, add the store to the handle with
+/// `Handle::erase`.
 #[async_trait]
 pub trait Erase: List {
     /// Records an erasure of all conversations under the prefix, so that calls that are running cannot begin one of

@@ -32,7 +32,8 @@ use crate::{
 /// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and
 ///   a deletion removes them.
 ///
-/// The trait can be used as `Arc<dyn List>`. To test it with the conformance suite, implement `Fixture::open_erase`.
+/// The trait can be used as `Arc<dyn List>`. To test it with the conformance suite, add the store to the handle with
+/// `Handle::erase`.
 #[async_trait]
 pub trait List: HistoryStore {
     /// Returns a page of the conversations under a prefix: at most `limit`, and after the cursor if there is one. The

@@ -40,8 +40,8 @@ use crate::{
 ///   [`Gone`](StoreError::Gone).
 ///
 /// For such a store, [`Conversation`](crate::Conversation) has the methods `keep_last_turns`, `keep_last_messages` and
-/// `prune`. The trait can be used as `Arc<dyn Prune>`. To test it with the conformance suite, implement
-/// `Fixture::open_prune`.
+/// `prune`. The trait can be used as `Arc<dyn Prune>`. To test it with the conformance suite, add the store to the
+/// handle with `Handle::prune`.
 #[async_trait]
 pub trait Prune: HistoryStore {
     /// Removes the exchanges before those to keep, if the conversation is in this incarnation.

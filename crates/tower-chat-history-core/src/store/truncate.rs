@@ -37,7 +37,8 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 ///   [`Gone`](StoreError::Gone).
 ///
 /// For such a store, [`Conversation`](crate::Conversation) has the methods `truncate` and `take_last`. The trait can be
-/// used as `Arc<dyn Truncate>`. To test it with the conformance suite, implement `Fixture::open_truncate`.
+/// used as `Arc<dyn Truncate>`. To test it with the conformance suite, add the store to the handle with
+/// `Handle::truncate`.
 #[async_trait]
 pub trait Truncate: HistoryStore {
     /// Removes the exchanges from position `from` on, if the log is exactly at `expect`.

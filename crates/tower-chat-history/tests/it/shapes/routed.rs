@@ -6,6 +6,7 @@ use tower_chat_history::{
     ConversationId, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
     store::{Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreListError, Truncate},
 };
+use tower_chat_history_conformance::store::Handle;
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
 use super::{id, log};
@@ -145,8 +146,8 @@ fn a_list_needs_stores_with_different_names() {
 async fn stores_that_can_prune_are_pruned() {
     let stores: [Arc<dyn Prune>; 2] = [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())];
     let routed = RoutedStore::new(move |id: &ConversationId| pick(&stores, id));
-    let routed: Arc<dyn Prune> = Arc::new(routed);
-    let left_out = tower_chat_history_conformance::store::all(&routed).await;
+    let handle = Handle::new(routed.clone()).prune(routed);
+    let left_out = tower_chat_history_conformance::store::all(&handle).await;
     assert!(!left_out.contains(&"prune::the_last_turns_are_kept"), "{left_out:?}");
 }
 
