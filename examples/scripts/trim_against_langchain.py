@@ -5,8 +5,8 @@
     python3 examples/scripts/trim_against_langchain.py target/release/trim DATA [--jobs N]
 
 DATA is a folder of *.jsonl files with recorded runs of tool-calling models, one run per line: {"id", "messages":
-[chat-completions messages]}. Files named *.tokens.jsonl are skipped. The script needs langchain-core (the counter
-`approximate` follows version 1.7.2) and tiktoken. Without a network, TIKTOKEN_CACHE_DIR must name a folder with the
+[chat-completions messages]}. Files named *.tokens.jsonl are skipped. The script needs langchain-core (version 1.7.2)
+and tiktoken. Both programs count with o200k_base. Without a network, TIKTOKEN_CACHE_DIR must name a folder with the
 vocabulary.
 
 Every model call of a run becomes one request for each budget. If the strategy keeps the system message, there is a
@@ -21,7 +21,6 @@ import argparse, collections, glob, json, multiprocessing, os, subprocess, sys, 
 
 import tiktoken
 from langchain_core.messages import convert_to_messages, trim_messages
-from langchain_core.messages.utils import count_tokens_approximately
 
 BUDGETS = [256, 512, 1000, 2000, 4000]
 LAST, FIRST, SYSTEM = {"strategy": "last"}, {"strategy": "first"}, {"include_system": True}
@@ -132,22 +131,22 @@ def requests(runs, options):
                     yield f"{run.id}#{point}@{system}+{budget}", run, point, system + budget, budget
 
 
-def arguments(options, counter):
+def arguments(options):
     for name, value in options.items():
         yield "--" + name.replace("_", "-")
         if value is not True:
             yield value if isinstance(value, str) else ",".join(value)
-    yield from ("--mode", "langchain", "--keep-pairs", "false", "--counter", counter)
+    yield from ("--mode", "langchain", "--keep-pairs", "false", "--counter", "o200k")
 
 
 def compare(job):
-    binary, paths, shape, counter_name, strategy = job
+    binary, paths, shape, strategy = job
     options, seconds, started = STRATEGIES[strategy], 0.0, time.perf_counter()
     runs = [Run(json.loads(line), shape == "parts") for path in paths for line in open(path, encoding="utf-8")]
-    counter = Exact().of if counter_name == "o200k" else lambda _: count_tokens_approximately
+    counter = Exact()
     for run in runs:
-        run.count = counter(run)
-    child = subprocess.Popen([binary, *arguments(options, counter_name)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        run.count = counter.of(run)
+    child = subprocess.Popen([binary, *arguments(options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def send():
         with child.stdin as out:
@@ -186,10 +185,9 @@ def main():
     paths = [p for p in sorted(glob.glob(os.path.join(args.data, "*.jsonl"))) if not p.endswith(".tokens.jsonl")]
     if not paths:
         parser.error("the data folder has no *.jsonl files")
-    jobs = [(args.binary, paths, shape, counter, strategy)
-            for shape in ("texts", "parts") for counter in ("o200k", "approximate") for strategy in STRATEGIES]
+    jobs = [(args.binary, paths, shape, strategy) for shape in ("texts", "parts") for strategy in STRATEGIES]
     columns = ["requests", *BUDGETS, "trimmed", "in part", "empty", "differences"]
-    titles = ["contents", "counter", "strategy", *map(str, columns), "LangChain, s", "all, s"]
+    titles = ["contents", "strategy", *map(str, columns), "LangChain, s", "all, s"]
     print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
     total, started, found = collections.Counter(), time.perf_counter(), []
     with multiprocessing.Pool(args.jobs) as pool:

@@ -63,8 +63,9 @@ mod erasing;
 mod exchange;
 mod exchange_id;
 mod expiry;
+#[doc(hidden)] // Only for the crates of this workspace, which pin exactly this version.
+pub mod json;
 mod labels;
-mod lossy;
 pub mod management;
 mod memory;
 mod message;

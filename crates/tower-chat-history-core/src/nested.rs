@@ -3,15 +3,14 @@
 //! JSON text may have any number of levels: messages are read without recursion and stored as they are. A [`Value`] is
 //! different. A `Value` is written, cloned and dropped by recursion, so one with about ten thousand levels overflows
 //! the stack, and the process ends. `serde_json` reads at most 127 levels into a `Value`, but a program can build more.
-//! This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses over it, and drops it
+//! This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses deeper, and drops it
 //! with [`dismantle`].
 
-use std::{io, slice};
+use std::io;
 
 use serde::Serialize;
 use serde_json::{
     Serializer, Value,
-    map::Values,
     ser::{CompactFormatter, Formatter},
 };
 
@@ -20,7 +19,7 @@ pub const MAX_LEVELS: usize = 128;
 
 /// Returns `true` if a value has more than [`MAX_LEVELS`] levels.
 ///
-/// This does not recurse, and visits each element at most once.
+/// This recurses at most [`MAX_LEVELS`] times, and visits each element at most once.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -32,20 +31,14 @@ pub const MAX_LEVELS: usize = 128;
 /// ```
 #[must_use]
 pub fn is_too_deep(value: &Value) -> bool {
-    let mut open = Vec::new();
-    let mut next = Some(value);
-    loop {
-        if let Some(elements) = next.and_then(Elements::of) {
-            if open.len() == MAX_LEVELS {
-                return true;
-            }
-            open.push(elements);
-        }
-        let Some(innermost) = open.last_mut() else { return false };
-        next = innermost.next();
-        if next.is_none() {
-            open.pop();
-        }
+    has_more_levels(value, MAX_LEVELS)
+}
+
+fn has_more_levels(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(elements) => levels == 0 || elements.iter().any(|value| has_more_levels(value, levels - 1)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|value| has_more_levels(value, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -82,29 +75,6 @@ pub fn to_string(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json
 /// The same as [`to_string`], and an error if the writer fails. Some of the JSON may have been written then.
 pub fn to_writer(writer: impl io::Write, value: &(impl Serialize + ?Sized)) -> Result<(), serde_json::Error> {
     value.serialize(&mut Serializer::with_formatter(writer, Bounded { levels: 0 }))
-}
-
-/// The elements of a list or an object that are still to be visited.
-enum Elements<'a> {
-    Of(slice::Iter<'a, Value>),
-    In(Values<'a>),
-}
-
-impl<'a> Elements<'a> {
-    fn of(value: &'a Value) -> Option<Self> {
-        match value {
-            Value::Array(elements) => Some(Self::Of(elements.iter())),
-            Value::Object(fields) => Some(Self::In(fields.values())),
-            _ => None,
-        }
-    }
-
-    fn next(&mut self) -> Option<&'a Value> {
-        match self {
-            Self::Of(elements) => elements.next(),
-            Self::In(fields) => fields.next(),
-        }
-    }
 }
 
 /// Writes compact JSON, and fails if it would have too many levels.

@@ -2,8 +2,9 @@
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use tower_chat_history::{BoxError, report::ResponseShape};
+use tower_chat_history_core::json::BOM;
 
-use super::{body::HistoryBody, json::BOM};
+use super::body::HistoryBody;
 
 /// The names of the fields of server-sent events.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];

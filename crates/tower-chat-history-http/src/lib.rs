@@ -90,7 +90,6 @@ mod fold;
 pub mod guide;
 mod headers;
 mod history;
-mod json;
 mod kind;
 mod limits;
 mod list;

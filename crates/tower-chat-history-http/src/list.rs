@@ -13,9 +13,3 @@ pub(crate) fn gap(array: &Range<usize>, messages: &[Range<usize>], resent: &Rang
     let empty = (!resent.is_empty()).then(|| comma(head.is_some() && input.is_some()));
     Gap { range: start..end, before: comma(head.is_some()), after: comma(input.is_some()), empty }
 }
-
-/// Returns the range of a part that was borrowed from the text.
-pub(crate) fn range(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.len()
-}

@@ -2,7 +2,7 @@
 
 use std::{fmt, mem};
 
-use super::json::BOM;
+use tower_chat_history_core::json::BOM;
 
 /// An event or a line is larger than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

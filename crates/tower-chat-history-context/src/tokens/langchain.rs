@@ -1,20 +1,21 @@
 //! LangChain's approximation.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use serde_json::value::RawValue;
-use tower_chat_history_core::{ChatCompletions, Content, Media, Message, Part, Role};
+use tower_chat_history_core::{ChatCompletions, Content, Media, Message, Part, Role, json};
 
-use super::{TokenCounter, python};
+use super::TokenCounter;
 
-/// Counts tokens exactly as LangChain's `count_tokens_approximately` does: the number of characters (Unicode code
-/// points) divided by four, and three tokens for each message. Source: langchain-core 1.7.2.
+/// Counts tokens as LangChain's `count_tokens_approximately` does: the number of characters (Unicode code points)
+/// divided by four, and three tokens for each message. Source: langchain-core 1.7.2.
 ///
 /// It counts the same parts as LangChain: the texts, the role, the name, the id of the call that a result answers, and
-/// the list of tool calls in the form in which Python prints it
-/// (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An image costs 85 tokens. A content part of any other
-/// type except text is counted in the form in which Python prints it, including base64. If the content is a list of
+/// the list of tool calls (`[{'name': .., 'args': .., 'id': .., 'type': 'tool_call'}]`). An image costs 85 tokens. A
+/// content part of any other type except text is counted as a whole, including base64. If the content is a list of
 /// parts, tool calls do not count.
+///
+/// JSON counts as it is written: the arguments of calls, parts of other types, and tools. LangChain counts it as Python
+/// prints it, with other quotes, escapes and white space, so its count can be a few tokens higher or lower.
 ///
 /// With the default of four characters per token, the estimate is far too low for Chinese, Japanese and Korean. Use
 /// [`ByteEstimate`](super::ByteEstimate) for them. `use_usage_metadata_scaling` is not available, because messages here
@@ -23,8 +24,6 @@ use super::{TokenCounter, python};
 /// LangChain has no messages of dialects other than chat completions. For them, the counter adds up the characters of
 /// the role, of all texts, names, reasoning and data, of the ids of the calls that results answer, and of the list of
 /// calls. An image costs 85 tokens.
-///
-/// JSON with more than 1,000 levels counts as plain text. Python's `json` fails on it.
 ///
 /// ```
 /// use tower_chat_history_context::{Message, tokens::{LangChainEstimate, TokenCounter}};
@@ -83,7 +82,7 @@ impl LangChainEstimate {
     /// messages.
     #[must_use]
     pub fn count_tools(&self, tools: &[impl AsRef<str>]) -> u32 {
-        self.tokens(tools.iter().map(|tool| python::json_len(tool.as_ref())).sum())
+        self.tokens(tools.iter().map(|tool| chars(tool.as_ref())).sum())
     }
 
     fn tokens(&self, chars: usize) -> u32 {
@@ -98,7 +97,7 @@ impl LangChainEstimate {
                 let parts = parts.iter().map(|part| self.part(part));
                 parts.fold((0, 0), |(chars, images), (more, image)| (chars + more, images.saturating_add(image)))
             }
-            Content::Other(json) => (python::repr_len(json), 0),
+            Content::Other(json) => (chars(json), 0),
             _ => (0, 0),
         }
     }
@@ -127,15 +126,11 @@ impl LangChainEstimate {
     }
 
     fn part(&self, json: &str) -> (usize, u32) {
-        if let Ok(text) = serde_json::from_str::<String>(json) {
-            return (chars(&text), 0);
-        }
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
-        let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
-        match text("type").as_deref() {
+        let Some(part) = json::Object::read(json) else { return (chars(&json::text_or_json(json)), 0) };
+        match part.text("type").as_deref() {
             Some("image" | "image_url") => (0, self.tokens_per_image),
-            Some("text") => (text("text").map_or_else(|| lossy_chars(json), |text| chars(&text)), 0),
-            _ => (python::repr_len(json), 0),
+            Some("text") => (part.text("text").map_or(0, |text| chars(&text)), 0),
+            _ => (chars(json), 0),
         }
     }
 }
@@ -182,24 +177,14 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the characters of a text part whose text has a lone surrogate.
-fn lossy_chars(part: &str) -> usize {
-    Message::user("").with_parts(&[part]).map_or(0, |message| chars(&message.text()))
-}
-
-/// Returns the length of the list of calls, as Python prints it.
+/// Returns the length of the list of calls, as LangChain has it.
 fn calls(message: &Message) -> usize {
-    if message.tool_calls().is_empty() {
-        return 0;
-    }
     let calls = message.tool_calls().iter().map(|call| {
-        let text = python::str_repr_len;
-        // If the arguments are not JSON, LangChain fails. Here they count as a string.
-        let args = python::try_lenient_repr_len(call.arguments()).unwrap_or_else(|| text(call.arguments()));
-        "{'name': , 'args': , 'id': , 'type': 'tool_call'}".len() + text(call.name()) + args + text(call.id())
+        let frame = "{'name': '', 'args': , 'id': '', 'type': 'tool_call'}, ".len();
+        frame + chars(call.name()) + chars(call.arguments()) + chars(call.id())
     });
-    let count = message.tool_calls().len();
-    "[]".len() + calls.sum::<usize>() + (count - 1) * ", ".len()
+    // The last comma stands for the brackets around the list: both have two characters.
+    calls.sum()
 }
 
 #[cfg(test)]
@@ -217,15 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn calls_count_as_python_prints_them() {
-        // [{'name': 'f', 'args': {'x': 1}, 'id': 'c', 'type': 'tool_call'}] has 65 characters, and the role 9.
+    fn calls_count_with_their_arguments_as_they_are_written() {
+        // [{'name': 'f', 'args': {"x":1}, 'id': 'c', 'type': 'tool_call'}] has 64 characters, and the role 9.
         let call = |arguments: &str| {
             format!(
                 r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}]}}"#
             )
         };
-        assert_eq!(tokens(&call(r#"{\"x\":1}"#)), 3 + 74_u32.div_ceil(4));
-        assert_eq!(tokens(&call(r#" { \"x\" : 1 } "#)), 3 + 74_u32.div_ceil(4));
+        assert_eq!(tokens(&call(r#"{\"x\":1}"#)), 3 + 73_u32.div_ceil(4));
+        assert_eq!(tokens(&call(r#" { \"x\" : 1 } "#)), 3 + 79_u32.div_ceil(4));
     }
 
     #[test]

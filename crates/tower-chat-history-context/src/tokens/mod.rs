@@ -40,7 +40,7 @@
 //! |---|---|
 //! | [`ByteEstimate`] (the default) | an estimate by UTF-8 bytes, high enough for Chinese, Japanese and Korean prose |
 //! | [`Estimate`] | an estimate by the words and characters of texts, with costs by family of models: Claude, Gemini, DeepSeek, Llama, Mistral, Qwen |
-//! | [`LangChainEstimate`] | exactly what LangChain's approximation counts |
+//! | [`LangChainEstimate`] | what LangChain's approximation counts, except the spelling of JSON |
 //! | [`MessageCount`] | messages instead of tokens |
 //! | [`PerText`] | texts by a closure, such as another model's tokenizer |
 //! | [`PerMessage`] | whole messages by a closure |
@@ -67,7 +67,6 @@ mod estimate;
 mod framing;
 mod langchain;
 mod per_text;
-mod python;
 mod request;
 
 use std::{fmt, sync::Arc};

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::dialect::sound_calls;
 use super::{Message, MessageError};
-use crate::lossy;
+use crate::json;
 
 impl Message {
     /// Returns this message with the field `name` of its JSON object set to `value`, which is JSON. An existing field
@@ -62,7 +62,7 @@ impl Message {
     ///
     /// Returns an error if the JSON is not an object. A message of chat completions always is one.
     pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
-        lossy::fields(self.json()).map_err(MessageError::from_json)
+        json::fields(self.json()).map_err(MessageError::from_json)
     }
 }
 

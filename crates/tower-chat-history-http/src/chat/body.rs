@@ -9,41 +9,22 @@ use tower_chat_history::{
     dialect::ChatCompletions,
     engine::{InputMode, RequestInfo},
 };
+use tower_chat_history_core::json::{Object, range, raw_entries};
 
-use crate::{
-    error::CallError,
-    json::{Members, finite, number, text, values},
-    list::{gap, range},
-    splice::Splice,
-    wire::OpenedBody,
-};
-
-/// The fields that history reads. Their values are not checked here; the provider checks them.
-const FIELDS: [&str; 9] = [
-    "messages",
-    "n",
-    "model",
-    "tools",
-    "response_format",
-    "max_completion_tokens",
-    "max_tokens",
-    "temperature",
-    "top_p",
-];
+use crate::{error::CallError, list::gap, splice::Splice, wire::OpenedBody};
 
 /// Finds the messages, and the other fields that count for a budget or that spans report. If a field occurs twice, the
-/// last value is used.
+/// last value is used. Other values are not checked here; the provider checks them.
 pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
     let body = CallError::text(&bytes)?;
-    let members = Members::read(body, FIELDS).map_err(CallError::body)?;
-    let [_, n, model, tools, format, newer_limit, limit, temperature, top_p] = members.values;
-    let array = members.written[0].ok_or_else(|| CallError::no_list(body))?;
+    let fields = Object::parse(body).map_err(CallError::body)?;
+    let array = fields.written("messages").ok_or_else(|| CallError::no_list(body))?.get();
     let list = range(body, array);
-    if members.repeated[0] {
+    if fields.repeats("messages") {
         // It is unknown which of two lists is meant.
         return Err(CallError::body_at(body, list.start));
     }
-    let elements = values(array).ok_or_else(|| CallError::body_at(body, list.start))?;
+    let elements = raw_entries(array).ok_or_else(|| CallError::body_at(body, list.start))?;
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(body, element.get())).collect();
     let messages = elements.iter().enumerate().map(|(position, &element)| {
         let message = Message::in_dialect_raw(&ChatCompletions, element.to_owned());
@@ -52,16 +33,16 @@ pub(super) fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> R
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
     let messages = RequestMessages::split(messages, few_shot_messages, mode);
     // If both limits exist, that of the newer field counts.
-    let limits = [newer_limit, limit];
-    let limit = limits.into_iter().flatten().find_map(|json| Some((range(body, json), number(Some(json))?)));
+    let limits = ["max_completion_tokens", "max_tokens"];
+    let limit = limits.iter().find_map(|name| Some((range(body, fields.get(name)?), fields.number(name)?)));
     let mut info = RequestInfo::new();
-    info.model = text(model);
-    info.tools = tools.map(str::to_owned);
-    info.response_format = format.map(str::to_owned);
+    info.model = fields.string("model");
+    info.tools = fields.get("tools").map(str::to_owned);
+    info.response_format = fields.get("response_format").map(str::to_owned);
     info.max_output = limit.as_ref().map(|(_, tokens)| u32::try_from(*tokens).unwrap_or(u32::MAX));
-    info.temperature = finite(temperature);
-    info.top_p = finite(top_p);
-    let choices = n.and_then(|n| n.parse().ok()).unwrap_or(1);
+    info.temperature = fields.finite("temperature");
+    info.top_p = fields.finite("top_p");
+    let choices = fields.get("n").and_then(|n| n.parse().ok()).unwrap_or(1);
     let gap = gap(&list, &ranges, &messages.transcript_range());
     let splice = Splice::new(bytes, gap)?.reply_limit(limit.map(|(place, _)| place))?;
     Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })

@@ -1,8 +1,7 @@
 //! A block of a streamed reply, from its pieces.
 
 use tower_chat_history::adapt::completion::without_half_pair;
-
-use crate::json::{self, Object};
+use tower_chat_history_core::json::{self, Object};
 
 /// A block of the content.
 pub(super) struct Block {
@@ -42,7 +41,7 @@ enum Value {
 impl Block {
     /// Creates the block that begins so. Returns `None` if this is not an object.
     pub(super) fn begin(json: &str) -> Option<Self> {
-        let kind = Object::read(json)?.text("type").unwrap_or_default();
+        let kind = Object::read(json)?.string("type").unwrap_or_default();
         Some(Self { kind, is_finished: false, begun: json.to_owned(), members: None, input: String::new() })
     }
 
@@ -50,8 +49,9 @@ impl Block {
     /// Returns an upper bound for the bytes that the block grows by.
     pub(super) fn join(&mut self, delta: &Object<'_>) -> usize {
         let mut added = 0;
-        for (name, json) in delta.members().filter(|(name, _)| *name != "type") {
-            added += match (name, Value::new(json)) {
+        for member in delta.members().iter().filter(|member| member.name != "type") {
+            let json = member.value.get();
+            added += match (&*member.name, Value::new(json)) {
                 ("partial_json", Value::Text(piece)) => {
                     self.input.push_str(&piece);
                     piece.len()
@@ -74,7 +74,7 @@ impl Block {
 
     /// Returns the text of a member.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        let Some(members) = &self.members else { return Object::read(&self.begun)?.text(name) };
+        let Some(members) = &self.members else { return Object::read(&self.begun)?.string(name) };
         match members.iter().rfind(|(own, _)| own == name)? {
             (_, Value::Text(text)) => serde_json::from_str(&format!("\"{text}\"")).ok(),
             _ => None,
@@ -102,7 +102,7 @@ impl Block {
             if position > 0 {
                 json.push(',');
             }
-            json.push_str(&serde_json::Value::from(name).to_string());
+            json.push_str(&json::quoted(name));
             json.push(':');
             match value {
                 Value::Text(text) if !self.is_finished => json.extend(["\"", without_half_pair(text), "\""]),
@@ -126,7 +126,7 @@ impl Block {
         if text == Some("") {
             return None;
         }
-        let whole = text.filter(|text| text.starts_with('{') && json::is_json(text));
+        let whole = text.filter(|text| Object::read(text).is_some());
         Some(Value::Other(match whole {
             Some(text) => text.to_owned(),
             None => format!(r#"{{"INVALID_JSON":"{}"}}"#, self.input),
@@ -136,9 +136,9 @@ impl Block {
 
 /// Returns the members of the JSON of an object.
 fn read(json: &str) -> Members {
-    let members = Object::read(json);
-    let members = members.iter().flat_map(Object::members);
-    members.map(|(name, json)| (name.to_owned(), Value::new(json))).collect()
+    let object = Object::read(json);
+    let members = object.iter().flat_map(Object::members);
+    members.map(|member| (member.name.to_string(), Value::new(member.value.get()))).collect()
 }
 
 /// Joins a piece to the member with this name. Texts and lists are appended. Of other values, the last one counts.

@@ -9,15 +9,10 @@ use tower_chat_history::{
     dialect::AnthropicMessages,
     engine::{InputMode, RequestInfo},
 };
+use tower_chat_history_core::json::{Object, range, raw_entries};
 
 use super::marks::Marks;
-use crate::{
-    error::CallError,
-    json::{self, Object, finite},
-    list::{gap, range},
-    splice::Splice,
-    wire::OpenedBody,
-};
+use crate::{error::CallError, list::gap, splice::Splice, wire::OpenedBody};
 
 /// Finds the messages, and the other fields that count for a budget or that spans report.
 pub(super) fn open(
@@ -27,9 +22,9 @@ pub(super) fn open(
     marks_history: bool,
 ) -> Result<OpenedBody, CallError> {
     let text = CallError::text(&bytes)?;
-    let body: Object<'_> = serde_json::from_str(text).map_err(CallError::body)?;
+    let body = Object::parse(text).map_err(CallError::body)?;
     let array = messages(text, &body)?;
-    let elements = json::values(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
+    let elements = raw_entries(array).ok_or_else(|| CallError::body_at(text, range(text, array).start))?;
     let array = range(text, array);
     let ranges: Vec<Range<usize>> = elements.iter().map(|element| range(text, element.get())).collect();
     let messages = elements.iter().enumerate().map(|(position, &element)| {
@@ -41,7 +36,7 @@ pub(super) fn open(
 
     let resent = messages.transcript_range();
     let gap = gap(&array, &ranges, &resent);
-    let limit = body.get("max_tokens").filter(|json| json.parse::<u64>().is_ok()).map(|json| range(text, json));
+    let limit = body.get("max_tokens").filter(|_| body.number("max_tokens").is_some()).map(|json| range(text, json));
     let marks = Marks::around(&body, &elements[..resent.start], &elements[resent.end..]).placing(marks_history);
     let info = info(&body);
     messages.head.splice(..0, instructions(text, &body)?);
@@ -51,7 +46,7 @@ pub(super) fn open(
 
 /// Returns the list of messages. The field must occur exactly once, because it is unknown which of two lists is meant.
 fn messages<'a>(text: &str, body: &Object<'a>) -> Result<&'a str, CallError> {
-    let mut lists = body.members().filter(|(name, _)| *name == "messages").map(|(_, list)| list);
+    let mut lists = body.members().iter().filter(|member| member.name == "messages").map(|member| member.value.get());
     let list = lists.next().ok_or_else(|| CallError::no_list(text))?;
     match lists.next() {
         Some(second) => Err(CallError::body_at(text, range(text, second).start)),
@@ -70,12 +65,11 @@ fn instructions(text: &str, body: &Object<'_>) -> Result<Option<Message>, CallEr
 fn info(body: &Object<'_>) -> RequestInfo {
     let json = |json: Option<&str>| json.map(str::to_owned);
     let mut info = RequestInfo::new();
-    info.model = body.text("model");
+    info.model = body.string("model");
     info.tools = json(body.get("tools"));
     let format = body.object("output_config").and_then(|config| config.get("format"));
     info.response_format = json(format.or(body.get("output_format")));
-    let limit = body.get("max_tokens").and_then(|json| json.parse::<u64>().ok());
-    info.max_output = limit.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    info.max_output = body.number("max_tokens").map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
     let thinking = body.object("thinking");
     // The API refuses a limit that is not larger than the budget of the thinking.
     info.max_output_is_fixed = thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some());
@@ -84,8 +78,8 @@ fn info(body: &Object<'_>) -> RequestInfo {
     let binding = thinking.and_then(|thinking| thinking.object("block_binding"));
     let on_mismatch = binding.and_then(|binding| binding.text("prefix_mismatch_behavior"));
     info.may_drop_reasoning = on_mismatch.as_deref() == Some("drop_block");
-    info.temperature = finite(body.get("temperature"));
-    info.top_p = finite(body.get("top_p"));
+    info.temperature = body.finite("temperature");
+    info.top_p = body.finite("top_p");
     info
 }
 

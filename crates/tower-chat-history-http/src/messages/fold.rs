@@ -1,21 +1,19 @@
 //! Folding the events of a stream into a reply.
 
-use std::{collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 use tower_chat_history::{
     Message, Reply,
     adapt::{Flow, FoldReply, completion},
 };
+use tower_chat_history_core::json::Object;
 
 use super::{
     block::{self, Block},
     partial,
     reply::{self, Counts},
 };
-use crate::{
-    json::{self, Object},
-    sse::Event,
-};
+use crate::sse::Event;
 
 /// The largest size of the blocks in memory, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -62,9 +60,8 @@ impl MessagesFold {
         }
         let text = std::str::from_utf8(event.data()).ok()?;
         let object = Object::read(text)?;
-        let named = || std::str::from_utf8(event.name()).ok().map(str::to_owned);
-        let kind = object.text("type").or_else(named).unwrap_or_default();
-        match kind.as_str() {
+        let named = || std::str::from_utf8(event.name()).ok().map(Cow::Borrowed);
+        match &*object.text("type").or_else(named).unwrap_or_default() {
             "message_start" => self.begin(&object.object("message")?)?,
             "content_block_start" => self.begin_block(object.number("index"), object.get("content_block")?)?,
             "content_block_delta" => {
@@ -92,10 +89,10 @@ impl MessagesFold {
         if message.text("role").is_some_and(|role| role != "assistant") {
             completion::warn_of_role();
         }
-        self.model = message.text("model").or(self.model.take());
+        self.model = message.string("model").or(self.model.take());
         self.stop_reason = stop_reason(message).or(self.stop_reason.take());
         self.counts.read(message);
-        for (index, json) in (0..).zip(message.get("content").and_then(json::entries).unwrap_or_default()) {
+        for (index, json) in (0..).zip(message.entries("content").unwrap_or_default()) {
             self.begin_block(Some(index), json)?;
             self.block(Some(index))?.is_finished = true;
         }
@@ -136,7 +133,7 @@ impl MessagesFold {
 
 /// Returns the stop reason. Some gateways write an empty text for none.
 fn stop_reason(object: &Object<'_>) -> Option<String> {
-    object.text("stop_reason").filter(|reason| !reason.is_empty())
+    object.string("stop_reason").filter(|reason| !reason.is_empty())
 }
 
 /// Returns the message of these blocks.

@@ -8,9 +8,10 @@ use tower_chat_history::{
     adapt::{Flow, FoldReply as _},
     store::Usage,
 };
+use tower_chat_history_core::json::Object;
 
 use super::{fold::MessagesFold, reply::reply_of};
-use crate::{fold::SseFold, json::Object};
+use crate::fold::SseFold;
 
 fn fold() -> SseFold {
     SseFold::new(Box::new(MessagesFold::default()), 16 << 20)

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use tower_chat_history::{Message, dialect::AnthropicMessages};
+use tower_chat_history_core::json::{self, Object};
 
 use super::place;
-use crate::json::{self, Object};
 
 const NAME: &str = "cache_control";
 
@@ -116,7 +116,7 @@ fn of_list(json: &str) -> Vec<Minutes> {
     let mut found = Vec::new();
     for entry in json::entries(json).unwrap_or_default() {
         let Some(entry) = Object::read(entry) else { continue };
-        let inner = entry.get("content").and_then(json::entries).unwrap_or_default();
+        let inner = entry.entries("content").unwrap_or_default();
         let inner = inner.into_iter().filter_map(|json| Object::read(json)?.get(NAME).map(minutes));
         found.extend(inner);
         found.extend(entry.get(NAME).map(minutes));
@@ -126,8 +126,7 @@ fn of_list(json: &str) -> Vec<Minutes> {
 
 /// Returns the time of a mark. The default is 5 minutes.
 fn minutes(mark: &str) -> Minutes {
-    let time = Object::read(mark).and_then(|mark| mark.text("ttl"));
-    let time = time.as_deref().unwrap_or_default();
+    let time = Object::read(mark).and_then(|mark| mark.text("ttl")).unwrap_or_default();
     let number =
         |unit: char, factor: Minutes| Some(time.strip_suffix(unit)?.parse::<Minutes>().ok()?.saturating_mul(factor));
     number('m', 1).or_else(|| number('h', 60)).unwrap_or(5)

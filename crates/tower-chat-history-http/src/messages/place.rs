@@ -1,7 +1,6 @@
 //! Placing a mark for the cache in a message.
 
-use crate::json::{self, Object};
-use crate::list::range;
+use tower_chat_history_core::json::{Object, range};
 
 /// The kinds of blocks that can have a mark, as of November 2026. Thinking cannot.
 const MARKABLE: [&str; 6] = ["text", "image", "document", "search_result", "tool_use", "tool_result"];
@@ -19,7 +18,7 @@ pub(super) fn mark(json: &str) -> Option<String> {
         let block = format!(r#"[{{"type":"text","text":{content},{MARK}}}]"#);
         return (!is_blank).then(|| [&json[..place.start], &block, &json[place.end..]].concat());
     }
-    let block = json::entries(content)?.into_iter().rfind(|block| can_have_mark(block))?;
+    let block = message.entries("content")?.into_iter().rfind(|block| can_have_mark(block))?;
     let end = range(json, block).end - 1;
     Some([&json[..end], ",", MARK, &json[end..]].concat())
 }
@@ -29,7 +28,7 @@ fn can_have_mark(block: &str) -> bool {
     let Some(block) = Object::read(block) else { return false };
     let kind = block.text("type").unwrap_or_default();
     let is_empty = kind == "text" && block.text("text").is_none_or(|text| text.trim().is_empty());
-    let is_marked = block.members().any(|(name, _)| name == "cache_control");
+    let is_marked = block.written("cache_control").is_some();
     MARKABLE.contains(&&*kind) && !is_empty && !is_marked
 }
 

@@ -1,8 +1,7 @@
 //! Refusals of thinking that the provider cannot verify.
 
 use tower_chat_history::adapt::Repair;
-
-use crate::json::Object;
+use tower_chat_history_core::json::Object;
 
 /// The ends of the first sentence of such a refusal, after the place of the block.
 const UNREADABLE: [&str; 2] =

@@ -5,8 +5,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tower_chat_history::{
     Message, Reply, adapt::completion, dialect::AnthropicMessages, report::ResponseShape, store::Usage,
 };
-
-use crate::json::{BOM, Object};
+use tower_chat_history_core::json::{BOM, Object};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -23,8 +22,8 @@ pub(super) fn reply_of(body: &[u8]) -> Reply {
     let mut counts = Counts::default();
     counts.read(&response);
     let mut reply = Reply::new(message);
-    reply.model = response.text("model");
-    reply.finish_reason = response.text("stop_reason");
+    reply.model = response.string("model");
+    reply.finish_reason = response.string("stop_reason");
     reply.usage = counts.usage();
     reply
 }

@@ -7,41 +7,27 @@ use tower_chat_history::{
     dialect::OpenAiResponses,
     engine::{InputMode, RequestInfo},
 };
+use tower_chat_history_core::json::{Object, range, raw_entries};
 
 use crate::{
     error::CallError,
-    json::{Members, finite, number, text, values},
-    list::{gap, range},
+    list::gap,
     splice::{Gap, Splice},
     wire::OpenedBody,
 };
 
-/// The fields that history reads. Their values are not checked here; the provider checks them.
-const FIELDS: [&str; 10] = [
-    "input",
-    "previous_response_id",
-    "conversation",
-    "instructions",
-    "tools",
-    "text",
-    "max_output_tokens",
-    "model",
-    "temperature",
-    "top_p",
-];
-
-/// Finds the items, and the other fields that count for a budget or that spans report.
+/// Finds the items, and the other fields that count for a budget or that spans report. Other values are not checked
+/// here; the provider checks them.
 pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
     let body = CallError::text(bytes)?;
-    let members = Members::read(body, FIELDS).map_err(CallError::body)?;
-    let [input, previous, conversation, instructions, tools, format, limit, model, temperature, top_p] = members.values;
-    for (field, value) in [("previous_response_id", previous), ("conversation", conversation)] {
-        if value.is_some() {
+    let fields = Object::parse(body).map_err(CallError::body)?;
+    for field in ["previous_response_id", "conversation"] {
+        if fields.get(field).is_some() {
             return Err(CallError::ServerState { field });
         }
     }
-    let input = input.ok_or_else(|| CallError::no_list(body))?;
-    if members.repeated[0] {
+    let input = fields.get("input").ok_or_else(|| CallError::no_list(body))?;
+    if fields.repeats("input") {
         // It is unknown which of two inputs is meant.
         return Err(CallError::body_at(body, range(body, input).start));
     }
@@ -50,18 +36,19 @@ pub(super) fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> 
     } else {
         Input::of_list(body, input, mode, few_shot_messages)?
     };
-    if let Some(instructions) = instructions {
+    if let Some(instructions) = fields.get("instructions") {
         messages.head.insert(0, item(0, format!(r#"{{"role":"developer","content":{instructions}}}"#))?);
     }
-    let tokens = number(limit);
+    let tokens = fields.number("max_output_tokens");
     let mut info = RequestInfo::new();
-    info.model = text(model);
-    info.tools = tools.map(str::to_owned);
-    info.response_format = response_format(format);
+    info.model = fields.string("model");
+    info.tools = fields.get("tools").map(str::to_owned);
+    let format = fields.object("text").and_then(|text| text.get("format"));
+    info.response_format = format.map(str::to_owned);
     info.max_output = tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
-    info.temperature = finite(temperature);
-    info.top_p = finite(top_p);
-    let limit = limit.filter(|_| tokens.is_some()).map(|limit| range(body, limit));
+    info.temperature = fields.finite("temperature");
+    info.top_p = fields.finite("top_p");
+    let limit = fields.get("max_output_tokens").filter(|_| tokens.is_some()).map(|limit| range(body, limit));
     let mut splice = Splice::new(bytes.clone(), gap)?.reply_limit(limit)?;
     if let Some(end) = end {
         splice = splice.insert(end, "}]")?;
@@ -89,7 +76,7 @@ impl Input {
 
     fn of_list(body: &str, input: &str, mode: InputMode, few_shot_messages: usize) -> Result<Self, CallError> {
         let list = range(body, input);
-        let elements = values(input).ok_or_else(|| CallError::body_at(body, list.start))?;
+        let elements = raw_entries(input).ok_or_else(|| CallError::body_at(body, list.start))?;
         let ranges: Vec<_> = elements.iter().map(|element| range(body, element.get())).collect();
         let items = elements.iter().enumerate().map(|(position, &element)| {
             let item = Message::in_dialect_raw(&OpenAiResponses, element.to_owned());
@@ -103,10 +90,4 @@ impl Input {
 
 fn item(position: usize, json: String) -> Result<Message, CallError> {
     Message::in_dialect(&OpenAiResponses, json).map_err(|source| CallError::Message { position, source })
-}
-
-/// Returns the JSON of `text.format`.
-fn response_format(text: Option<&str>) -> Option<String> {
-    let Members { values: [format], .. } = Members::read(text?, ["format"]).ok()?;
-    format.map(str::to_owned)
 }

@@ -1,18 +1,16 @@
 //! Folding the events of a response into a reply.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use tower_chat_history::{
     Message, Reply,
     adapt::{Flow, FoldReply},
     report::ResponseShape,
 };
+use tower_chat_history_core::json::Object;
 
 use super::reply::{self, Finished};
-use crate::{
-    json::{Members, number, text},
-    sse::Event,
-};
+use crate::sse::Event;
 
 /// The largest total size of the finished items, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -47,10 +45,9 @@ enum State {
 
 impl ResponsesFold {
     /// Adds the item of `response.output_item.done`. An item without an index follows those that came before it.
-    fn finish(&mut self, index: Option<&str>, item: Option<&str>) {
-        let Some(json) = item else { return };
+    fn finish(&mut self, index: Option<u64>, json: &str) {
         let last = self.items.last_key_value();
-        let index = number(index).unwrap_or_else(|| last.map_or(0, |(last, _)| last.saturating_add(1)));
+        let index = index.unwrap_or_else(|| last.map_or(0, |(last, _)| last.saturating_add(1)));
         self.bytes = self.bytes.saturating_add(json.len() + ITEM_BYTES);
         if self.bytes <= MAX_BYTES {
             self.items.insert(index, reply::item(json).ok());
@@ -93,23 +90,24 @@ impl FoldReply<Event> for ResponsesFold {
             return Flow::Pass;
         }
         let data = std::str::from_utf8(event.data()).unwrap_or_default();
-        let members = Members::read(data, ["type", "response", "output_index", "item", "error"]);
-        let is_read = members.is_ok();
-        let [kind, response, index, item, error] = members.map(|members| members.values).unwrap_or_default();
+        let Some(data) = Object::read(data) else { return Flow::Pass };
         // The type in the data counts, because clients read it. Some gateways leave it out.
-        let kind = text(kind).or_else(|| std::str::from_utf8(event.name()).ok().map(str::to_owned));
-        match kind.as_deref().unwrap_or_default() {
+        let named = || std::str::from_utf8(event.name()).ok().map(Cow::Borrowed);
+        match &*data.text("type").or_else(named).unwrap_or_default() {
             "response.created" => {
-                let model = response.and_then(|response| Members::read(response, ["model"]).ok());
-                self.reply.model = model.and_then(|model| text(model.values[0]));
+                self.reply.model = data.object("response").and_then(|response| response.string("model"));
             }
-            "response.output_item.done" => self.finish(index, item),
-            kind @ ("response.completed" | "response.incomplete" | "response.failed") if is_read => {
-                self.end(kind, response);
+            "response.output_item.done" => {
+                if let Some(item) = data.get("item") {
+                    self.finish(data.number("output_index"), item);
+                }
+            }
+            kind @ ("response.completed" | "response.incomplete" | "response.failed") => {
+                self.end(kind, data.get("response"));
                 return Flow::Hold;
             }
             "error" => self.state = State::Failed,
-            "" if error.is_some() => self.state = State::Failed,
+            "" if data.get("error").is_some() => self.state = State::Failed,
             _ => {}
         }
         Flow::Pass

@@ -1,16 +1,15 @@
 //! Refusals of items that the provider cannot read.
 
 use tower_chat_history::adapt::Repair;
-
-use crate::json::{Members, text};
+use tower_chat_history_core::json::Object;
 
 /// Returns the repair for a refusal, if the provider refused encrypted content or the ids of items.
 pub(super) fn of_refusal(body: &[u8]) -> Option<Repair> {
     let body = std::str::from_utf8(body).ok()?;
-    let Members { values: [error], .. } = Members::read(body, ["error"]).ok()?;
-    let Members { values: [code, message], .. } = Members::read(error?, ["code", "message"]).ok()?;
-    let is_unreadable = text(code).is_some_and(|code| code == "invalid_encrypted_content");
-    (is_unreadable || text(message).is_some_and(|message| is_lost_item(&message))).then_some(Repair::WithoutEncrypted)
+    let error = Object::read(body)?.object("error")?;
+    let is_unreadable = error.text("code").is_some_and(|code| code == "invalid_encrypted_content");
+    let is_lost = || error.text("message").is_some_and(|message| is_lost_item(&message));
+    (is_unreadable || is_lost()).then_some(Repair::WithoutEncrypted)
 }
 
 /// Returns `true` if a message says that the provider's storage does not have an item.

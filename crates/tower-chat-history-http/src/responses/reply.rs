@@ -4,8 +4,7 @@ use serde_json::value::RawValue;
 use tower_chat_history::{
     Message, Reply, adapt::completion, dialect::OpenAiResponses, report::ResponseShape, store::Usage,
 };
-
-use crate::json::{BOM, Members, number, text, values};
+use tower_chat_history_core::json::{BOM, Object, raw_entries};
 
 /// Returns the reply in the body of a whole response.
 pub(super) fn of_body(body: &[u8]) -> Reply {
@@ -23,14 +22,13 @@ pub(super) type Finished = Result<Vec<Message>, ResponseShape>;
 /// output that is missing or empty: some gateways leave it out of the last event of a stream. `is_ended` is true if the
 /// response has ended, whatever its status.
 pub(super) fn of_response(json: &str, finished: Option<Finished>, is_ended: bool) -> Reply {
-    let names = ["output", "status", "incomplete_details", "model", "usage"];
-    let Ok(Members { values: [output, status, details, model, usage], .. }) = Members::read(json, names) else {
-        return Reply::unreadable(shape(json));
-    };
+    let Some(response) = Object::read(json) else { return Reply::unreadable(shape(json)) };
     let mut reply = Reply::default();
-    (reply.model, reply.usage) = (text(model), self::usage(usage));
-    let status = text(status);
-    reply.finish_reason = reason(details).or_else(|| status.clone());
+    reply.model = response.string("model");
+    reply.usage = usage(&response);
+    let status = response.string("status");
+    let reason = response.object("incomplete_details").and_then(|details| details.string("reason"));
+    reply.finish_reason = reason.or_else(|| status.clone());
     match status.as_deref() {
         Some("failed" | "cancelled") => {
             reply.unreadable = Some(ResponseShape::Error);
@@ -40,7 +38,7 @@ pub(super) fn of_response(json: &str, finished: Option<Finished>, is_ended: bool
         Some("queued" | "in_progress") if !is_ended => return reply,
         _ => {}
     }
-    let entries = output.and_then(values);
+    let entries = response.get("output").and_then(raw_entries);
     let items = match (entries, finished) {
         (Some(entries), finished) if !entries.is_empty() || finished.is_none() => {
             let item = |entry: &RawValue| Message::in_dialect_raw(&OpenAiResponses, entry.to_owned());
@@ -62,18 +60,11 @@ pub(super) fn item(json: &str) -> Result<Message, tower_chat_history::dialect::M
     Message::in_dialect(&OpenAiResponses, json)
 }
 
-/// Returns the reason for which a response is incomplete.
-fn reason(details: Option<&str>) -> Option<String> {
-    let Members { values: [reason], .. } = Members::read(details?, ["reason"]).ok()?;
-    text(reason)
-}
-
-fn usage(json: Option<&str>) -> Option<Usage> {
-    let names = ["input_tokens", "output_tokens", "input_tokens_details"];
-    let Members { values: [input, output, details], .. } = Members::read(json?, names).ok()?;
-    let mut usage = Usage::new(number(input)?, number(output).unwrap_or(0));
-    let cached = details.and_then(|details| Members::read(details, ["cached_tokens"]).ok());
-    usage.cached_input_tokens = cached.and_then(|cached| number(cached.values[0]));
+fn usage(response: &Object<'_>) -> Option<Usage> {
+    let tokens = response.object("usage")?;
+    let mut usage = Usage::new(tokens.number("input_tokens")?, tokens.number("output_tokens").unwrap_or(0));
+    let details = tokens.object("input_tokens_details");
+    usage.cached_input_tokens = details.and_then(|details| details.number("cached_tokens"));
     Some(usage)
 }
 

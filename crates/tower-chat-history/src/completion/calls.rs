@@ -1,9 +1,11 @@
 //! Assembling tool calls from their pieces.
 
+use tower_chat_history_core::json::{self, Object};
+
 use super::{
     TooLarge,
     arguments::Arguments,
-    members::{MAX_PARTS, Members, elements, number},
+    members::{MAX_PARTS, members, number, object, unquoted},
     node::{Fields, Node},
 };
 
@@ -39,7 +41,7 @@ impl Calls {
     pub(super) fn push(&mut self, json: &str, chunk: u64) -> Result<bool, TooLarge> {
         if json.starts_with('{') {
             self.push_call(json, chunk)?;
-        } else if let Some(calls) = elements(json) {
+        } else if let Some(calls) = json::entries(json) {
             calls.into_iter().try_for_each(|call| self.push_call(call, chunk))?;
         } else {
             return Ok(json == "null");
@@ -48,8 +50,8 @@ impl Calls {
     }
 
     fn push_call(&mut self, json: &str, chunk: u64) -> Result<(), TooLarge> {
-        let Some(members) = Members::of(json)? else { return Ok(()) };
-        let piece = Piece::of(&members)?;
+        let Some(object) = object(json)? else { return Ok(()) };
+        let piece = Piece::of(&object)?;
         let at = match self.find(&piece, chunk) {
             Some(at) => at,
             None if self.0.len() >= MAX_PARTS => return Err(TooLarge),
@@ -70,7 +72,7 @@ impl Calls {
         }
         piece.arguments.into_iter().for_each(|arguments| call.arguments.push(arguments));
         // A stored call has no index, which is a part of the stream format only.
-        let mut fields = members.into_iter().filter(|(name, _)| name != "index");
+        let mut fields = members(&object).filter(|(name, _)| name != "index");
         fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
     }
 
@@ -109,22 +111,17 @@ impl Calls {
 }
 
 impl<'a> Piece<'a> {
-    fn of(members: &Members<'a>) -> Result<Self, TooLarge> {
-        let function = members.some("function").map(Members::of).transpose()?.flatten();
-        let custom = members.some("custom").map(Members::of).transpose()?.flatten();
+    fn of(call: &Object<'a>) -> Result<Self, TooLarge> {
+        let function = call.get("function").map(object).transpose()?.flatten();
+        let custom = call.get("custom").map(object).transpose()?.flatten();
         let name = [&function, &custom].into_iter().flatten().find_map(|called| called.get("name"));
         Ok(Self {
-            index: members.get("index").and_then(number),
-            id: members.get("id").map(unquoted).unwrap_or_default(),
+            index: call.get("index").and_then(number),
+            id: call.get("id").map(unquoted).unwrap_or_default(),
             name: name.map(unquoted).unwrap_or_default(),
-            arguments: function.and_then(|function| function.some("arguments")),
+            arguments: function.and_then(|function| function.get("arguments")),
         })
     }
-}
-
-/// Returns the escaped text of a JSON string, without its quotes. Returns an empty text for other values.
-fn unquoted(json: &str) -> &str {
-    json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
 impl Call {

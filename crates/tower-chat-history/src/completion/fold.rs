@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, fmt};
 
 use serde::Serialize;
-use serde_json::Value;
-use tower_chat_history_core::{Message, Usage, nested};
+use serde_json::{Value, value::RawValue};
+use tower_chat_history_core::{Message, Usage, json, nested};
 
 use super::{
     TooLarge,
     calls::Calls,
-    members::{Members, elements, number},
+    members::{members, number, object, text},
     node::{Fields, Node},
     read, role, shape,
 };
@@ -126,21 +126,21 @@ impl ChunkFold {
     }
 
     fn take(&mut self, chunk: &str) -> Result<(), TooLarge> {
-        let Some(chunk) = Members::of(chunk)? else {
+        let Some(chunk) = object(chunk)? else {
             self.fail();
             return Ok(());
         };
-        if chunk.some("error").is_some() {
+        if chunk.get("error").is_some() {
             self.fail();
             return Ok(());
         }
         if self.model.is_none() {
-            self.model = chunk.text("model");
+            self.model = text(&chunk, "model");
         }
         self.usage = chunk.get("usage").and_then(read::usage).or(self.usage);
-        match chunk.get("choices") {
+        match chunk.written("choices").map(RawValue::get) {
             Some("null") => {}
-            Some(choices) => match elements(choices) {
+            Some(choices) => match json::entries(choices) {
                 Some(choices) => choices.into_iter().try_for_each(|choice| self.take_choice(choice))?,
                 None => self.fail(),
             },
@@ -153,18 +153,18 @@ impl ChunkFold {
     }
 
     fn take_choice(&mut self, choice: &str) -> Result<(), TooLarge> {
-        let Some(choice) = Members::of(choice)? else { return Ok(()) };
+        let Some(choice) = object(choice)? else { return Ok(()) };
         let index = choice.get("index").and_then(number).unwrap_or(0);
-        if choice.some("error").is_some() {
+        if choice.get("error").is_some() {
             self.fail();
         }
         let is_kept = self.keeps(index);
         // Some gateways answer with one chunk that has the whole message.
-        let whole = || choice.some("message").filter(|_| self.bytes == 0);
-        if let Some(delta) = choice.some("delta").or_else(whole).filter(|_| is_kept) {
+        let whole = || choice.get("message").filter(|_| self.bytes == 0);
+        if let Some(delta) = choice.get("delta").or_else(whole).filter(|_| is_kept) {
             self.take_delta(delta)?;
         }
-        if let Some(reason) = choice.text("finish_reason") {
+        if let Some(reason) = text(&choice, "finish_reason") {
             self.ended.insert(index);
             if self.ended.len() > MAX_CHOICES {
                 // This is never the kept choice, which has the lowest index.
@@ -201,11 +201,11 @@ impl ChunkFold {
         if self.bytes > MAX_BYTES {
             return Err(TooLarge);
         }
-        let Some(delta) = Members::of(delta)? else {
+        let Some(delta) = object(delta)? else {
             self.fail();
             return Ok(());
         };
-        for (name, value) in delta {
+        for (name, value) in members(&delta) {
             match &*name {
                 "role" => Self::take_role(value),
                 // The index is only a part of the stream format.

@@ -1,116 +1,43 @@
-//! Reading JSON without changing it: members stay in order, names are compared in one spelling, and numbers may have
-//! any spelling.
+//! The values of replies: names are compared in one spelling, and numbers may have any spelling.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use tower_chat_history_core::json::{self, Member, Object};
 
 use super::TooLarge;
 
 /// The largest number of members of an object that is read, and of calls and list elements with an `index` in a reply.
 pub(super) const MAX_PARTS: usize = 1_024;
 
-/// An object's members in order. Each name is escaped as by `serde_json`, without its quotes.
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'a> Members<'a> {
-    /// Reads an object's members. If a name is repeated, its last value is used. Returns `None` for a value that is
-    /// not an object.
-    pub(super) fn of(json: &'a str) -> Result<Option<Self>, TooLarge> {
-        // This check also saves the time that `serde_json` would need to read a large array or string.
-        if !json.trim_ascii_start().starts_with('{') {
-            return Ok(None);
-        }
-        let Ok(InOrder(members)) = serde_json::from_str(json) else { return Ok(None) };
-        let members: Vec<_> = members.into_iter().map(|(name, value)| (normalized(name), value.get())).collect();
-        if members.len() > MAX_PARTS { Err(TooLarge) } else { Ok(Some(Self(without_repeated(members)))) }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
-    }
-
-    /// Returns the value of a member, unless it is null.
-    pub(super) fn some(&self, name: &str) -> Option<&'a str> {
-        self.get(name).filter(|json| *json != "null")
-    }
-
-    /// Returns the text of a member, unless it is empty.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        text(self.get(name)?)
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
+/// Reads an object. Returns `None` for a value that is not an object.
+pub(super) fn object(json: &str) -> Result<Option<Object<'_>>, TooLarge> {
+    match Object::read(json) {
+        Some(object) if object.members().len() > MAX_PARTS => Err(TooLarge),
+        object => Ok(object),
     }
 }
 
-impl<'a> IntoIterator for Members<'a> {
-    type Item = (Cow<'a, str>, &'a str);
-    type IntoIter = std::vec::IntoIter<Self::Item>;
+/// Returns the members of an object in order, with the last value of each name. Each name is escaped as by
+/// `serde_json`, without its quotes. A name that is not valid Unicode is returned as it is written.
+pub(super) fn members<'a>(object: &Object<'a>) -> impl Iterator<Item = (Cow<'a, str>, &'a str)> {
+    object.last_members().into_iter().map(|member| (escaped_name(member), member.value.get()))
+}
 
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+fn escaped_name<'a>(member: &Member<'a>) -> Cow<'a, str> {
+    if json::has_escapes(member.quoted) && !member.name.contains(char::REPLACEMENT_CHARACTER) {
+        return Cow::Owned(unquoted(&json::quoted(&member.name)).to_owned());
     }
+    Cow::Borrowed(unquoted(member.quoted))
 }
 
-/// Removes each member whose name is repeated later.
-fn without_repeated<'a>(mut members: Vec<(Cow<'a, str>, &'a str)>) -> Vec<(Cow<'a, str>, &'a str)> {
-    /// Up to this number of members, comparing all pairs is faster than a hash set.
-    const MAX_COMPARED: usize = 16;
-    let last: Vec<bool> = if members.len() <= MAX_COMPARED {
-        let is_last = |at: usize| members[at + 1..].iter().all(|(name, _)| *name != members[at].0);
-        if (0..members.len()).all(is_last) {
-            return members;
-        }
-        (0..members.len()).map(is_last).collect()
-    } else {
-        let mut names = HashSet::with_capacity(members.len());
-        let mut last: Vec<bool> = members.iter().rev().map(|(name, _)| names.insert(name.as_ref())).collect();
-        last.reverse();
-        last
-    };
-    let mut last = last.into_iter();
-    members.retain(|_| last.next().unwrap_or(true));
-    members
+/// Returns the escaped text of a string, without its quotes. Returns an empty text for other values.
+pub(super) fn unquoted(json: &str) -> &str {
+    json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
-/// Returns a name in the spelling in which names are compared. A name that is not valid Unicode is returned as it is
-/// written.
-fn normalized(name: &RawValue) -> Cow<'_, str> {
-    let quoted = name.get();
-    let plain = quoted.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(quoted);
-    if !plain.contains('\\') {
-        return Cow::Borrowed(plain);
-    }
-    let decoded: Result<String, _> = serde_json::from_str(quoted);
-    decoded.map_or(Cow::Borrowed(plain), |name| Cow::Owned(escaped(&name)))
-}
-
-/// Returns a text escaped as in JSON, without quotes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut quoted = serde_json::Value::from(text).to_string();
-    quoted.pop();
-    quoted.drain(..1.min(quoted.len()));
-    quoted
-}
-
-/// Returns the elements of an array, or `None` for any other value.
-pub(super) fn elements(json: &str) -> Option<Vec<&str>> {
-    if !json.trim_ascii_start().starts_with('[') {
-        return None;
-    }
-    let elements: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-    Some(elements.into_iter().map(RawValue::get).collect())
-}
-
-/// Returns the text of a string, unless it is empty or not valid Unicode.
-pub(super) fn text(json: &str) -> Option<String> {
-    serde_json::from_str::<String>(json).ok().filter(|text| !text.is_empty())
+/// Returns the text of a member, unless it is empty.
+pub(super) fn text(object: &Object<'_>, name: &str) -> Option<String> {
+    object.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 
 /// Returns a non-negative whole number in any spelling: `0`, `0.0` and `"0"` are the same.
@@ -125,39 +52,13 @@ pub(super) fn number(json: &str) -> Option<u64> {
     })
 }
 
-struct InOrder<'a>(Vec<(&'a RawValue, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for InOrder<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = InOrder<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(InOrder(members))
-            }
-        }
-
-        deserializer.deserialize_map(Pairs)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(json: &str) -> Vec<(String, String)> {
-        let members = Members::of(json).ok().flatten().unwrap();
-        members.into_iter().map(|(name, value)| (name.into_owned(), value.to_owned())).collect()
+        let object = object(json).ok().flatten().unwrap();
+        members(&object).map(|(name, value)| (name.into_owned(), value.to_owned())).collect()
     }
 
     #[test]
@@ -178,15 +79,15 @@ mod tests {
     #[test]
     fn other_values_than_objects_have_no_members() {
         for json in ["", "null", "[]", "\"{\"", "1", "{", "{]"] {
-            assert!(Members::of(json).ok().flatten().is_none(), "{json}");
+            assert!(object(json).ok().flatten().is_none(), "{json}");
         }
     }
 
     #[test]
     fn an_object_with_too_many_members_is_refused() {
         let members: Vec<String> = (0..=MAX_PARTS).map(|at| format!("\"{at}\":0")).collect();
-        assert!(Members::of(&format!("{{{}}}", members.join(","))).is_err());
-        assert!(Members::of(&format!("{{{}}}", members[1..].join(","))).is_ok());
+        assert!(object(&format!("{{{}}}", members.join(","))).is_err());
+        assert!(object(&format!("{{{}}}", members[1..].join(","))).is_ok());
     }
 
     #[test]
@@ -206,11 +107,5 @@ mod tests {
         ] {
             assert_eq!(number(json), expected, "{json}");
         }
-    }
-
-    #[test]
-    fn deep_values_are_read_without_recursion() {
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(read(&deep)[0].1.len(), 200_000);
     }
 }

@@ -1,10 +1,14 @@
 //! Finding the reply in a whole response.
 
 use serde_json::Value;
-use tower_chat_history_core::{Usage, nested};
+use tower_chat_history_core::{
+    Usage,
+    json::{self, Object},
+    nested,
+};
 
 use super::{
-    members::{Members, elements, number},
+    members::{number, object, text},
     role, shape,
 };
 use crate::{call::Reply, report::ResponseShape};
@@ -31,29 +35,28 @@ pub(crate) fn reply_of_value(response: &Value) -> Reply {
 }
 
 fn of_text(body: &str) -> Reply {
-    let response = match Members::of(body) {
+    let response = match object(body) {
         Ok(Some(response)) => response,
-        Ok(None) if elements(body).is_some() => return Reply::unreadable(ResponseShape::NoChoices),
+        Ok(None) if json::entries(body).is_some() => return Reply::unreadable(ResponseShape::NoChoices),
         Ok(None) | Err(_) => return Reply::unreadable(ResponseShape::NotJson),
     };
-    let (model, usage) = (response.text("model"), response.get("usage").and_then(usage));
+    let (model, usage) = (text(&response, "model"), response.get("usage").and_then(usage));
     let mut reply = Reply { model, usage, ..Reply::default() };
-    let choices = response.get("choices").and_then(elements);
-    let Some(choices) = choices else {
+    let Some(choices) = response.entries("choices") else {
         reply.unreadable = Some(shape::of_object(&response));
         return reply;
     };
-    let choices = choices.into_iter().map(|choice| Members::of(choice).ok().flatten());
+    let choices = choices.into_iter().map(|choice| object(choice).ok().flatten());
     // A missing index is 0. If several choices have the same index, the first of them is used.
-    let index = |choice: &Option<Members<'_>>| {
+    let index = |choice: &Option<Object<'_>>| {
         choice.as_ref().and_then(|choice| choice.get("index")).and_then(number).unwrap_or(0)
     };
     let Some(choice) = choices.min_by_key(index) else {
-        reply.unreadable = response.some("error").map(|_| ResponseShape::Error);
+        reply.unreadable = response.get("error").map(|_| ResponseShape::Error);
         return reply;
     };
-    let failed = choice.as_ref().is_some_and(|choice| choice.some("error").is_some());
-    reply.finish_reason = choice.as_ref().and_then(|choice| choice.text("finish_reason"));
+    let failed = choice.as_ref().is_some_and(|choice| choice.get("error").is_some());
+    reply.finish_reason = choice.as_ref().and_then(|choice| text(choice, "finish_reason"));
     reply.messages =
         choice.filter(|_| !failed).and_then(|choice| role::message(choice.get("message")?)).into_iter().collect();
     if reply.messages.is_empty() {
@@ -64,10 +67,10 @@ fn of_text(body: &str) -> Reply {
 
 /// Returns the usage that the provider reported, or `None` for null, which most chunks of a stream contain.
 pub(super) fn usage(json: &str) -> Option<Usage> {
-    let tokens = Members::of(json).ok().flatten()?;
+    let tokens = Object::read(json)?;
     let input = tokens.get("prompt_tokens").and_then(number)?;
     let output = tokens.get("completion_tokens").and_then(number).unwrap_or(0);
-    let details = tokens.get("prompt_tokens_details").and_then(|details| Members::of(details).ok().flatten());
+    let details = tokens.object("prompt_tokens_details");
     let mut usage = Usage::new(input, output);
     usage.cached_input_tokens = details.and_then(|details| details.get("cached_tokens").and_then(number));
     Some(usage)

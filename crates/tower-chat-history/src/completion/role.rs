@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tower_chat_history_core::{ChatCompletions, Message};
-
-use super::members::Members;
+use tower_chat_history_core::{ChatCompletions, Message, json::Object};
 
 /// Returns a reply with the role `assistant`. Another role is replaced, with a warning. Nothing else changes.
 ///
@@ -37,27 +35,14 @@ pub(super) fn message(json: &str) -> Option<Message> {
 
 /// Returns the object with the role `assistant`. A missing role is added as the first member.
 fn with_role(json: &str) -> Option<Message> {
-    let members = Members::of(json).ok().flatten()?;
-    let mut out = String::with_capacity(json.len() + ROLE.len() + 1);
-    out.push('{');
-    if !members.has("role") {
-        out.push_str(ROLE);
+    let object = Object::read(json)?;
+    if object.written("role").is_some() {
+        return Message::from_json(object.with("role", r#""assistant""#)).ok();
     }
-    for (name, value) in members {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        if name == "role" {
-            out.push_str(ROLE);
-        } else {
-            out.extend(["\"", &*name, "\":", value]);
-        }
-    }
-    out.push('}');
-    Message::from_json(out).ok()
+    let comma = if object.members().is_empty() { "" } else { "," };
+    let members = json.trim_ascii_start().strip_prefix('{')?;
+    Message::from_json(format!(r#"{{"role":"assistant"{comma}{members}"#)).ok()
 }
-
-const ROLE: &str = r#""role":"assistant""#;
 
 /// Warns that a provider gave a reply another role than `assistant`. It warns once per process, because such a provider
 /// gives each reply this role. The warning does not quote the role, which is text of the provider.

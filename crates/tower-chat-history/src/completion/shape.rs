@@ -1,23 +1,24 @@
 //! Recognizing responses that are not chat completions.
 
-use super::members::Members;
+use tower_chat_history_core::json::Object;
+
 use crate::report::ResponseShape;
 
 /// Returns the shape of an object without choices.
-pub(super) fn of_object(object: &Members<'_>) -> ResponseShape {
-    let text = |name: &str| object.text(name).unwrap_or_default();
-    let (kind, class) = (text("type"), text("object"));
-    if object.some("error").is_some() {
+pub(super) fn of_object(object: &Object<'_>) -> ResponseShape {
+    let kind = object.text("type").unwrap_or_default();
+    let has = |name: &str| object.written(name).is_some();
+    if object.get("error").is_some() {
         ResponseShape::Error
     } else if kind == "message" || kind.starts_with("message_") || kind.starts_with("content_block") {
         ResponseShape::AnthropicMessage
-    } else if class == "response" || kind.starts_with("response.") {
+    } else if object.text("object").as_deref() == Some("response") || kind.starts_with("response.") {
         ResponseShape::OpenAiResponse
-    } else if object.has("candidates") {
+    } else if has("candidates") {
         ResponseShape::GeminiResponse
-    } else if object.has("stopReason") && object.has("output") {
+    } else if has("stopReason") && has("output") {
         ResponseShape::BedrockConverse
-    } else if object.has("message") && object.has("done") {
+    } else if has("message") && has("done") {
         ResponseShape::OllamaChat
     } else {
         ResponseShape::NoChoices

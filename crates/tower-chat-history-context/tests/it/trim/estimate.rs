@@ -1,5 +1,6 @@
 //! LangChain's tests of `count_tokens_approximately`, with their numbers. If LangChain's test accepts a range,
-//! the test here requires LangChain's exact count.
+//! the test here requires LangChain's exact count. Only JSON counts differently: as it is written, and not as Python
+//! prints it. Where that changes a count, the assertion names LangChain's.
 //!
 //! Tests 41 to 44 are left out: messages here have no usage by which counts could be scaled.
 
@@ -132,7 +133,7 @@ fn t49_image_only_message() {
 #[test]
 fn t50_unknown_block_type() {
     assert_eq!(count(&[user("hello")]), 6);
-    assert_eq!(count(&[user(json!([text("hello"), {"type": "foo", "bar": "baz"}]))]), 13);
+    assert_eq!(count(&[user(json!([text("hello"), {"type": "foo", "bar": "baz"}]))]), 12, "LangChain: 13");
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn t51_calls_in_list_content_are_not_counted_twice() {
     let with = |content: &Value| message(json!({"role": "assistant", "content": content, "tool_calls": calls}));
     assert_eq!(count(&[with(&json!("do something"))]), 27);
     let tool_use = json!({"type": "tool_use", "name": "foo", "input": {"x": 1}, "id": "call_1"});
-    assert_eq!(count(&[with(&json!([text("do something"), tool_use]))]), 26);
+    assert_eq!(count(&[with(&json!([text("do something"), tool_use]))]), 24, "LangChain: 26");
 }
 
 #[test]
@@ -162,8 +163,8 @@ fn t53_tools() {
     let weather = tool("get_weather", "Get the weather for a location.", "location", "Location");
     let time = tool("get_time", "Get the current time in a timezone.", "timezone", "Timezone");
     let counter = LangChainEstimate::new();
-    assert_eq!(counter.count_tools(&[&weather]), 51);
-    assert_eq!(counter.count_tools(&[&weather, &time]), 102);
+    assert_eq!(counter.count_tools(&[&weather]), 47, "LangChain: 51");
+    assert_eq!(counter.count_tools(&[&weather, &time]), 95, "LangChain: 102");
     assert_eq!(counter.count_tools(&[""; 0]), 0);
 }
 
@@ -174,16 +175,14 @@ fn t54_tools_as_schemas() {
     let function =
         json!({"name": "get_weather", "description": "Get the weather for a location.", "parameters": parameters});
     let schema = json!({"type": "function", "function": function});
-    for written in [schema.to_string(), serde_json::to_string_pretty(&schema).unwrap()] {
-        assert_eq!(LangChainEstimate::new().count_tools(&[&written]), 54, "white space does not count");
-        assert_eq!(LangChainEstimate::new().count_tools(&[&written, &written]), 108);
-    }
+    let written = schema.to_string();
+    assert_eq!(LangChainEstimate::new().count_tools(&[&written]), 50, "LangChain: 54");
+    assert_eq!(LangChainEstimate::new().count_tools(&[&written, &written]), 100, "LangChain: 108");
 }
 
 #[test]
-fn schemas_are_counted_with_their_escapes() {
-    // "\u4eca\u007f" has 14 characters, with its quotes.
-    assert_eq!(LangChainEstimate::new().chars_per_token(1.0).count_tools(&["\"今\u{7f}\""]), 14);
+fn schemas_are_counted_as_they_are_written() {
+    assert_eq!(LangChainEstimate::new().chars_per_token(1.0).count_tools(&["\"今\u{7f}\""]), 4);
 }
 
 #[test]
@@ -191,7 +190,7 @@ fn a_text_with_invalid_unicode_is_counted() {
     let surrogate = format!(r#"{{"role":"user","content":[{{"type":"text","text":"\ud83d{}"}}]}}"#, "a".repeat(40));
     assert_eq!(count(&[Message::from_json(surrogate).unwrap()]), 15);
     let unknown = format!(r#"{{"role":"user","content":[{{"type":"q","a":"{}"}}]}}"#, r"\ud83d".repeat(40));
-    assert_eq!(count(&[Message::from_json(unknown).unwrap()]), 70);
+    assert_eq!(count(&[Message::from_json(unknown).unwrap()]), 69);
 }
 
 #[test]

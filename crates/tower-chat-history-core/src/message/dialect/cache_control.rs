@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use memchr::memmem::{self, Finder};
 
-use crate::lossy;
+use crate::json::{self, Object};
 
 /// The name of the member.
 pub(super) const NAME: &str = "cache_control";
@@ -29,99 +29,45 @@ pub(super) fn without(json: &str, levels: usize) -> Cow<'_, str> {
     if !may_have_some(json) {
         return Cow::Borrowed(json);
     }
-    let (mut kept, mut level, mut at) = (String::with_capacity(json.len()), 0usize, 0);
-    while let Some(byte) = json.as_bytes().get(at) {
-        let next = match byte {
-            b'"' => {
-                let end = string_end(json, at);
-                let is_named = || lossy::text(&json[at..end]).is_some_and(|name| name == NAME);
-                let value = member_value(json, end).filter(|_| level <= levels && is_named());
-                if let Some(value) = value {
-                    at = after_member(json, value_end(json, value), &mut kept);
-                    continue;
-                }
-                end
-            }
-            b'{' | b'[' => {
-                level += 1;
-                at + 1
-            }
-            b'}' | b']' => {
-                level = level.saturating_sub(1);
-                at + 1
-            }
-            _ => skip_plain(json, at),
-        };
-        kept.push_str(&json[at..next]);
-        at = next;
-    }
+    let mut kept = String::with_capacity(json.len());
+    write(json, levels, &mut kept);
     Cow::Owned(kept)
 }
 
-/// Returns the index of the next byte that is a quote, a brace or a bracket.
-fn skip_plain(json: &str, from: usize) -> usize {
-    let is_other = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
-    json.as_bytes()[from..].iter().position(is_other).map_or(json.len(), |len| from + len)
-}
-
-/// Returns the index after the string that starts at `from`.
-fn string_end(json: &str, from: usize) -> usize {
-    let mut escaped = false;
-    for (len, byte) in json.as_bytes()[from + 1..].iter().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return from + len + 2,
-            _ => {}
-        }
-    }
-    json.len()
-}
-
-/// Returns the index of the value if the string that ends at `end` is the name of a member.
-fn member_value(json: &str, end: usize) -> Option<usize> {
-    let colon = skip_space(json, end);
-    (json.as_bytes().get(colon) == Some(&b':')).then(|| skip_space(json, colon + 1))
-}
-
-fn skip_space(json: &str, from: usize) -> usize {
-    json.len() - json[from..].trim_start().len()
-}
-
-/// Returns the index after the value that starts at `from`.
-fn value_end(json: &str, from: usize) -> usize {
-    let (mut level, mut at) = (0usize, from);
-    while let Some(byte) = json.as_bytes().get(at) {
-        match byte {
-            b'"' => {
-                at = string_end(json, at);
-                if level == 0 {
-                    return at;
-                }
+/// Writes a value without the members. It recurses at most `levels` times, which are few.
+fn write(json: &str, levels: usize, kept: &mut String) {
+    let mut at = 0;
+    if levels == 0 || !may_have_some(json) {
+        // Nothing is left out.
+    } else if let Some(object) = Object::read(json) {
+        let mut members = object.members().iter().map(|member| (member, object.place(member))).peekable();
+        while let Some((member, place)) = members.next() {
+            if member.name != NAME {
+                let value = member.value.get();
+                kept.push_str(&json[at..place.end - value.len()]);
+                write(value, levels - 1, kept);
+                at = place.end;
                 continue;
             }
-            b'{' | b'[' => level += 1,
-            b'}' | b']' if level <= 1 => return at + level,
-            b'}' | b']' => level -= 1,
-            b',' if level == 0 => return at,
-            _ => {}
+            kept.push_str(&json[at..place.start]);
+            // One of the commas around the member goes, too.
+            if let Some((_, next)) = members.peek() {
+                at = next.start;
+            } else {
+                at = json.len() - json[place.end..].trim_start().len();
+                let before = kept.trim_end().strip_suffix(',').map(str::len);
+                kept.truncate(before.unwrap_or(kept.len()));
+            }
         }
-        at += 1;
+    } else {
+        for entry in json::entries(json).unwrap_or_default() {
+            let place = json::range(json, entry);
+            kept.push_str(&json[at..place.start]);
+            write(entry, levels - 1, kept);
+            at = place.end;
+        }
     }
-    json.len()
-}
-
-/// Returns the index of the text after a member that ends at `end` and is left out, without one of the commas around
-/// it.
-fn after_member(json: &str, end: usize, kept: &mut String) -> usize {
-    let next = skip_space(json, end);
-    if json.as_bytes().get(next) == Some(&b',') {
-        return skip_space(json, next + 1);
-    }
-    if let Some(before) = kept.trim_end().strip_suffix(',') {
-        kept.truncate(before.len());
-    }
-    next
+    kept.push_str(&json[at..]);
 }
 
 #[cfg(test)]

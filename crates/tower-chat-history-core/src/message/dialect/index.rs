@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{CallId, ToolCall};
-use crate::{lossy, memory::block, message::PartKinds, role::Role};
+use crate::{json, memory::block, message::PartKinds, role::Role};
 
 /// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in
 /// one pass, once.
@@ -174,7 +174,7 @@ pub(crate) struct ContentPlace {
 impl ContentPlace {
     /// Returns the place of this content, which begins at this byte of the message.
     pub(crate) fn of(content: &str, start: usize) -> Self {
-        let is_plain_text = content.starts_with('"') && !lossy::has_escapes(content);
+        let is_plain_text = content.starts_with('"') && !json::has_escapes(content);
         Self { range: start..start + content.len(), is_plain_text }
     }
 }

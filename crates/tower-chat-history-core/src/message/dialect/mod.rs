@@ -5,11 +5,9 @@ mod cache_control;
 mod call;
 mod chat;
 mod index;
-mod members;
 mod name;
 mod part;
 mod responses;
-mod scan;
 mod statement;
 
 use std::fmt;

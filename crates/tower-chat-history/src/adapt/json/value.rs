@@ -1,7 +1,10 @@
 //! Messages that `serde_json` cannot read as a `Value`.
 
 use serde_json::{Map, Value, json, value::RawValue};
-use tower_chat_history_core::{Message, ToolCall};
+use tower_chat_history_core::{
+    Message, ToolCall,
+    json::{raw_entries, text},
+};
 
 /// Makes a message from the fields that can be read, each by itself, and from those that [`Message`] has parsed. All
 /// other fields are lost.
@@ -22,29 +25,21 @@ fn parsed(message: &Message, name: &str, json: &RawValue) -> Option<Value> {
         "name" => message.name().map(Value::from),
         "tool_call_id" => message.tool_call_id().map(Value::from),
         "tool_calls" => Some(calls(message, json)),
-        "reasoning_content" => text(json),
+        "reasoning_content" => text(json.get()).map(Value::from),
         _ => None,
     }
 }
 
 /// Returns the calls. Those that can be read stay as they are.
 fn calls(message: &Message, json: &RawValue) -> Value {
-    let (entries, calls) =
-        (serde_json::from_str::<Vec<&RawValue>>(json.get()).unwrap_or_default(), message.tool_calls());
+    let entries = raw_entries(json.get()).unwrap_or_default();
+    let calls = message.tool_calls();
     if entries.len() != calls.len() {
         return calls.iter().map(call).collect();
     }
     let readable =
         |(entry, parsed): (&&RawValue, &ToolCall)| serde_json::from_str(entry.get()).unwrap_or_else(|_| call(parsed));
     entries.iter().zip(calls).map(readable).collect()
-}
-
-/// Returns the text of a string with lone surrogates, which become U+FFFD. Returns `None` for another value.
-fn text(json: &RawValue) -> Option<Value> {
-    let is_string = json.get().starts_with('"');
-    // The content of a message is the only text that is read in this way.
-    let message = Message::user("").with_field("content", json.get()).ok().filter(|_| is_string)?;
-    Some(message.text().into())
 }
 
 fn call(call: &ToolCall) -> Value {

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::completion::{
     TooLarge,
-    members::{MAX_PARTS, Members},
+    members::{MAX_PARTS, members, object},
 };
 
 /// The fields of an object, in the order of their first pieces. Names are escaped.
@@ -13,8 +13,8 @@ pub(in crate::completion) struct Fields(Vec<(String, Node)>);
 impl Fields {
     /// Joins the fields of an object. Other values change nothing.
     pub(in crate::completion) fn join(&mut self, json: &str, depth: usize) -> Result<(), TooLarge> {
-        match Members::of(json)? {
-            Some(members) => members.into_iter().try_for_each(|(name, value)| self.join_one(&name, value, depth)),
+        match object(json)? {
+            Some(object) => members(&object).try_for_each(|(name, value)| self.join_one(&name, value, depth)),
             None => Ok(()),
         }
     }

@@ -1,9 +1,11 @@
 //! The elements of an array that is joined from pieces.
 
+use tower_chat_history_core::json;
+
 use super::{Fields, Node};
 use crate::completion::{
     TooLarge,
-    members::{MAX_PARTS, Members, elements, number},
+    members::{MAX_PARTS, number, object},
 };
 
 /// The types of content parts that arrive in pieces without an `index`. The name of the field with the text equals
@@ -31,9 +33,9 @@ pub(super) struct Key {
 impl Key {
     /// Returns the key of an object with an `index`, or `None` for other values.
     pub(super) fn of(json: &str) -> Result<Option<Self>, TooLarge> {
-        let Some(members) = Members::of(json)? else { return Ok(None) };
-        let Some(index) = members.get("index").and_then(number) else { return Ok(None) };
-        let name = |name: &str| members.some(name).filter(|json| *json != "\"\"").unwrap_or_default().to_owned();
+        let Some(piece) = object(json)? else { return Ok(None) };
+        let Some(index) = piece.get("index").and_then(number) else { return Ok(None) };
+        let name = |name: &str| piece.get(name).filter(|json| *json != "\"\"").unwrap_or_default().to_owned();
         Ok(Some(Self { index, kind: name("type"), id: name("id") }))
     }
 
@@ -76,7 +78,7 @@ impl List {
 
     /// Joins or adds the elements of an array.
     pub(super) fn append(&mut self, name: &str, json: &str, depth: usize) -> Result<(), TooLarge> {
-        elements(json).unwrap_or_default().into_iter().try_for_each(|element| self.push(name, element, depth))
+        json::entries(json).unwrap_or_default().into_iter().try_for_each(|element| self.push(name, element, depth))
     }
 
     /// Joins a piece to its element, or adds it as a new one. `name` is the name of the field with the list.
@@ -119,9 +121,9 @@ impl List {
 /// Returns `true` if a content part is the next piece of the previous part: it has the same type, and the previous
 /// part has only a type and text.
 fn continues(last: &mut Node, piece: &str) -> Result<bool, TooLarge> {
-    let Some(members) = Members::of(piece)? else { return Ok(false) };
-    let Some(Node::Text(kind)) = members.get("type").map(Node::new) else { return Ok(false) };
-    if !PIECEWISE.contains(&kind.as_str()) || !members.has(&kind) {
+    let Some(piece) = object(piece)? else { return Ok(false) };
+    let Some(Node::Text(kind)) = piece.get("type").map(Node::new) else { return Ok(false) };
+    if !PIECEWISE.contains(&kind.as_str()) || piece.written(&kind).is_none() {
         return Ok(false);
     }
     last.expand()?;

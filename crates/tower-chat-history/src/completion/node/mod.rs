@@ -4,8 +4,10 @@ mod fields;
 mod list;
 
 pub(super) use self::fields::Fields;
+use tower_chat_history_core::json;
+
 use self::list::{Key, List};
-use super::{TooLarge, half_pair::without_half_pair, members::elements};
+use super::{TooLarge, half_pair::without_half_pair};
 
 /// The fields whose text is replaced by a later piece. In other fields, a later piece is appended.
 const REPLACED: [&str; 7] = ["role", "type", "id", "name", "format", "model", "provider"];
@@ -93,7 +95,7 @@ impl Node {
             let mut fields = Fields::default();
             fields.join(json, MAX_DEPTH)?;
             *self = Self::Object(fields);
-        } else if let Some(elements) = elements(json) {
+        } else if let Some(elements) = json::entries(json) {
             let mut list = List::default();
             elements.into_iter().try_for_each(|element| list.add(Key::of(element)?, element))?;
             *self = Self::List(list);

@@ -1,14 +1,12 @@
 //! Changed messages. Blocks that are not changed stay as they are written.
 
 use super::{
-    super::{
-        Bound, CallId,
-        members::{Members, quoted},
-    },
+    super::{Bound, CallId},
     element::{Element, Kind},
     sent::{SentBlock, without_last_thinking},
     server_tools,
 };
+use crate::json::{Object, quoted};
 
 /// Returns the message with this text as the content of those results for which `clears` returns `true`. Returns `None`
 /// if there are none.
@@ -22,7 +20,7 @@ pub(super) fn cleared(json: &str, clears: &dyn Fn(&CallId) -> bool, placeholder:
         .map(|block| match &block.kind {
             Kind::Result(call) if clears(call) => {
                 is_cleared = true;
-                Members::read(block.json).map_or_else(|_| block.json.to_owned(), |it| it.with("content", &placeholder))
+                Object::read(block.json).map_or_else(|| block.json.to_owned(), |it| it.with("content", &placeholder))
             }
             _ => block.json.to_owned(),
         })

@@ -4,16 +4,15 @@ use std::borrow::Cow;
 
 use crate::{
     digest::Digest,
-    lossy,
+    json::{self, Object},
     message::{
         MessageError, PartKinds,
-        dialect::{Bound, CallId, Closes, Index, Space, ToolCall, cache_control, members},
+        dialect::{Bound, CallId, Closes, Index, Space, ToolCall, cache_control},
     },
     role::Role,
 };
 
 use super::{
-    super::members::Members,
     AnthropicMessages,
     sent::{self, Sent},
     server_tools::ServerTools,
@@ -23,7 +22,7 @@ use super::{
 pub(super) struct Element<'a> {
     json: &'a str,
     pub(super) speaker: Speaker,
-    pub(super) members: Members<'a>,
+    pub(super) object: Object<'a>,
     /// The blocks of the content. A content that is not a list is one block, and a missing one is none. An element in
     /// an unknown role has no blocks.
     pub(super) blocks: Vec<Block<'a>>,
@@ -92,7 +91,7 @@ impl<'a> Block<'a> {
 
 fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
     let is_reply = *speaker == Speaker::Model;
-    let Ok(block) = Members::read(json) else { return Kind::Other { is_bound: false } };
+    let Some(block) = Object::read(json) else { return Kind::Other { is_bound: false } };
     let id = |name: &str| block.text(name).filter(|id| !id.is_empty()).map(|id| CallId::new(Space::DEFAULT, &*id));
     let has = |name: &str| block.get(name).is_some_and(|json| json != "\"\"");
     // An object whose type cannot be read could be signed.
@@ -125,20 +124,20 @@ fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
 impl<'a> Element<'a> {
     /// Reads a message.
     pub(super) fn read(json: &'a str) -> Result<Self, MessageError> {
-        let members = Members::read(json)?;
-        let role = members.text("role").ok_or(MessageError::new("it has no role"))?;
+        let object = Object::read(json).ok_or(MessageError::new("it is not an object"))?;
+        let role = object.text("role").ok_or(MessageError::new("it has no role"))?;
         let speaker = match &*role {
             "user" => Speaker::User,
             "assistant" => Speaker::Model,
             "system" => Speaker::System,
             _ => Speaker::Unknown(role.into_owned()),
         };
-        let blocks = match members.get("content") {
+        let blocks = match object.get("content") {
             _ if matches!(speaker, Speaker::Unknown(_)) => Vec::new(),
             Some(content) => blocks(content, &speaker),
             None => Vec::new(),
         };
-        Ok(Self { json, speaker, members, blocks })
+        Ok(Self { json, speaker, object, blocks })
     }
 
     /// Returns the form of the message that the API accepts.
@@ -149,7 +148,7 @@ impl<'a> Element<'a> {
     /// Returns the message with these blocks in place of its own.
     pub(super) fn with_blocks<'b>(&self, blocks: impl IntoIterator<Item = &'b str>) -> String {
         let blocks: Vec<&str> = blocks.into_iter().collect();
-        self.members.with("content", &format!("[{}]", blocks.join(",")))
+        self.object.with("content", &format!("[{}]", blocks.join(",")))
     }
 
     /// Returns the properties that history needs.
@@ -202,24 +201,21 @@ impl<'a> Element<'a> {
     /// Returns `true` if nothing is left that the API accepts. A system message can have other members that count, such
     /// as settings of the output.
     pub(super) fn says_nothing(&self, sent: &Sent<'_, '_>) -> bool {
-        let has_more = || {
-            let fields = lossy::fields(self.json).unwrap_or_default();
-            fields.keys().any(|name| !FIELDS.contains(&name.as_str()))
-        };
+        let has_more = || self.object.members().iter().any(|member| !FIELDS.contains(&&*member.name));
         let is_settings = || self.speaker == Speaker::System && has_more();
         !matches!(self.speaker, Speaker::Unknown(_)) && sent.blocks.is_empty() && !is_settings()
     }
 
     /// Returns the digest of what the provider compares.
     pub(super) fn digest(&self) -> Digest {
-        let rest = self.members.without("content");
+        let rest = self.object.without("content");
         let mut digest = Digest::of(cache_control::without(&rest, 1).as_bytes());
         let mut add = |json: &str, levels: usize| {
             digest = digest.then(Digest::of(cache_control::without(json, levels).as_bytes()));
         };
         let sent = self.sent();
         if matches!(self.speaker, Speaker::Unknown(_)) {
-            add(self.members.get("content").unwrap_or_default(), 0);
+            add(self.object.get("content").unwrap_or_default(), 0);
         } else if sent.changes_before_thinking {
             self.blocks.iter().for_each(|block| add(block.json, block.levels()));
         } else {
@@ -233,10 +229,10 @@ impl<'a> Element<'a> {
 const FIELDS: [&str; 3] = ["role", "content", cache_control::NAME];
 
 fn blocks<'a>(content: &'a str, speaker: &Speaker) -> Vec<Block<'a>> {
-    if let Some(blocks) = members::entries(content) {
+    if let Some(blocks) = json::entries(content) {
         return blocks.into_iter().map(|json| Block::read(json, speaker)).collect();
     }
-    let kind = match lossy::text(content) {
+    let kind = match json::text(content) {
         Some(text) => Kind::Text(text),
         // An object could be signed.
         None => Kind::Other { is_bound: *speaker == Speaker::Model && content.starts_with('{') },

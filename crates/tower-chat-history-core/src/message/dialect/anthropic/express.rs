@@ -2,9 +2,9 @@
 
 use super::super::{
     Media,
-    members::quoted,
     statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note},
 };
+use crate::json::quoted;
 
 /// The text of a failed result that has none. The API requires one.
 const FAILED: &str = "[the call failed, and returned no text]";

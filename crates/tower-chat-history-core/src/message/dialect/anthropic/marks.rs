@@ -4,11 +4,10 @@ use super::{
     super::{
         AnthropicMessages,
         cache_control::{self, NAME, may_have_some},
-        members::Members,
     },
     element::{Block, Element, Kind},
 };
-use crate::message::Message;
+use crate::{json::Object, message::Message};
 
 impl AnthropicMessages {
     /// The largest number of marks for the cache (`cache_control`) that the API accepts in a request, as of November
@@ -33,9 +32,9 @@ impl AnthropicMessages {
     /// Returns the number of marks for the cache in the blocks of a message, also in the blocks of their contents.
     #[must_use]
     pub fn cache_marks(message: &Message) -> usize {
-        let marks = |json: &str| usize::from(Members::read(json).is_ok_and(|block| block.get(NAME).is_some()));
+        let marks = |json: &str| usize::from(Object::read(json).is_some_and(|block| block.get(NAME).is_some()));
         let of_block = |block: &Block<'_>| {
-            let inner = Members::read(block.json).ok().filter(|_| block.levels() > 1);
+            let inner = Object::read(block.json).filter(|_| block.levels() > 1);
             let inner = inner.and_then(|block| block.entries("content")).unwrap_or_default();
             marks(block.json) + inner.into_iter().map(marks).sum::<usize>()
         };
@@ -63,7 +62,7 @@ impl Block<'_> {
     pub(super) fn levels(&self) -> usize {
         let can_have_blocks =
             matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && may_have_some(self.json);
-        let has_blocks = || Members::read(self.json).is_ok_and(|block| block.entries("content").is_some());
+        let has_blocks = || Object::read(self.json).is_some_and(|block| block.entries("content").is_some());
         if self.kind.is_result() || can_have_blocks && has_blocks() { 3 } else { 1 }
     }
 }

@@ -14,9 +14,10 @@ mod statements;
 mod tests;
 
 use self::element::Element;
-use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, members::quoted};
+use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement};
 use crate::{
     digest::Digest,
+    json::quoted,
     message::{Message, MessageError},
     provenance::Origin,
     role::Role,

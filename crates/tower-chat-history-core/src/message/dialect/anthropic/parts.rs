@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::{
-    super::{CallId, Part, members::Members},
+    super::{CallId, Part},
     AnthropicMessages,
     element::{Block, Element, Kind, Speaker},
     source,
 };
-use crate::message::Message;
+use crate::{json::Object, message::Message};
 
 /// Visits the blocks in order. Each can have several parts.
 pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
@@ -29,7 +29,7 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
 }
 
 fn thinking<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
-    let Ok(block) = Members::read(json) else { return };
+    let Some(block) = Object::read(json) else { return };
     if let Some(text) = block.text("thinking").filter(|text| !text.is_empty()) {
         visit(Part::Reasoning(text));
     }
@@ -37,7 +37,7 @@ fn thinking<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
 }
 
 /// Visits the fields that only the provider can read, by their size.
-fn sealed<'m>(block: &Members<'m>, names: &[&str], visit: &mut dyn FnMut(Part<'m>)) {
+fn sealed<'m>(block: &Object<'m>, names: &[&str], visit: &mut dyn FnMut(Part<'m>)) {
     for name in names {
         let bytes = block.get(name).map_or(0, |json| json.trim_matches('"').len());
         if bytes > 0 {
@@ -48,11 +48,11 @@ fn sealed<'m>(block: &Members<'m>, names: &[&str], visit: &mut dyn FnMut(Part<'m
 
 /// Visits the content of a result. The first part is its text, even if it is empty.
 fn result<'m>(call: &'m CallId, json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
-    let Ok(block) = Members::read(json) else { return };
+    let Some(block) = Object::read(json) else { return };
     let mut said = |text| visit(Part::Result { call, text });
     let Some(blocks) = block.entries("content") else { return said(block.text_or_json("content")) };
     let text = |json: &'m str| {
-        let block = Members::read(json).ok()?;
+        let block = Object::read(json)?;
         block.text("text").filter(|_| block.text("type").as_deref() == Some("text"))
     };
     let (texts, others): (Vec<_>, Vec<_>) =
@@ -66,7 +66,7 @@ fn result<'m>(call: &'m CallId, json: &'m str, visit: &mut dyn FnMut(Part<'m>)) 
 
 /// Visits a block of another type.
 fn other<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
-    let Ok(block) = Members::read(json) else {
+    let Some(block) = Object::read(json) else {
         return visit(Part::Other { kind: Cow::Borrowed(""), text: Cow::Borrowed(json) });
     };
     let kind = block.text("type").unwrap_or_default();
@@ -87,27 +87,27 @@ fn other<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
 }
 
 /// Visits the pages that the provider found. Their contents are encrypted.
-fn search_results<'m>(block: &Members<'m>, visit: &mut dyn FnMut(Part<'m>)) {
+fn search_results<'m>(block: &Object<'m>, visit: &mut dyn FnMut(Part<'m>)) {
     const KIND: &str = "web_search_tool_result";
     let Some(pages) = block.entries("content") else {
         return visit(Part::Other { kind: Cow::Borrowed(KIND), text: block.text_or_json("content") });
     };
     for page in pages {
-        match Members::read(page) {
-            Ok(page) => {
+        match Object::read(page) {
+            Some(page) => {
                 source::texts(KIND, &page, &["title", "url", "page_age"], visit);
                 sealed(&page, &["encrypted_content"], visit);
             }
-            Err(_) => visit(Part::Other { kind: Cow::Borrowed(KIND), text: Cow::Borrowed(page) }),
+            None => visit(Part::Other { kind: Cow::Borrowed(KIND), text: Cow::Borrowed(page) }),
         }
     }
 }
 
 /// Visits a page that the provider fetched: a document.
-fn fetched<'m>(json: &'m str, block: &Members<'m>, visit: &mut dyn FnMut(Part<'m>)) {
+fn fetched<'m>(json: &'m str, block: &Object<'m>, visit: &mut dyn FnMut(Part<'m>)) {
     const KIND: &str = "web_fetch_tool_result";
-    let page = block.get("content").and_then(|content| Members::read(content).ok());
-    let document = page.as_ref().and_then(|page| Members::read(page.get("content")?).ok());
+    let page = block.object("content");
+    let document = page.as_ref().and_then(|page| page.object("content"));
     match (page, document) {
         (Some(page), Some(document)) => {
             source::texts(KIND, &page, &["url"], visit);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::members::{self, Members, quoted};
+use crate::json::{self, Object, quoted};
 
 /// The content of a failed result that has none.
 const FAILED: &str = "[the call failed, and returned no text]";
@@ -10,9 +10,9 @@ const FAILED: &str = "[the call failed, and returned no text]";
 /// Returns a result in the form that the API accepts: without empty texts in its content, and with a text if the call
 /// failed.
 pub(super) fn sendable(json: &str) -> Cow<'_, str> {
-    let Ok(result) = Members::read(json) else { return Cow::Borrowed(json) };
+    let Some(result) = Object::read(json) else { return Cow::Borrowed(json) };
     let content = result.get("content").unwrap_or_default();
-    let entries = members::entries(content);
+    let entries = json::entries(content);
     let kept: Option<Vec<&str>> =
         entries.as_ref().map(|entries| entries.iter().copied().filter(|entry| !is_empty_text(entry)).collect());
     let is_empty = kept.as_ref().map_or(matches!(content, "" | "\"\""), Vec::is_empty);
@@ -30,7 +30,7 @@ pub(super) fn sendable(json: &str) -> Cow<'_, str> {
 }
 
 fn is_empty_text(json: &str) -> bool {
-    let block = Members::read(json).ok();
+    let block = Object::read(json);
     block.is_some_and(|block| {
         block.text("type").as_deref() == Some("text") && block.text("text").is_some_and(|text| text.is_empty())
     })

@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use super::{
     super::{
         Media,
-        members::{self, Members},
         statement::{LeftOut, Source, StatedCall, StatedContent, StatedId, Statement, of_url},
     },
     AnthropicMessages,
     element::{Block, Element, Kind, Speaker},
 };
-use crate::{lossy, message::Message};
+use crate::{
+    json::{self, Object},
+    message::Message,
+};
 
 /// Returns the statements of a message, block by block.
 pub(super) fn of<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
@@ -68,7 +70,7 @@ fn reply<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut)
 
 /// Returns `true` for a call that the provider executes, or its result.
 fn is_of_server(json: &str) -> bool {
-    let kind = Members::read(json).ok().and_then(|block| block.text("type")).unwrap_or_default();
+    let kind = Object::read(json).and_then(|block| block.text("type")).unwrap_or_default();
     AnthropicMessages::is_server_call(&kind) || AnthropicMessages::is_server_result(&kind)
 }
 
@@ -91,7 +93,7 @@ fn user<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut) 
 
 fn result<'m>(call: StatedId<'m>, json: &'m str, left_out: &mut LeftOut) -> Statement<'m> {
     let (mut said, mut is_error) = (Vec::new(), false);
-    if let Ok(block) = Members::read(json) {
+    if let Some(block) = Object::read(json) {
         is_error = block.get("is_error") == Some("true");
         match block.entries("content") {
             Some(blocks) => blocks.into_iter().for_each(|json| content(json, &mut said, left_out)),
@@ -103,8 +105,8 @@ fn result<'m>(call: StatedId<'m>, json: &'m str, left_out: &mut LeftOut) -> Stat
 
 /// Adds a block of a user's content or of a result.
 fn content<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut LeftOut) {
-    let Ok(block) = Members::read(json) else {
-        match lossy::text(json) {
+    let Some(block) = Object::read(json) else {
+        match json::text(json) {
             Some(text) => said.push(StatedContent::Text(text)),
             None => left_out.other += 1,
         }
@@ -133,11 +135,11 @@ fn content<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut 
 /// Adds the blocks within a block: a text, or a list of texts and images. Other blocks in it are left out, so that
 /// nothing recurses.
 fn inner<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut LeftOut) {
-    if let Some(text) = lossy::text(json) {
+    if let Some(text) = json::text(json) {
         return said.push(StatedContent::Text(text));
     }
-    for json in members::entries(json).unwrap_or_default() {
-        let block = Members::read(json).ok();
+    for json in json::entries(json).unwrap_or_default() {
+        let block = Object::read(json);
         let kind = block.as_ref().and_then(|block| block.text("type")).unwrap_or_default();
         match (&*kind, block) {
             ("text", Some(block)) => said.extend(block.text("text").map(StatedContent::Text)),
@@ -150,11 +152,11 @@ fn inner<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut Le
     }
 }
 
-fn document<'m>(block: &Members<'m>, said: &mut Vec<StatedContent<'m>>, left_out: &mut LeftOut) {
+fn document<'m>(block: &Object<'m>, said: &mut Vec<StatedContent<'m>>, left_out: &mut LeftOut) {
     let json = block.get("source").unwrap_or_default();
     let title = block.text("title").filter(|title| !title.is_empty());
     let context = block.text("context").filter(|context| !context.is_empty());
-    let fields = Members::read(json).ok();
+    let fields = Object::read(json);
     let kind = fields.as_ref().and_then(|fields| fields.text("type")).unwrap_or_default();
     match (&*kind, fields) {
         ("text", Some(fields)) => {
@@ -173,7 +175,7 @@ fn document<'m>(block: &Members<'m>, said: &mut Vec<StatedContent<'m>>, left_out
 
 /// Returns the place of the data of an image or a document.
 fn source(json: &str) -> Source<'_> {
-    let Ok(source) = Members::read(json) else { return Source::Unavailable };
+    let Some(source) = Object::read(json) else { return Source::Unavailable };
     match (source.text("type").as_deref(), source.text("url"), source.text("media_type"), source.text("data")) {
         (Some("url"), Some(url), ..) => of_url(url),
         (Some("base64"), _, Some(kind), Some(base64)) => Source::Data { kind, base64 },

@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{ChatCompletions, content_part::ContentPart};
 use crate::{
-    lossy,
+    json,
     message::{Message, MessageError, dialect::index::ContentPlace},
 };
 
@@ -90,12 +90,8 @@ impl<'a> Content<'a> {
 
     fn parse(json: &'a str) -> Self {
         match json.as_bytes().first() {
-            Some(b'"') => Content::Text(lossy::text(json).unwrap_or_default()),
-            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(json) {
-                Ok(parts) => Content::Parts(parts.into_iter().map(RawValue::get).collect()),
-                Err(_) => Content::Other(json),
-            },
-            _ => Content::Other(json),
+            Some(b'"') => Content::Text(json::text(json).unwrap_or_default()),
+            _ => json::entries(json).map_or(Content::Other(json), Content::Parts),
         }
     }
 }

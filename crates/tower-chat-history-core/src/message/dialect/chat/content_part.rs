@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 
 use super::media_part::{MediaPart, media};
-use crate::{
-    lossy,
-    message::{MessageError, dialect::members::Members},
-};
+use crate::json::{self, Object};
 
 /// A part of a content.
 pub(super) enum ContentPart<'a> {
@@ -25,18 +22,19 @@ impl<'a> ContentPart<'a> {
     /// it has no type and no text that are known.
     pub(super) fn read(json: &'a str) -> Self {
         // Some providers allow a bare string, which is a text.
-        Self::of_object(json).unwrap_or_else(|_| Self::Other { kind: Cow::Borrowed(""), text: lossy::text(json) })
+        Self::of_object(json).unwrap_or_else(|| Self::Other { kind: Cow::Borrowed(""), text: json::text(json) })
     }
 
-    fn of_object(json: &'a str) -> Result<Self, MessageError> {
-        let members = Members::read(json)?;
-        let kind = members.text_if_any("type")?.unwrap_or_default();
-        let detail = members.text_if_any("detail")?;
-        let (text, refusal) = (members.text_if_any("text")?, members.text_if_any("refusal")?);
+    fn of_object(json: &'a str) -> Option<Self> {
+        let members = Object::read(json)?;
+        let kind = members.text_if_any("type").ok()?.unwrap_or_default();
+        let detail = members.text_if_any("detail").ok()?;
+        let text = members.text_if_any("text").ok()?;
+        let refusal = members.text_if_any("refusal").ok()?;
         if let Some(media) = media(&kind) {
-            return Ok(Self::Media(MediaPart { media, kind, detail, text, members }));
+            return Some(Self::Media(MediaPart { media, kind, detail, text, members }));
         }
-        Ok(match (text, refusal) {
+        Some(match (text, refusal) {
             (Some(text), _) if kind == "text" => Self::Text(text),
             (None, Some(refusal)) => Self::Refusal(refusal),
             (text, _) => Self::Other { kind, text },

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::{
+    json::quoted,
     message::dialect::{
         Media,
-        members::quoted,
         statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
     },
     provenance::Origin,

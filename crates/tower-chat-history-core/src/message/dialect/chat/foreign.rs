@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::{ChatCompletions, Content};
-use crate::{lossy::Lossy, message::Message};
+use crate::{json::Object, message::Message};
 
 /// The message format of an API other than chat completions.
 ///
@@ -65,31 +62,16 @@ impl fmt::Display for ForeignShape {
     }
 }
 
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thinking: Option<&'a RawValue>,
-    #[serde(borrow, rename = "toolUse")]
-    tool_use: Option<&'a RawValue>,
-    #[serde(borrow, rename = "toolResult")]
-    tool_result: Option<&'a RawValue>,
-}
-
-impl Part<'_> {
-    fn foreign(&self) -> Option<ForeignShape> {
-        let Some(name) = self.r#type.and_then(|json| serde_json::from_str::<Lossy<'_>>(json.get()).ok()) else {
-            let field = self.tool_use.map(|_| "toolUse").or(self.tool_result.map(|_| "toolResult"));
-            return field.map(ForeignShape::ConverseBlock);
-        };
-        let known = |names: &[&'static str]| names.iter().copied().find(|known| **known == *name.0);
-        let anthropic = known(&ANTHROPIC).filter(|name| {
-            // Mistral's chat completions have parts of this type too, but their `thinking` is a list.
-            *name != "thinking" || self.thinking.is_some_and(|json| json.get().starts_with('"'))
-        });
-        anthropic.map(ForeignShape::AnthropicBlock).or_else(|| known(&RESPONSES).map(ForeignShape::ResponsesPart))
-    }
+/// Returns the API whose shape a part of a content has.
+fn shape_of(part: &Object<'_>) -> Option<ForeignShape> {
+    let Some(name) = part.text("type") else {
+        let field = ["toolUse", "toolResult"].into_iter().find(|name| part.get(name).is_some());
+        return field.map(ForeignShape::ConverseBlock);
+    };
+    let known = |names: &[&'static str]| names.iter().copied().find(|known| **known == *name);
+    // Mistral's chat completions have parts of type `thinking`, too, but theirs is a list.
+    let anthropic = known(&ANTHROPIC).filter(|name| *name != "thinking" || part.text("thinking").is_some());
+    anthropic.map(ForeignShape::AnthropicBlock).or_else(|| known(&RESPONSES).map(ForeignShape::ResponsesPart))
 }
 
 impl Message {
@@ -110,20 +92,10 @@ impl Message {
     /// ```
     #[must_use]
     pub fn foreign_shape(&self) -> Option<ForeignShape> {
-        #[derive(Deserialize)]
-        struct Gemini<'a> {
-            #[serde(borrow)]
-            parts: Option<&'a RawValue>,
-        }
         self.dialect().filter(|dialect| dialect.name() == ChatCompletions::NAME)?;
         match self.content() {
-            Content::Parts(parts) => {
-                parts.into_iter().find_map(|part| serde_json::from_str::<Part<'_>>(part).ok()?.foreign())
-            }
-            Content::None => {
-                let parts = serde_json::from_str::<Gemini<'_>>(self.json()).ok()?.parts?;
-                parts.get().starts_with('[').then_some(ForeignShape::GeminiParts)
-            }
+            Content::Parts(parts) => parts.into_iter().find_map(|part| shape_of(&Object::read(part)?)),
+            Content::None => Object::read(self.json())?.entries("parts").map(|_| ForeignShape::GeminiParts),
             Content::Text(_) | Content::Other(_) => None,
         }
     }

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use crate::{
-    lossy,
+    json::{self, Object},
     message::dialect::{
         Media, Part,
-        members::Members,
         statement::{Source, StatedContent, is_data, of_url},
     },
 };
@@ -24,7 +23,7 @@ pub(super) struct MediaPart<'a> {
     pub(super) detail: Option<Cow<'a, str>>,
     /// The part's text. OpenAI defines none.
     pub(super) text: Option<Cow<'a, str>>,
-    pub(super) members: Members<'a>,
+    pub(super) members: Object<'a>,
 }
 
 /// The members of the field with the data.
@@ -80,10 +79,10 @@ impl<'a> MediaPart<'a> {
         let Some(json) = named.or_else(|| FIELDS.iter().find_map(|name| self.members.get(name))) else {
             return Fields::default();
         };
-        if let Some(url) = lossy::text(json) {
+        if let Some(url) = json::text(json) {
             return Fields { url: Some(url), ..Fields::default() };
         }
-        let Ok(object) = Members::read(json) else { return Fields::default() };
+        let Some(object) = Object::read(json) else { return Fields::default() };
         Fields {
             url: object.text("url"),
             detail: object.text("detail"),

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Content, content_part::ContentPart, index::Fields, reasoning::signatures_of_calls};
+use super::{Content, content_part::ContentPart, reasoning};
 use crate::{
+    json::Object,
     message::Message,
-    message::dialect::{CallId, Media, Part, members::Members},
+    message::dialect::{CallId, Media, Part},
 };
 
 /// Visits the name, the reasoning, the content, the rare fields of a reply, the calls, and their signatures.
@@ -14,8 +15,10 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
         visit(Part::Name(name));
     }
     let has_reasoning = message.index().chat.has_reasoning;
-    let fields = has_reasoning.then(|| serde_json::from_str::<Fields<'m>>(message.json()).ok()).flatten();
-    fields.iter().filter_map(|fields| fields.reasoning.as_ref()).for_each(|reasoning| reasoning.visit(visit));
+    let fields = if has_reasoning { Object::read(message.json()) } else { None };
+    if let Some(fields) = &fields {
+        reasoning::visit(fields, visit);
+    }
     let answers = message.answers().first();
     match message.content() {
         Content::None => {}
@@ -27,9 +30,9 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
         visit_rare_fields(message, visit);
     }
     message.tool_calls().iter().for_each(|call| visit(Part::Call(call)));
-    let calls = fields.and_then(|fields| fields.tool_calls);
-    let signatures = calls.into_iter().flat_map(signatures_of_calls);
-    signatures.for_each(|signature| visit(Part::Sealed(signature.len())));
+    if let Some(calls) = fields.and_then(|fields| fields.raw("tool_calls")) {
+        reasoning::signatures_of_calls(calls).into_iter().for_each(|sealed| visit(Part::Sealed(sealed.len())));
+    }
 }
 
 fn said<'m>(text: Cow<'m, str>, answers: Option<&'m CallId>) -> Part<'m> {
@@ -59,11 +62,11 @@ fn visit_rare_fields<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) 
 
 /// Returns `None`, and visits nothing, if one of the fields does not have the form that the format defines.
 fn visit_known_fields<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) -> Option<()> {
-    let message = Members::read(json).ok()?;
+    let message = Object::read(json)?;
     let refusal = message.text_if_any("refusal").ok()?;
     let call = match message.get("function_call") {
         Some(call) => {
-            let call = Members::read(call).ok()?;
+            let call = Object::read(call)?;
             Some((call.text("name")?, call.text("arguments")?))
         }
         None => None,
@@ -72,7 +75,7 @@ fn visit_known_fields<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) -> Opt
         visit(Part::Refusal(refusal));
     }
     if let Some(audio) = message.get("audio") {
-        let words = Members::read(audio).ok().and_then(|audio| audio.text("transcript"));
+        let words = Object::read(audio).and_then(|audio| audio.text("transcript"));
         visit(Part::Media { media: Media::Audio, kind: Cow::Borrowed("audio"), words, data: None });
     }
     if let Some((name, arguments)) = call {

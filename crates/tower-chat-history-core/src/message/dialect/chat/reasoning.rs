@@ -10,75 +10,48 @@ use serde_json::value::RawValue;
 
 use super::{
     element::{Element, elements},
-    index::{decoded, sound_calls},
+    index::sound_calls,
 };
 use crate::{
-    lossy,
+    json::{self, Object, text_or_json},
     message::dialect::{Bound, Part},
 };
 
-/// The fields of a reply in which reasoning and signatures arrive, as JSON.
-#[derive(Default)]
-pub(super) struct ReasoningFields<'a> {
-    /// DeepSeek, Moonshot, vLLM and LiteLLM: a text.
-    reasoning_content: Option<&'a RawValue>,
-    /// OpenRouter, Groq and vLLM: a text.
-    reasoning: Option<&'a RawValue>,
-    /// OpenRouter: a list of texts, summaries and encrypted data.
-    reasoning_details: Option<&'a RawValue>,
-    /// LiteLLM: a list of Anthropic's blocks.
-    thinking_blocks: Option<&'a RawValue>,
-    /// Google: an object with a signature.
-    extra_content: Option<&'a RawValue>,
-    /// LiteLLM: an object with signatures, and with copies of other fields.
-    provider_specific_fields: Option<&'a RawValue>,
+/// The fields of a reply in which reasoning arrives as a text. The first is that of DeepSeek, Moonshot, vLLM and
+/// LiteLLM, the second that of OpenRouter, Groq and vLLM.
+const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// The fields with a list: OpenRouter's texts, summaries and encrypted data, and Anthropic's blocks from LiteLLM.
+const LISTS: [&str; 2] = ["reasoning_details", "thinking_blocks"];
+
+/// The fields with an object that has signatures: Google's, and LiteLLM's, which also has copies of other fields.
+const OBJECTS: [&str; 2] = ["extra_content", "provider_specific_fields"];
+
+/// Returns `true` if a reply has one of these fields.
+pub(super) fn has_some(reply: &Object<'_>) -> bool {
+    [TEXTS, LISTS, OBJECTS].as_flattened().iter().any(|name| reply.raw(name).is_some())
 }
 
-impl<'a> ReasoningFields<'a> {
-    /// The names of the fields.
-    pub(super) const NAMES: [&'static str; 6] = [
-        "reasoning_content",
-        "reasoning",
-        "reasoning_details",
-        "thinking_blocks",
-        "extra_content",
-        "provider_specific_fields",
-    ];
+/// Returns the conditions under which these fields of a reply may be sent again.
+pub(super) fn bound(reply: &Object<'_>) -> Bound {
+    let lists = LISTS.iter().filter_map(|name| reply.raw(name)).map(bound_of_list);
+    let objects = OBJECTS.iter().filter_map(|name| reply.raw(name)).map(bound_of_object);
+    lists.chain(objects).fold(Bound::NONE, Bound::or)
+}
 
-    /// Sets the field with this name. Other names change nothing.
-    pub(super) fn set(&mut self, name: &str, value: Option<&'a RawValue>) {
-        match name {
-            "reasoning_content" => self.reasoning_content = value,
-            "reasoning" => self.reasoning = value,
-            "reasoning_details" => self.reasoning_details = value,
-            "thinking_blocks" => self.thinking_blocks = value,
-            "extra_content" => self.extra_content = value,
-            "provider_specific_fields" => self.provider_specific_fields = value,
-            _ => {}
-        }
+/// Visits the reasoning of a reply once, although some providers send it in several fields, and then the signatures.
+pub(super) fn visit<'a>(reply: &Object<'a>, visit: &mut dyn FnMut(Part<'a>)) {
+    let [details, blocks] = LISTS.map(|name| reply.raw(name));
+    let copied = || reply.object("provider_specific_fields")?.raw("thinking_blocks");
+    let lists = [details, blocks.or_else(copied)];
+    let structured: Vec<Element<'a>> = lists.into_iter().flatten().flat_map(elements).collect();
+    if !structured.iter().any(Element::has_text) {
+        let text = TEXTS.iter().filter_map(|name| reply.get(name)).map(text_or_json);
+        text.filter(|text| !text.is_empty()).take(1).for_each(|text| visit(Part::Reasoning(text)));
     }
-
-    /// Returns the conditions under which the fields may be sent again.
-    pub(super) fn bound(&self) -> Bound {
-        let lists = [self.reasoning_details, self.thinking_blocks].into_iter().flatten().map(bound_of_list);
-        let objects = [self.extra_content, self.provider_specific_fields].into_iter().flatten().map(bound_of_object);
-        lists.chain(objects).fold(Bound::NONE, Bound::or)
-    }
-
-    /// Visits the reasoning once, although some providers send it in several fields, and then the signatures.
-    pub(super) fn visit(&self, visit: &mut dyn FnMut(Part<'a>)) {
-        let specific = self.provider_specific_fields.map(object).unwrap_or_default();
-        let blocks = self.thinking_blocks.or_else(|| specific.get("thinking_blocks").copied());
-        let structured: Vec<Element<'a>> =
-            [self.reasoning_details, blocks].into_iter().flatten().flat_map(elements).collect();
-        if !structured.iter().any(Element::has_text) {
-            let text = [self.reasoning_content, self.reasoning].into_iter().flatten().map(decoded);
-            text.filter(|text| !text.is_empty()).take(1).for_each(|text| visit(Part::Reasoning(text)));
-        }
-        structured.iter().for_each(|element| element.visit(visit));
-        let objects = [self.extra_content, self.provider_specific_fields].into_iter().flatten();
-        objects.flat_map(signatures).for_each(|signature| visit(Part::Sealed(signature.len())));
-    }
+    structured.iter().for_each(|element| element.visit(visit));
+    let objects = OBJECTS.iter().filter_map(|name| reply.raw(name));
+    objects.flat_map(signatures).for_each(|signature| visit(Part::Sealed(signature.len())));
 }
 
 /// Returns the conditions under which a list of calls may be sent again.
@@ -104,8 +77,8 @@ fn signatures(json: &RawValue) -> Vec<&str> {
     while let Some((json, depth)) = left.pop() {
         for (name, value) in object(json) {
             if SIGNATURES.contains(&&*name) {
-                let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_else(|_| vec![value]);
-                found.extend(list.into_iter().filter_map(sealed));
+                let list = json::raw_entries(value.get()).unwrap_or_else(|| vec![value]);
+                found.extend(list.into_iter().map(RawValue::get).filter_map(sealed));
             } else if depth < MAX_DEPTH && SIGNED.contains(&&*name) {
                 left.push((value, depth + 1));
             }
@@ -134,13 +107,13 @@ pub(super) fn bound_of_list(list: &RawValue) -> Bound {
 
 /// Returns the fields of an object. Returns none for another value.
 pub(super) fn object(json: &RawValue) -> BTreeMap<String, &RawValue> {
-    lossy::fields(json.get()).unwrap_or_default()
+    json::fields(json.get()).unwrap_or_default()
 }
 
 /// Returns a signature or encrypted data: the escaped text of a string without its quotes, or the JSON of a value of
 /// another type. Returns `None` for null and for an empty string.
-pub(super) fn sealed(json: &RawValue) -> Option<&str> {
-    match json.get() {
+pub(super) fn sealed(json: &str) -> Option<&str> {
+    match json {
         "null" => None,
         json if json.starts_with('"') => json.strip_prefix('"')?.strip_suffix('"').filter(|text| !text.is_empty()),
         json => Some(json),

@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use super::{Content, content_part::ContentPart};
 use crate::{
+    json::Object,
     message::{
         Message,
-        dialect::{
-            members::Members,
-            statement::{LeftOut, StatedContent, StatedId, Statement, of_parts},
-        },
+        dialect::statement::{LeftOut, StatedContent, StatedId, Statement, of_parts},
     },
     role::Role,
 };
@@ -44,9 +42,9 @@ pub(super) fn of<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statem
 /// Returns the numbers of images and audio, and of calls that no result can answer, which a reply has besides its
 /// statements. The words of audio are a statement.
 fn not_in_parts(reply: &Message) -> [usize; 2] {
-    let Ok(members) = Members::read(reply.json()) else { return [0; 2] };
+    let Some(members) = Object::read(reply.json()) else { return [0; 2] };
     let len = |name: &str| members.entries(name).map_or(0, |entries| entries.len());
-    let audio = || members.get("audio").and_then(|audio| Members::read(audio).ok()?.text("transcript"));
+    let audio = || members.object("audio")?.text("transcript");
     [len("images") + usize::from(audio().is_some()), len("tool_calls").saturating_sub(reply.tool_calls().len())]
 }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::reasoning::{BLOCKS, MAX_DEPTH, SIGNATURES, SIGNED, bound_of_calls, bound_of_list, bound_of_object, object};
-use crate::message::Message;
+use crate::{json, message::Message};
 
 type Fields<'a> = BTreeMap<String, Cow<'a, RawValue>>;
 
@@ -32,7 +32,7 @@ pub(super) fn unbound(message: &Message) -> Option<String> {
 
 /// Returns a list of calls without their signatures. Entries that are not objects stay as they are.
 fn calls_without_signatures(calls: &RawValue) -> Option<Box<RawValue>> {
-    let calls: Vec<&RawValue> = serde_json::from_str(calls.get()).unwrap_or_default();
+    let calls = json::raw_entries(calls.get()).unwrap_or_default();
     let calls: Option<Vec<Cow<'_, RawValue>>> = calls.into_iter().map(|call| without_signatures(call, 0)).collect();
     to_raw_value(&calls?).ok()
 }

@@ -3,12 +3,9 @@
 use std::borrow::Cow;
 
 use crate::{
-    lossy,
+    json::{self, Object, entries},
     message::PartKinds,
-    message::dialect::{
-        Media, Part,
-        members::{Members, entries},
-    },
+    message::dialect::{Media, Part},
 };
 
 /// Visits a content: a text, or a list of parts. `said` makes a part of a text.
@@ -17,7 +14,7 @@ pub(super) fn visit<'m>(
     said: impl Fn(Cow<'m, str>) -> Part<'m>,
     visit: &mut (impl FnMut(Part<'m>) + ?Sized),
 ) {
-    if let Some(text) = lossy::text(json) {
+    if let Some(text) = json::text(json) {
         return visit(said(text));
     }
     match entries(json) {
@@ -27,8 +24,8 @@ pub(super) fn visit<'m>(
 }
 
 fn part<'m>(json: &'m str, said: impl Fn(Cow<'m, str>) -> Part<'m>) -> Part<'m> {
-    let Ok(fields) = Members::read(json) else {
-        return Part::Other { kind: Cow::Borrowed(""), text: lossy::text(json).unwrap_or(Cow::Borrowed(json)) };
+    let Some(fields) = Object::read(json) else {
+        return Part::Other { kind: Cow::Borrowed(""), text: json::text_or_json(json) };
     };
     let kind = fields.text("type").unwrap_or_default();
     let is_text = matches!(&*kind, "input_text" | "output_text" | "text");
@@ -45,7 +42,7 @@ fn part<'m>(json: &'m str, said: impl Fn(Cow<'m, str>) -> Part<'m>) -> Part<'m> 
     }
 }
 
-fn media(kind: &str, fields: &Members<'_>) -> Option<Media> {
+fn media(kind: &str, fields: &Object<'_>) -> Option<Media> {
     let is = |word: &str| kind.contains(word);
     match () {
         () if is("image") || is("screenshot") => {
@@ -60,9 +57,9 @@ fn media(kind: &str, fields: &Members<'_>) -> Option<Media> {
 }
 
 /// Returns the data of a part: base64, or a URL that begins with `data:`.
-fn data<'m>(fields: &Members<'m>) -> Option<Cow<'m, str>> {
+fn data<'m>(fields: &Object<'m>) -> Option<Cow<'m, str>> {
     let url = || fields.text("image_url").filter(|url| url.starts_with("data:"));
-    let audio = || Members::read(fields.get("input_audio")?).ok()?.text("data");
+    let audio = || fields.object("input_audio")?.text("data");
     fields.text("file_data").or_else(url).or_else(audio)
 }
 

@@ -2,9 +2,9 @@
 
 use super::written;
 use crate::{
+    json::quoted,
     message::dialect::{
         Media,
-        members::quoted,
         statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
     },
     role::Role,

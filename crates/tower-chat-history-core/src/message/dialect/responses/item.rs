@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::{content, kind::CallKind};
 use crate::{
-    lossy,
-    message::dialect::{Bound, Closes, Index, members::Members},
+    json::{self, Object},
+    message::dialect::{Bound, Closes, Index},
     message::{MessageError, PartKinds},
     role::Role,
 };
@@ -15,7 +15,7 @@ pub(super) struct Item<'a> {
     /// The type. It is that of a message or a reference if the item has none.
     pub(super) name: Cow<'a, str>,
     pub(super) kind: Kind,
-    pub(super) fields: Members<'a>,
+    pub(super) fields: Object<'a>,
 }
 
 /// A kind of items.
@@ -51,9 +51,9 @@ const OF_SERVER: [&str; 8] = [
 impl<'a> Item<'a> {
     /// Reads an item.
     pub(super) fn read(json: &'a str) -> Result<Self, MessageError> {
-        let fields = Members::read(json)?;
+        let fields = Object::read(json).ok_or(MessageError::new("it is not an object"))?;
         let name = match fields.get("type") {
-            Some(kind) => lossy::text(kind).ok_or(MessageError::new("its type is not a string"))?,
+            Some(kind) => json::text(kind).ok_or(MessageError::new("its type is not a string"))?,
             None if fields.get("role").is_some() => Cow::Borrowed("message"),
             None if fields.get("id").is_some() => Cow::Borrowed("item_reference"),
             None => return Err(MessageError::new("it has neither a type nor a role")),
@@ -144,7 +144,7 @@ impl<'a> Item<'a> {
 }
 
 /// Returns the role of a message.
-fn role(fields: &Members<'_>) -> Result<Role, MessageError> {
+fn role(fields: &Object<'_>) -> Result<Role, MessageError> {
     let role = fields.text("role").ok_or(MessageError::new("a message has no role"))?;
     Ok(match &*role {
         "user" => Role::User,
@@ -156,7 +156,7 @@ fn role(fields: &Members<'_>) -> Result<Role, MessageError> {
 }
 
 /// Returns `true` for a search of tools that the provider executed, and for its output. They name no call.
-fn is_search_of_server(name: &str, fields: &Members<'_>) -> bool {
+fn is_search_of_server(name: &str, fields: &Object<'_>) -> bool {
     let of_server = || match fields.text("execution").as_deref() {
         Some("server") => true,
         Some("client") => false,

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::message::dialect::{CallId, Space, ToolCall, members::Members};
+use crate::{
+    json::Object,
+    message::dialect::{CallId, Space, ToolCall},
+};
 
 /// A kind of calls that a program answers. Each is a [`Space`] of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,7 @@ impl CallKind {
     }
 
     /// Returns the call of an item, or `None` if no output can name it, because it has no id.
-    pub(super) fn call(self, item: &Members<'_>) -> Option<ToolCall> {
+    pub(super) fn call(self, item: &Object<'_>) -> Option<ToolCall> {
         let id = self.id(&item.text(if self == Self::McpApproval { "id" } else { "call_id" })?)?;
         let name = |name: &'static str| Cow::Borrowed(name);
         let (name, arguments) = match self {
@@ -76,7 +79,7 @@ impl CallKind {
     }
 
     /// Returns the call that an output names.
-    pub(super) fn answered(self, item: &Members<'_>) -> Option<CallId> {
+    pub(super) fn answered(self, item: &Object<'_>) -> Option<CallId> {
         // OpenAI's reference calls the field of a local shell's output `id`, and its guide calls it `call_id`.
         let or_id = || if self == Self::LocalShell { item.text("id") } else { None };
         self.id(&item.text(self.answer_field()).or_else(or_id)?)

@@ -8,12 +8,9 @@ use super::{
     kind::CallKind,
 };
 use crate::{
-    lossy,
+    json::{self, Object, entries},
     message::Message,
-    message::dialect::{
-        CallId, Media, Part,
-        members::{Members, entries},
-    },
+    message::dialect::{CallId, Media, Part},
     role::Role,
 };
 
@@ -40,7 +37,7 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
 
 fn visit_reasoning<'m>(item: &Item<'m>, visit: &mut dyn FnMut(Part<'m>)) {
     for json in ["summary", "content"].iter().filter_map(|name| item.fields.entries(name)).flatten() {
-        let text = Members::read(json).ok().and_then(|entry| entry.text("text"));
+        let text = Object::read(json).and_then(|entry| entry.text("text"));
         visit(text.map_or(Part::Other { kind: Cow::Borrowed(""), text: Cow::Borrowed(json) }, Part::Reasoning));
     }
     item.sealed().into_iter().for_each(|sealed| visit(Part::Sealed(sealed.len())));
@@ -67,13 +64,13 @@ fn visit_output<'m>(kind: CallKind, call: &'m CallId, item: &Item<'m>, visit: &m
 /// Visits the outputs of commands. There is at least one result.
 fn visit_commands<'m>(json: &'m str, result: impl Fn(Cow<'m, str>) -> Part<'m>, visit: &mut dyn FnMut(Part<'m>)) {
     let Some(commands) = entries(json) else {
-        return visit(result(lossy::text(json).unwrap_or(Cow::Borrowed(json))));
+        return visit(result(json::text_or_json(json)));
     };
     let mut texts = Vec::new();
     for json in commands {
-        match Members::read(json) {
-            Ok(command) => texts.extend(["stdout", "stderr"].iter().filter_map(|name| command.text(name))),
-            Err(_) => texts.push(lossy::text(json).unwrap_or(Cow::Borrowed(json))),
+        match Object::read(json) {
+            Some(command) => texts.extend(["stdout", "stderr"].iter().filter_map(|name| command.text(name))),
+            None => texts.push(json::text_or_json(json)),
         }
     }
     texts.retain(|text| !text.is_empty());

@@ -7,11 +7,10 @@ use super::{
     kind::CallKind,
 };
 use crate::{
-    lossy,
+    json::{self, Object, entries},
     message::Message,
     message::dialect::{
         CallId, Media,
-        members::{Members, entries},
         statement::{LeftOut, Source, StatedContent, StatedId, Statement, of_parts, of_url},
     },
     role::Role,
@@ -63,14 +62,14 @@ fn output<'m>(call: &'m CallId, item: &Item<'m>, left_out: &mut LeftOut) -> Stat
         // The screenshot of a computer.
         content(json, left_out).into_iter().collect()
     } else {
-        vec![StatedContent::Text(lossy::text(json).unwrap_or(Cow::Borrowed(json)))]
+        vec![StatedContent::Text(json::text_or_json(json))]
     };
     Statement::Result { call: StatedId::new(call), content, is_error: false }
 }
 
 /// Returns a content: a text, or a list of parts.
 fn contents<'m>(json: &'m str, left_out: &mut LeftOut) -> Vec<StatedContent<'m>> {
-    if let Some(text) = lossy::text(json) {
+    if let Some(text) = json::text(json) {
         return if text.is_empty() { Vec::new() } else { vec![StatedContent::Text(text)] };
     }
     entries(json).unwrap_or_default().into_iter().filter_map(|json| content(json, left_out)).collect()
@@ -78,7 +77,7 @@ fn contents<'m>(json: &'m str, left_out: &mut LeftOut) -> Vec<StatedContent<'m>>
 
 /// Returns a part of a content, or `None` if its kind is unknown.
 fn content<'m>(json: &'m str, left_out: &mut LeftOut) -> Option<StatedContent<'m>> {
-    let Ok(part) = Members::read(json) else {
+    let Some(part) = Object::read(json) else {
         left_out.other += 1;
         return None;
     };

@@ -4,10 +4,7 @@ use super::{
     item::{Item, Kind},
     kind::CallKind,
 };
-use crate::{
-    message::dialect::{CallId, members::quoted},
-    role::Role,
-};
+use crate::{json::quoted, message::dialect::CallId, role::Role};
 
 /// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was
 /// already sent.

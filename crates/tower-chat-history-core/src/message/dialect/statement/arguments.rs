@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::id::StatedId;
-use crate::message::dialect::{ToolCall, members::quoted};
+use crate::{json::quoted, message::dialect::ToolCall};
 
 /// A call that is written in another dialect, always as the call of a function.
 #[derive(Clone, PartialEq)]

@@ -1,0 +1,324 @@
+//! The one reader of JSON of this workspace's crates. It is no public API: it can change in any version.
+//!
+//! It finds the members of an object and the entries of a list. serde_json checks their values, but does not read them
+//! ([`RawValue`]), so deep values take no recursion. Names and values are slices of the text. They keep their spelling
+//! and their place.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    fmt,
+    ops::Range,
+};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Error, value::RawValue};
+
+/// The bytes that some programs write before a text.
+pub const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// An object: its members in order, also those that are repeated.
+#[derive(Debug)]
+pub struct Object<'a> {
+    json: &'a str,
+    members: Vec<Member<'a>>,
+}
+
+/// A member of an object.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// The name as it is written, with its quotes.
+    pub quoted: &'a str,
+    /// The name. Lone surrogates in it become U+FFFD.
+    pub name: Cow<'a, str>,
+    /// The value.
+    pub value: &'a RawValue,
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object. Returns `None` if the text is something else.
+    #[must_use]
+    pub fn read(json: &'a str) -> Option<Self> {
+        // serde_json would write a long string into its error.
+        if json.trim_ascii_start().starts_with('{') { Self::parse(json).ok() } else { None }
+    }
+
+    /// Reads an object, as [`read`](Self::read) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is something else. It says where, and may quote the text.
+    pub fn parse(json: &'a str) -> Result<Self, Error> {
+        serde_json::from_str(json).map(|Members(members)| Self { json, members })
+    }
+
+    /// Returns the members, in order.
+    #[must_use]
+    pub fn members(&self) -> &[Member<'a>] {
+        &self.members
+    }
+
+    /// Returns the members without those whose name is repeated later.
+    #[must_use]
+    pub fn last_members(&self) -> Vec<&Member<'a>> {
+        let mut names = HashSet::with_capacity(self.members.len());
+        let mut last: Vec<_> = self.members.iter().rev().filter(|member| names.insert(&*member.name)).collect();
+        last.reverse();
+        last
+    }
+
+    /// Returns `true` if more than one member has this name.
+    #[must_use]
+    pub fn repeats(&self, name: &str) -> bool {
+        self.members.iter().filter(|member| member.name == name).nth(1).is_some()
+    }
+
+    /// Returns a value, also one that is null. If a name is repeated, its last value counts.
+    #[must_use]
+    pub fn written(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter().rfind(|member| member.name == name).map(|member| member.value)
+    }
+
+    /// Returns a value, unless it is null. If a name is repeated, its last value counts.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.written(name).filter(|value| value.get() != "null")
+    }
+
+    /// Returns the JSON of a value, as [`raw`](Self::raw) does.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.raw(name).map(RawValue::get)
+    }
+
+    /// Returns the text of a value that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        text(self.get(name)?)
+    }
+
+    /// Returns the same in a string of its own.
+    #[must_use]
+    pub fn string(&self, name: &str) -> Option<String> {
+        self.text(name).map(Cow::into_owned)
+    }
+
+    /// Returns the text of a value that is a string, or `None` if there is no value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not a string.
+    pub fn text_if_any(&self, name: &str) -> Result<Option<Cow<'a, str>>, Error> {
+        let Some(json) = self.get(name) else { return Ok(None) };
+        text(json).map(Some).ok_or_else(|| Error::custom("a member is not a string"))
+    }
+
+    /// Returns the text of a value that is a string, or the JSON of another value. It is empty if there is no value.
+    #[must_use]
+    pub fn text_or_json(&self, name: &str) -> Cow<'a, str> {
+        text_or_json(self.get(name).unwrap_or_default())
+    }
+
+    /// Returns the number of a value that is a whole number, and not negative.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// Returns the number of a value that is a finite number.
+    #[must_use]
+    pub fn finite(&self, name: &str) -> Option<f64> {
+        self.get(name)?.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// Returns a value that is an object.
+    #[must_use]
+    pub fn object(&self, name: &str) -> Option<Self> {
+        Self::read(self.get(name)?)
+    }
+
+    /// Returns the entries of a value that is a list.
+    #[must_use]
+    pub fn entries(&self, name: &str) -> Option<Vec<&'a str>> {
+        entries(self.get(name)?)
+    }
+
+    /// Returns the object with another value of this member, given as JSON. If the name is repeated, the last value
+    /// changes. If there is no such member, it is added at the end. All other bytes stay.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> String {
+        if let Some(old) = self.written(name) {
+            let Range { start, end } = range(self.json, old.get());
+            return [&self.json[..start], value, &self.json[end..]].concat();
+        }
+        let comma = if self.members.is_empty() { "" } else { "," };
+        let object = self.json.trim_end().strip_suffix('}').unwrap_or(self.json);
+        format!("{object}{comma}{}:{value}}}", quoted(name))
+    }
+
+    /// Returns the object without all members of this name. White space between the other ones is left out.
+    #[must_use]
+    pub fn without(&self, name: &str) -> String {
+        let kept = self.members.iter().filter(|member| member.name != name);
+        let kept: Vec<&str> = kept.map(|member| &self.json[self.place(member)]).collect();
+        format!("{{{}}}", kept.join(","))
+    }
+
+    /// Returns the range of a member in the object's JSON, from its name to the end of its value.
+    #[must_use]
+    pub fn place(&self, member: &Member<'_>) -> Range<usize> {
+        range(self.json, member.quoted).start..range(self.json, member.value.get()).end
+    }
+}
+
+/// The members of an object, as serde reads them.
+struct Members<'a>(Vec<Member<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        // Most objects have fewer members, so one allocation suffices.
+        let mut members = Vec::with_capacity(8);
+        // A name is read as a raw value, too, because serde_json checks only those for control characters.
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let quoted = name.get();
+            members.push(Member { quoted, name: text_or_json(quoted), value });
+        }
+        Ok(Members(members))
+    }
+}
+
+/// Returns the values of an object by name. If a name is repeated, its last value counts.
+///
+/// # Errors
+///
+/// Returns an error if the text is something else. It says where, and may quote the text.
+pub fn fields(json: &str) -> Result<BTreeMap<String, &RawValue>, Error> {
+    let Object { members, .. } = Object::parse(json)?;
+    Ok(members.into_iter().map(|member| (member.name.into_owned(), member.value)).collect())
+}
+
+/// Returns the entries of a list. Returns `None` if the text is something else.
+#[must_use]
+pub fn raw_entries(json: &str) -> Option<Vec<&RawValue>> {
+    // serde_json would write a long string into its error.
+    if json.trim_ascii_start().starts_with('[') { serde_json::from_str(json).ok() } else { None }
+}
+
+/// Returns the JSON of the entries of a list, as [`raw_entries`] does.
+#[must_use]
+pub fn entries(json: &str) -> Option<Vec<&str>> {
+    Some(raw_entries(json)?.into_iter().map(RawValue::get).collect())
+}
+
+/// Decodes a string. Lone surrogates become U+FFFD: `"\ud83d"` is JSON, and JavaScript clients send it. Returns `None`
+/// for another value. `json` must be JSON without white space around it.
+///
+/// A typed turn decodes all texts of its window. serde_json needs three times the instructions for those with escapes,
+/// so it only decodes those with surrogates.
+#[must_use]
+pub fn text(json: &str) -> Option<Cow<'_, str>> {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    let Some(first) = next_escape(text) else { return Some(Cow::Borrowed(text)) };
+    match unescaped(text, first) {
+        Some(text) => Some(Cow::Owned(text)),
+        None => serde_json::from_str(json).ok().map(|Lossy(text)| text),
+    }
+}
+
+/// Decodes a text whose first escape is at byte `first`. Returns `None` if one of its escapes is a surrogate.
+fn unescaped(text: &str, first: usize) -> Option<String> {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut next = Some(first);
+    while let Some(at) = next {
+        decoded.push_str(&rest[..at]);
+        let (character, len) = match rest.as_bytes().get(at + 1)? {
+            b'n' => ('\n', 2),
+            b't' => ('\t', 2),
+            b'r' => ('\r', 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            b'u' => (char::from_u32(u32::from_str_radix(rest.get(at + 2..at + 6)?, 16).ok()?)?, 6),
+            itself => (char::from(*itself), 2),
+        };
+        decoded.push(character);
+        rest = rest.get(at + len..)?;
+        next = next_escape(rest);
+    }
+    decoded.push_str(rest);
+    Some(decoded)
+}
+
+/// Returns the byte at which the first escape begins.
+fn next_escape(text: &str) -> Option<usize> {
+    memchr::memchr(b'\\', text.as_bytes())
+}
+
+/// Returns the [text] of a string, or the JSON of another value.
+#[must_use]
+pub fn text_or_json(json: &str) -> Cow<'_, str> {
+    text(json).unwrap_or(Cow::Borrowed(json))
+}
+
+/// Returns `true` if a string has escapes. Otherwise its text is what is between the quotes.
+#[must_use]
+pub fn has_escapes(json: &str) -> bool {
+    next_escape(json).is_some()
+}
+
+/// Returns the JSON of a text.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns the range of a part that was borrowed from a text.
+#[must_use]
+pub fn range(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+/// A decoded string, whose lone surrogates are U+FFFD.
+struct Lossy<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Lossy<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Read as bytes, because serde_json then passes lone surrogates on instead of refusing them.
+        deserializer.deserialize_bytes(Bytes).map(Self)
+    }
+}
+
+struct Bytes;
+
+impl<'de> Visitor<'de> for Bytes {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
