@@ -27,7 +27,7 @@ use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
     ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore, MemoryStore, Message, Reply,
     TurnInput,
-    store::{Compact, Cut, Load, LoadLimit, Loaded, Profile, Seq},
+    store::{Cut, Cuts, Load, LoadLimit, Loaded, Profile, Seq},
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
@@ -152,7 +152,7 @@ impl Talk {
         let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
         let Loaded::Window(window) = self.store.load(&id, load).await.unwrap() else { return };
         let cut = Cut::window_from(Seq::new((self.turns - MIN_WINDOW) as u64));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+        let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
         self.store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
     }
 

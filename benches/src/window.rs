@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore as _, MemoryStore, Message,
-    store::{Append, Compact, Cut, Expect, Load, Loaded, Profile, Provenance, Seq},
+    store::{Append, Cut, Cuts, Expect, Load, Loaded, Profile, Provenance, Seq},
 };
 
 use crate::{WINDOW, conversation};
@@ -78,7 +78,7 @@ impl FixedWindow {
         let start = self.turns + self.more - self.window / 2;
         let Loaded::Window(window) = self.store.load(&self.id, Load::new()).await.unwrap() else { return };
         let cut = Cut::window_from(Seq::new(start as u64));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+        let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 

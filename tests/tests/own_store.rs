@@ -9,10 +9,16 @@ use tower_chat_history_core::{
 include!("../../crates/tower-chat-history-core/docs/writing_a_store.rs");
 
 impl Log {
-    /// Replaces each compaction by the given result for it, or removes it.
-    fn rewrite_compactions(&mut self, rewrite: impl Fn(&Compaction) -> Option<Compaction>) {
-        let compactions = std::mem::take(&mut self.compactions).into_iter();
-        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, rewrite(&stored)?))).collect();
+    /// Removes all compactions but this one, which stays if it replaces the stored one.
+    fn keep_compaction(&mut self, keep: Option<Compact>) {
+        let is_current =
+            |keep: &Compact| self.compactions.get(&keep.profile).is_some_and(|stored| stored.version == keep.replaces);
+        let keep = keep.filter(is_current);
+        self.compactions.clear();
+        if let Some(keep) = keep {
+            let stored = keep.stored_as(keep.replaces.next());
+            self.compactions.insert(keep.profile, stored);
+        }
     }
 
     /// Returns `true` if the recalled messages of an exchange cite something else than the log has.
@@ -38,7 +44,13 @@ impl Log {
 
 #[async_trait]
 impl Truncate for MapStore {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
         let mut conversations = self.conversations();
         let log = conversations.logs.get_mut(id).ok_or(StoreError::Gone)?;
         Expect::Exactly(expect).check(Some(log.revision()))?;
@@ -48,7 +60,7 @@ impl Truncate for MapStore {
         }
         log.exchanges.truncate(log.exchanges.len() - removed);
         log.incarnation = Incarnation::random();
-        log.rewrite_compactions(|stored| stored.truncated_to(from.get()));
+        log.keep_compaction(keep);
         let revision = (!log.exchanges.is_empty()).then(|| log.revision());
         if revision.is_none() {
             conversations.logs.remove(id);
@@ -84,7 +96,8 @@ impl Prune for MapStore {
         let has_foreign = || log.exchanges.iter().any(|recorded| log.cites_others(&recorded.exchange));
         if derived == Derived::Erase && (log.revision().first() > Seq::FIRST || has_foreign()) {
             log.incarnation = Incarnation::random();
-            log.rewrite_compactions(Compaction::without_derived);
+            let first = log.revision().first();
+            log.compactions.values_mut().for_each(|stored| *stored = stored.without_derived(first));
             log.forget_derived();
         }
         Ok(Pruned::new(log.revision(), (before - log.exchanges.len()) as u64))

@@ -19,7 +19,7 @@ struct Conversations {
 }
 
 /// One conversation, which has at least one exchange.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Log {
     incarnation: Incarnation,
     exchanges: Vec<Recorded>,
@@ -53,7 +53,7 @@ impl Log {
 
     fn window(&self, load: &Load) -> Window {
         let compaction = self.compactions.get(&load.profile).cloned();
-        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
         let mut scan = WindowScan::new(load.limit);
         for Recorded { seq, exchange, .. } in self.since(start).iter().rev() {
             if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()) == Scan::Stop {
@@ -65,18 +65,15 @@ impl Log {
         Window::new(self.revision(), compaction, exchanges, scan.is_truncated()).log_bytes(log_bytes)
     }
 
-    fn compact(&mut self, compact: Compact) -> Result<CompactOutcome, StoreError> {
+    fn compact(&mut self, compact: Compact) -> CompactOutcome {
         let stored = self.compactions.get(&compact.profile);
         if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != compact.replaces {
-            return Ok(CompactOutcome::Kept(stored.cloned()));
+            return CompactOutcome::Kept(stored.cloned());
         }
-        let len = self.revision().next().get();
-        compact.cut.check(stored.map(|stored| &stored.cut), len, |seq| {
-            self.since(seq).first().is_none_or(|found| found.exchange.opens_turn())
-        })?;
         let version = compact.replaces.next();
-        self.compactions.insert(compact.profile.clone(), compact.stored_as(version));
-        Ok(CompactOutcome::Stored(version))
+        let stored = compact.stored_as(version);
+        self.compactions.insert(compact.profile, stored);
+        CompactOutcome::Stored(version)
     }
 }
 
@@ -110,17 +107,14 @@ impl HistoryStore for MapStore {
         }
         conversations.erasures.check(id, since)?;
         expect.check(stored.map(Log::revision))?;
-        // The changes are made to a copy, which replaces the log if nothing is refused.
-        let mut log = stored.cloned().unwrap_or_else(Log::new);
         let seq = stored.map_or(first, |log| log.revision().next());
         if let Some(continues) = exchange.continues.filter(|continues| stored.is_none() || *continues >= seq) {
             return Err(StoreError::ContinuesUnknown { continues, len: seq.get() });
         }
+        let log = conversations.logs.entry(id.clone()).or_insert_with(Log::new);
         log.exchanges.push(Recorded::new(seq, exchange));
-        let compaction = compact.map(|compact| log.compact(compact)).transpose()?;
-        let appended = Appended::stored(log.revision(), seq, compaction);
-        conversations.logs.insert(id.clone(), log);
-        Ok(appended)
+        let compaction = compact.map(|compact| log.compact(compact));
+        Ok(Appended::stored(log.revision(), seq, compaction))
     }
 
     async fn compact(
@@ -131,7 +125,7 @@ impl HistoryStore for MapStore {
     ) -> Result<CompactOutcome, StoreError> {
         let mut conversations = self.conversations();
         let log = conversations.logs.get_mut(id).filter(|log| log.incarnation == incarnation).ok_or(StoreError::Gone)?;
-        log.compact(compact)
+        Ok(log.compact(compact))
     }
 
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {

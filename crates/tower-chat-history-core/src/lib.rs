@@ -97,7 +97,7 @@ pub mod writing_a_store {}
 mod readme {}
 
 pub use self::{
-    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Summary},
+    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Cuts, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError},
     cursor::{Cursor, CursorError},

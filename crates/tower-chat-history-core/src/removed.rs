@@ -17,9 +17,9 @@ pub struct Removed {
     pub bytes: u64,
     /// The exchange ids in the index that makes appends idempotent.
     pub exchange_ids: u64,
-    /// The compactions, with and without a summary.
+    /// The compactions, with and without derived text.
     pub compactions: u64,
-    /// The compactions that have a summary, or cannot be read.
+    /// The compactions that have [derived text](crate::Compaction::derived), such as a summary.
     pub summaries: u64,
     /// The conversations with labels.
     pub labels: u64,

@@ -98,7 +98,7 @@ impl OpenError {
         StoreError::Corrupt { conversation: conversation.clone(), seq, source: Box::new(self) }
     }
 
-    /// Returns the error of a store for a summary that does not open.
+    /// Returns the error of a store for a compaction whose text does not open.
     pub(crate) fn of_compaction(self, conversation: &ConversationId, profile: &Profile) -> StoreError {
         if self.is_retryable() {
             return StoreError::unavailable(self);

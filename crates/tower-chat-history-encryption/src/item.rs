@@ -21,8 +21,8 @@ pub enum Item {
     Recalled(ExchangeId, Seq),
     /// The provenance of an exchange.
     Provenance(ExchangeId, Seq),
-    /// A summary of a profile, of the exchanges before a position.
-    Summary(Profile, Seq),
+    /// The text in a compaction of a profile whose window starts at a position, such as a summary.
+    Derived(Profile, Seq),
     /// The labels of the conversation.
     Labels,
 }
@@ -45,7 +45,7 @@ impl Item {
             Self::Exchange(id, seq) => bind(1, id.as_str(), &[*seq]),
             Self::Recalled(id, seq) => bind(2, id.as_str(), &[*seq]),
             Self::Provenance(id, seq) => bind(3, id.as_str(), &[*seq]),
-            Self::Summary(profile, covers_to) => bind(4, profile.as_str(), &[*covers_to]),
+            Self::Derived(profile, window_start) => bind(4, profile.as_str(), &[*window_start]),
             Self::Labels => bind(5, "", &[]),
         }
         out
@@ -58,7 +58,9 @@ impl fmt::Display for Item {
             Self::Exchange(_, seq) => write!(f, "the content of exchange {seq}"),
             Self::Recalled(_, seq) => write!(f, "the recalled messages of exchange {seq}"),
             Self::Provenance(_, seq) => write!(f, "the provenance of exchange {seq}"),
-            Self::Summary(profile, covers_to) => write!(f, "the summary of profile {profile} up to {covers_to}"),
+            Self::Derived(profile, window_start) => {
+                write!(f, "the text in the compaction of profile {profile} (window from {window_start})")
+            }
             Self::Labels => f.write_str("the labels"),
         }
     }
@@ -80,9 +82,9 @@ mod tests {
             Item::Exchange(other, zero),
             Item::Recalled(id.clone(), zero),
             Item::Provenance(id, zero),
-            Item::Summary(profile("e1"), zero),
-            Item::Summary(profile("e1"), one),
-            Item::Summary(profile("e2"), zero),
+            Item::Derived(profile("e1"), zero),
+            Item::Derived(profile("e1"), one),
+            Item::Derived(profile("e2"), zero),
             Item::Labels,
         ];
         let mut bindings: Vec<_> = items

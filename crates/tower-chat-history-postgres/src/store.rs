@@ -102,9 +102,15 @@ impl HistoryStore for PostgresStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for PostgresStore {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::truncate(&call, &id, expect, from).await }).await
+        self.call(move |call| async move { write::truncate(&call, &id, expect, from, keep.as_ref()).await }).await
     }
 }
 

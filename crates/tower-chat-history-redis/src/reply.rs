@@ -4,7 +4,7 @@ use std::vec;
 
 use redis::Value;
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Recorded, Revision, Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, Incarnation, Profile, Recorded, Revision, Seq, StoreError,
     backend::ExchangeRecords,
 };
 
@@ -95,16 +95,18 @@ impl Reply {
         if self.values.as_slice().is_empty() { Ok(None) } else { self.revision().map(Some) }
     }
 
-    /// Reads a compaction, or `None` if there is none: its positions and its record.
+    /// Reads a compaction, or `None` if there is none: its numbers, the writer's bytes, and the derived text.
     pub(crate) fn compaction(
         &mut self,
         id: &ConversationId,
         profile: &Profile,
     ) -> Result<Option<Compaction>, StoreError> {
-        let (Some(positions), record) = (self.optional_bytes()?, self.optional_bytes()?) else { return Ok(None) };
-        compaction(&positions, &record.unwrap_or_default())
-            .map(Some)
-            .map_err(|source| corrupt_compaction(id, profile, source))
+        let numbers = self.optional_bytes()?;
+        let state = self.optional_bytes()?;
+        let derived = self.optional_bytes()?;
+        let Some(numbers) = numbers else { return Ok(None) };
+        let damaged = || corrupt_compaction(id, profile);
+        compaction(&numbers, state, derived).ok_or_else(damaged).map(Some)
     }
 
     /// Reads the exchanges from a position on: their records, their index entries, their recalled messages and their
@@ -191,28 +193,19 @@ fn exchange(
     Ok(Recorded::new(seq, exchange))
 }
 
-/// Decodes a compaction from its two fields.
-pub(crate) fn compaction(positions: &[u8], record: &[u8]) -> Result<Compaction, BoxError> {
-    let mut compaction = Compaction::decode(CompactionVersion::NONE, std::str::from_utf8(record)?)?;
-    let positions = std::str::from_utf8(positions)?;
-    let numbers: Vec<u64> = positions.split(' ').map_while(|number| number.parse().ok()).take(8).collect();
-    // Scripts use the positions, callers use the record. Both must belong to one compaction.
-    match numbers[..] {
-        [version, ref positions @ ..] if *positions == positions_of(&compaction.cut) => {
-            compaction.version = CompactionVersion::new(version);
-            Ok(compaction)
-        }
-        _ => Err(Box::new(Damaged)),
-    }
+/// Decodes a compaction from its three fields. Returns `None` if they are damaged.
+fn compaction(numbers: &[u8], state: Option<Vec<u8>>, derived: Option<Vec<u8>>) -> Option<Compaction> {
+    let mut numbers = std::str::from_utf8(numbers).ok()?.split(' ');
+    let version = CompactionVersion::new(numbers.next()?.parse().ok()?);
+    let window_start = Seq::new(numbers.next()?.parse().ok()?);
+    let derived = match numbers.next()? {
+        "0" => None,
+        "1" => Some(derived?.into()),
+        _ => return None,
+    };
+    Some(Compaction::new(version, window_start, state?.into(), derived))
 }
 
-/// Returns the positions of a cut.
-pub(crate) fn positions_of(cut: &Cut) -> [u64; 7] {
-    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, .. } = *cut;
-    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, cut.covers_to()]
-        .map(Seq::get)
-}
-
-pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile, source: BoxError) -> StoreError {
-    StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source }
+pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile) -> StoreError {
+    StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source: Box::new(Damaged) }
 }

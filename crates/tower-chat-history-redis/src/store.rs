@@ -62,8 +62,14 @@ impl HistoryStore for RedisStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for RedisStore {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        write::truncate(&self.shared, id, expect, from).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        write::truncate(&self.shared, id, expect, from, keep).await
     }
 }
 

@@ -150,8 +150,14 @@ impl HistoryStore for SqliteStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for SqliteStore {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.write(TruncateLog { id: id.clone(), expect, from }).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        self.write(TruncateLog { id: id.clone(), expect, from, keep }).await
     }
 }
 

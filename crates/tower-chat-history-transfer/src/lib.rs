@@ -44,6 +44,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod cuts;
 mod export;
 pub mod foreign;
 mod import;

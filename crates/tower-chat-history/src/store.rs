@@ -18,9 +18,9 @@
 #[doc(inline)]
 pub use tower_chat_history_core::{
     Added, Append, Appended, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError,
-    CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Derived,
-    Epoch, Erase, EraseError, EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId,
-    ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation,
+    CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Cuts,
+    Derived, Epoch, Erase, EraseError, EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange,
+    ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation,
     ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError,
     LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message,
     MessageError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests,

@@ -9,8 +9,8 @@ use cap::Cap;
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, Message, StoreError,
     store::{
-        Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Expect, Incarnation, Load,
-        Loaded, Page, Profile, Recorded, Revision, Seq, Summary, Window,
+        Append, Appended, Compact, CompactOutcome, CompactionVersion, Cut, Cuts, Expect, Incarnation, Load, Loaded,
+        Page, Profile, Recorded, Revision, Seq, Summary, Window,
     },
 };
 
@@ -115,7 +115,7 @@ const KINDS: &[Kind] = &[
             cut.summary = Some(Summary::new("s", Seq::FIRST));
             Window::new(
                 Revision::new(INCARNATION, 1),
-                Some(Compaction::new(CompactionVersion::new(1), cut)),
+                Some(compact(cut).stored_as(CompactionVersion::new(1))),
                 vec![],
                 false,
             )
@@ -129,6 +129,10 @@ const KINDS: &[Kind] = &[
     // The tables do not shrink when few large windows replace many small ones.
     ("tiny windows, and then long messages", |n| if n < 9_500 { empty(n) } else { long(n) }, Use::Nothing),
 ];
+
+fn compact(cut: Cut) -> Compact {
+    Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap()
+}
 
 fn id(number: usize) -> ConversationId {
     ConversationId::new([number.to_string()]).unwrap()
@@ -152,8 +156,7 @@ async fn touch(cache: &CachedStore<WindowPerId>, id: &ConversationId, after_load
         }
         Use::Compact => {
             let cut = Cut::window_from(Seq::new(window.revision.len()));
-            let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
-            cache.compact(id, INCARNATION, compact).await.unwrap();
+            cache.compact(id, INCARNATION, compact(cut)).await.unwrap();
         }
     }
 }

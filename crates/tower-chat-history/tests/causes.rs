@@ -17,7 +17,7 @@ use tower_chat_history::{
     TurnInput,
     dialect::OpenAiResponses,
     policy::OnLoadFailure,
-    store::{Compact, Cut, HistoryStore as _, Load, Loaded, Profile, Seq},
+    store::{Cut, Cuts, HistoryStore as _, Load, Loaded, Profile, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -158,7 +158,8 @@ async fn repaired_turn(engine: &Engine, store: &FaultStore<MemoryStore>) {
     let mut turn = begin().await.unwrap();
     assert!(turn.repair("400").await);
     let Loaded::Window(window) = store.get_ref().load(&id, Load::new()).await.unwrap() else { panic!("it is stored") };
-    let cut = Compact::new(Profile::default(), window.compaction_version(), Cut::window_from(Seq::new(1)));
+    let cuts = Cuts::new(Cut::window_from(Seq::new(1)));
+    let cut = cuts.compact(Profile::default(), window.compaction_version()).unwrap();
     store.get_ref().compact(&id, window.revision.incarnation(), cut).await.unwrap();
     turn.commit(reply()).await.unwrap();
 }

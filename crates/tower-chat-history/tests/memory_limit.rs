@@ -7,7 +7,7 @@ use std::{alloc::System, sync::Arc};
 use cap::Cap;
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, StoreError,
-    store::{Append, Compact, CompactionVersion, Cut, Expect, Profile, Seq, Summary, TokenCounts},
+    store::{Append, CompactionVersion, Cut, Cuts, Expect, Profile, Seq, Summary, TokenCounts},
 };
 use tower_chat_history_core::{Labels, LabelsVersion, List as _};
 
@@ -66,7 +66,7 @@ const KINDS: &[(&str, Kind)] = &[
         cut.summary = Some(Summary::new("s", Seq::FIRST));
         let profile = Profile::new(format!("profile-{n}")).unwrap();
         let append = exchange([Message::user("x")]);
-        (id(n % 3), append.compact(Compact::new(profile, CompactionVersion::NONE, cut)))
+        (id(n % 3), append.compact(Cuts::new(cut).compact(profile, CompactionVersion::NONE).unwrap()))
     }),
     (LABELED, |n| (id(n), exchange([]))),
     ("large summaries", |n| {
@@ -75,7 +75,7 @@ const KINDS: &[(&str, Kind)] = &[
         summary.model = Some("a model".into());
         cut.summary = Some(summary);
         let profile = Profile::new(format!("profile-{n}")).unwrap();
-        (id(n % 3), exchange([]).compact(Compact::new(profile, CompactionVersion::NONE, cut)))
+        (id(n % 3), exchange([]).compact(Cuts::new(cut).compact(profile, CompactionVersion::NONE).unwrap()))
     }),
 ];
 

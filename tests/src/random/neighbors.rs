@@ -13,7 +13,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore as _, MemoryStore,
     Message, Reply, Summaries, TurnInput,
     budget::{ClearResults, Watermark, Watermarks},
-    store::{Load, Loaded, Usage},
+    store::{Cuts, Load, Loaded, Usage},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
@@ -141,7 +141,7 @@ fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) ->
 
 async fn cut(store: &MemoryStore, id: &ConversationId) -> Option<[u64; 4]> {
     let Ok(Loaded::Window(window)) = store.load(id, Load::new()).await else { return None };
-    let cut = window.compaction?.cut;
+    let cut = Cuts::read(&window.compaction?).ok()?.cut;
     Some([cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get(), cut.covers_to().get()])
 }
 

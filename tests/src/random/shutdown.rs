@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     Message, Reply, StoreError, Summaries, TurnInput,
-    store::{Append, Appended, Load, Loaded},
+    store::{Append, Appended, Cuts, Load, Loaded},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
 
@@ -220,9 +220,10 @@ impl Case {
     /// Returns, for each conversation, the end of what summaries cover and the start of the window.
     fn covered(&self) -> Vec<(u64, u64)> {
         let positions = self.ids.iter().map(|id| match block_on(self.store.load(id, Load::new())) {
-            Ok(Loaded::Window(window)) => window
-                .compaction
-                .map_or((0, 0), |compaction| (compaction.cut.covers_to().get(), compaction.cut.window_start.get())),
+            Ok(Loaded::Window(window)) => window.compaction.map_or((0, 0), |compaction| {
+                let cut = Cuts::read(&compaction).unwrap().cut;
+                (cut.covers_to().get(), cut.window_start.get())
+            }),
             _ => (0, 0),
         });
         positions.collect()

@@ -65,8 +65,14 @@ impl<S: HistoryStore> HistoryStore for Remote<S> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for Remote<S> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        with_clock_held(self.0.truncate(id, expect, from)).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        with_clock_held(self.0.truncate(id, expect, from, keep)).await
     }
 }
 

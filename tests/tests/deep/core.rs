@@ -5,8 +5,9 @@ use serde_json::Value;
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, Message,
     adapt::nested,
-    store::{Compaction, CompactionVersion, Cut, Profile, Revision, TokenCounts, Usage},
+    store::{Compaction, CompactionVersion, Cut, Cuts, Profile, Revision, Seq, TokenCounts, Usage},
 };
+use tower_chat_history_core::backend::RecordError;
 
 use super::{
     Case,
@@ -85,28 +86,42 @@ fn records_are_read_and_written() {
     }
 }
 
-fn decode_compaction(record: &str) -> Result<Compaction, tower_chat_history_core::backend::RecordError> {
-    Compaction::decode(CompactionVersion::NONE, record)
+fn read_state(state: &str) -> Result<Cuts, RecordError> {
+    let state = state.as_bytes().into();
+    Cuts::read(&Compaction::new(CompactionVersion::NONE, Seq::FIRST, state, None))
+}
+
+fn read_derived(derived: &str) -> Result<Cuts, RecordError> {
+    let state = Cuts::default().compact(Profile::default(), CompactionVersion::NONE).unwrap().state;
+    let derived = Some(derived.as_bytes().into());
+    Cuts::read(&Compaction::new(CompactionVersion::NONE, Seq::FIRST, state, derived))
 }
 
 fn invalid_records_are_refused() {
     let record = Exchange::new(ExchangeId::generate(), [Message::user("a")]).encode().unwrap();
-    let cut = Compaction::default().encode().unwrap();
+    let cuts = Cuts::default().encode().unwrap();
+    let state = Cuts::default().compact(Profile::default(), CompactionVersion::NONE).unwrap().state;
+    let state = String::from_utf8(state.to_vec()).unwrap();
     for deep in texts() {
-        assert!(Exchange::decode(&deep).is_err() && decode_compaction(&deep).is_err());
+        assert!(Exchange::decode(&deep).is_err() && Cuts::decode(&deep).is_err());
         for name in ["v", "id", "at", "messages", "tokens", "usage", "model"] {
             let damaged = record.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1);
             let _ = Exchange::decode(&damaged);
         }
         for name in ["v", "window_start", "rounds_start"] {
-            let _ = decode_compaction(&cut.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
+            let _ = Cuts::decode(&cuts.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
         }
-        let _ = decode_compaction(&cut.replacen('{', &format!("{{\"summary\":{deep},"), 1));
-        let _ = decode_compaction(&cut.replacen('{', &format!("{{\"unknown\":{deep},"), 1));
+        let _ = Cuts::decode(&cuts.replacen('{', &format!("{{\"summary\":{deep},"), 1));
+        let _ = Cuts::decode(&cuts.replacen('{', &format!("{{\"unknown\":{deep},"), 1));
+        assert!(read_state(&deep).is_err() && read_derived(&deep).is_err());
+        for name in ["v", "cut"] {
+            let _ = read_state(&state.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
+        }
+        let _ = read_state(&state.replacen('{', &format!("{{\"replaced\":{deep},"), 1));
+        let _ = read_derived(&format!("{{\"summary\":{deep}}}"));
         assert!(serde_json::from_str::<Usage>(&deep).is_err());
         assert!(serde_json::from_str::<TokenCounts>(&deep).is_err());
         assert!(serde_json::from_str::<Cut>(&deep).is_err());
-        let _ = Compaction::new(tower_chat_history::store::CompactionVersion::NONE, Cut::default());
     }
 }
 

@@ -15,7 +15,7 @@ use tower_chat_history::{
     adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
     budget::Watermarks,
     policy::{DetachLimits, OnInterruption, OnLoadFailure, OnOpenTurn},
-    store::{Append, Compact, Compaction, CompactionVersion, Cut, Expect, Load, Profile, Recorded, Seq, Summary},
+    store::{Append, CompactionVersion, Cut, Cuts, Expect, Load, Profile, Recorded, Seq, Summary},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     view::View,
 };
@@ -145,8 +145,10 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     shown.debug(&Recorded::new(Seq::FIRST, exchange.clone()));
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new(SECRET, Seq::new(1)));
-    shown.debug(&Compaction::new(CompactionVersion::new(1), cut.clone()));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let cuts = Cuts::new(cut);
+    let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
+    shown.debug(&cuts);
+    shown.debug(&compact.stored_as(CompactionVersion::new(1)));
     shown.debug(&Append::new(Expect::AnyOrCreate, exchange).compact(compact));
 
     // A request on its way through the adapter.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tower_chat_history_core::{ConversationId, Erase, Listed, Load, LoadLimit, StoreError};
+use tower_chat_history_core::{ConversationId, Cuts, Erase, Listed, Load, LoadLimit, Loaded, Profile, StoreError};
 
 use crate::{
     args::Verify,
@@ -135,12 +135,27 @@ async fn compactions(
 ) -> Result<(), Failure> {
     let smallest = LoadLimit::new(1, 1).unwrap_or_default();
     for profile in &args.profiles {
-        match store.load(&listed.id, Load::new().profile(profile.clone()).limit(smallest)).await {
+        let loaded = store.load(&listed.id, Load::new().profile(profile.clone()).limit(smallest)).await;
+        match loaded.and_then(|loaded| read_cuts(&listed.id, profile, &loaded)) {
             Err(error @ StoreError::CorruptCompaction { .. }) => report(&listed.id, &error.to_string(), checked, out)?,
             // The exchange was reported.
-            Ok(_) | Err(StoreError::Corrupt { .. }) => {}
+            Ok(()) | Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Checks that the cuts in a loaded compaction can be read, unless they are encrypted.
+fn read_cuts(id: &ConversationId, profile: &Profile, loaded: &Loaded) -> Result<(), StoreError> {
+    let Loaded::Window(window) = loaded else { return Ok(()) };
+    let Some(compaction) = &window.compaction else { return Ok(()) };
+    if window.exchanges.iter().any(|recorded| recorded.exchange.sealed.is_some()) {
+        return Ok(());
+    }
+    Cuts::read(compaction).map(drop).map_err(|error| StoreError::CorruptCompaction {
+        conversation: id.clone(),
+        profile: profile.clone(),
+        source: Box::new(error),
+    })
 }

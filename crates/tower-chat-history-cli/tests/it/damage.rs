@@ -33,6 +33,20 @@ fn damage_is_reported_with_its_position() {
 }
 
 #[test]
+fn a_compaction_that_cannot_be_read_is_reported() {
+    let place = Place::filled();
+    let file = rusqlite::Connection::open(place.path("chat.db")).unwrap();
+    let sql = "INSERT INTO compaction SELECT id, 'default', 1, 0, CAST('{' AS BLOB), NULL FROM conversation
+               WHERE key = 'acme/user-10'";
+    assert_eq!(file.execute(sql, []).unwrap(), 1);
+    let ran = place.run(&["verify"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(1), 1), "{ran:?}");
+    assert!(ran.out.starts_with("acme/user-10: ") && ran.out.contains("compaction"), "{ran:?}");
+    let ran = place.run(&["export", "--compactions"]);
+    assert!(ran.code == Some(1) && ran.err.contains("acme/user-10: "), "{ran:?}");
+}
+
+#[test]
 fn an_export_has_the_log_up_to_the_damage() {
     let place = damaged();
     let exported = place.run(&["export"]);

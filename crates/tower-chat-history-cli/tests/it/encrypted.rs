@@ -1,7 +1,10 @@
 //! Conversations that are encrypted at rest, of which the program has no keys.
 
+use std::sync::Arc;
+
 use tower_chat_history_core::{
-    Append, Exchange, ExchangeId, Expect, HistoryStore as _, Labels, Message, Recalled, Sealed,
+    Append, Compact, CompactionVersion, Exchange, ExchangeId, Expect, HistoryStore as _, Labels, Message, Profile,
+    Recalled, Sealed, Seq,
 };
 
 use crate::support::Place;
@@ -11,13 +14,17 @@ fn ciphertext() -> String {
     "AQ-_".repeat(300)
 }
 
-/// Returns a place with an encrypted conversation, with encrypted recalled messages and labels.
+/// Returns a place with an encrypted conversation, with encrypted recalled messages, labels and compaction.
 fn encrypted() -> Place {
     let place = Place::filled();
     let mut exchange = Exchange::new(ExchangeId::new("sealed").unwrap(), Vec::<Message>::new());
     exchange.sealed = Some(Sealed::new(ciphertext(), 2, 1_000).unwrap());
     exchange.recalled = Some(Recalled::new(ciphertext(), Vec::new()));
     let append = Append::new(Expect::AnyOrCreate, exchange);
+    let ciphertext_of_summary = Some(Arc::from(ciphertext().as_bytes()));
+    let state = Arc::from(&br#"{"v":1,"cut":[0,0,0,0,0,0,0]}"#[..]);
+    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Seq::FIRST, state, ciphertext_of_summary);
+    let append = append.compact(compact);
     place.with_store(async |store| store.append(&"acme/sealed".parse().unwrap(), append).await.unwrap());
     place.set_labels("acme/sealed", Labels::sealed(ciphertext()).unwrap());
     place

@@ -61,7 +61,7 @@ async fn assert_ended(chat: &Chat, ended: Revision, version: CompactionVersion) 
 /// incarnation differs. Returns the revision at which the first one ended.
 async fn second_life(chat: &Chat) -> Revision {
     chat.add_turns(4).await;
-    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    chat.cut(NONE, window_from(1)).await;
     let ended = chat.revision().await;
     chat.delete().await;
     chat.add_turns(4).await;
@@ -74,7 +74,7 @@ async fn second_life(chat: &Chat) -> Revision {
 pub async fn late_calls_do_not_reach_the_next_incarnation(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
-    let version = chat.cut(NONE, Cut::window_from(Seq::new(1))).await.version;
+    let version = chat.cut(NONE, window_from(1)).await.version;
     let known = chat.now().await;
     chat.delete().await;
     assert_ended(&chat, known.revision, version).await;
@@ -137,7 +137,7 @@ pub async fn deleting_during_appends_is_final(fixture: &dyn Fixture) {
             }
         }));
         let compacting = async {
-            match handles[0].compact_in(incarnation, compact(NONE, Cut::window_from(Seq::new(1)))).await {
+            match handles[0].compact_in(incarnation, compact(NONE, window_from(1))).await {
                 Ok(outcome) => drop(stored(Some(outcome))),
                 refused => assert_gone(refused),
             }

@@ -94,8 +94,8 @@ fn known(recorded: &[Recorded]) -> Vec<String> {
 }
 
 /// Elements are returned byte for byte, with the dialect's name and the length of the reply, also those of a dialect
-/// that the store does not know, which need not be objects. Elements of providers that were read again have the same
-/// ids of calls, are bound to the same, and have the same digests.
+/// that the store does not know, which need not be objects. Elements of providers that were read again have the same ids
+/// of calls, are bound to the same, and have the same digests.
 pub async fn elements_come_back(fixture: &dyn Fixture) {
     for (dialect, elements) in DIALECTS {
         let chat = Chat::new(fixture).await;
@@ -186,8 +186,8 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
     let elements = [input, &signed, r#"["says"]"#, r#"["calls","x","x"]"#, "\"unknown\""].map(element);
     let recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..2)]);
     let cut = with!(
-        summary_to(1, ""),
-        window_start: Seq::new(2),
+        Cut::window_from(Seq::new(2)),
+        summary: Some(Summary::new("", Seq::new(1))),
         rounds_start: Seq::new(3),
         cleared_before: Seq::new(4),
         recalled_from: Seq::new(5),
@@ -284,34 +284,6 @@ pub async fn a_fork_has_the_same_elements(fixture: &dyn Fixture) {
         });
     }
     assert_log(fixture, &copy, &log).await;
-}
-
-/// A compaction that replaces another one takes no part of an exchange in an unknown dialect, and comes back with the
-/// cut that it replaced. So does one that is stored with an exchange.
-pub async fn a_replaced_cut_comes_back_with_the_exchanges(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let mut log = add_three(&chat).await;
-    let cut = |to, text: &str| with!(summary_to(to, text), reasoning_from: Seq::new(2));
-    let replaced = cut(0, "before \u{0}");
-    let first = chat.cut(NONE, replaced.clone()).await;
-
-    let second = compact(first.version, cut(2, "after")).replacing(Some(replaced));
-    let version = stored(chat.compact_in(chat.incarnation().await, second.clone()).await.ok());
-    for chat in [&chat, &chat.reopened(fixture).await] {
-        let window = chat.now().await;
-        assert_eq!((window.exchanges.as_slice(), window.compaction), (&log[2..], Some(second.stored_as(version))));
-    }
-
-    let third = compact(version, cut(3, "with an exchange")).replacing(Some(second.cut));
-    let append = Append::new(Expect::AnyOrCreate, whole("fourth", None)).compact(third.clone());
-    let appended = chat.submit(append.clone()).await.unwrap();
-    let version = stored(appended.compaction);
-    log.push(Recorded::new(appended.seq, append.exchange));
-    for chat in [&chat, &chat.reopened(fixture).await] {
-        let window = chat.now().await;
-        assert_eq!((window.exchanges.as_slice(), window.compaction), (&log[3..], Some(third.stored_as(version))));
-        assert_eq!(chat.log().await, log);
-    }
 }
 
 /// A deleted conversation leaves nothing to one in another dialect that has its id, also no recalled messages and no

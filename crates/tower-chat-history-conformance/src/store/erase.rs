@@ -130,7 +130,7 @@ pub async fn calls_in_flight_are_gone(fixture: &dyn Fixture) {
         }
         assert_gone(chat.append(Expect::AnyIn(incarnation), turn_of("late")).await);
         assert_gone(chat.append(Expect::Exactly(ended), turn_of("late")).await);
-        assert_gone(chat.compact_in(incarnation, compact(NONE, Cut::window_from(Seq::new(1)))).await);
+        assert_gone(chat.compact_in(incarnation, compact(NONE, window_from(1))).await);
         assert_gone(owned.store().set_labels(&chat.id, incarnation, LabelsVersion::NONE, titled("late")).await);
         assert_eq!(chat.log().await.len(), usize::from(is_there));
     }
@@ -293,7 +293,7 @@ pub async fn everything_is_counted(fixture: &dyn Fixture) {
     let logs = [chats[0].add_turns(1).await, chats[1].add_turns(3).await, chats[2].add_turns(120).await];
     let version = chats[1].cut(NONE, summary_to(1, "a summary")).await.version;
     chats[1].cut(version, summary_to(2, "a later summary")).await;
-    let small = chats[1].compact_as(&profile("small"), NONE, Cut::window_from(Seq::new(1))).await;
+    let small = chats[1].compact_as(&profile("small"), NONE, window_from(1)).await;
     stored(Some(small.unwrap()));
     chats[2].cut(NONE, summary_to(100, "a summary")).await;
     for chat in &chats[1..] {
@@ -322,7 +322,7 @@ pub async fn truncated_exchanges_are_not_counted(fixture: &dyn Fixture) {
     chat.reopened(fixture).await.shorten_to(2).await;
     let left = chat.compaction().await;
     let compactions = u64::from(left.is_some());
-    let summaries = u64::from(left.is_some_and(|left| left.cut.summary.is_some()));
+    let summaries = u64::from(left.is_some_and(|left| left.derived.is_some()));
     let numbers = numbers_of(&[&log[..2]]);
     assert_numbers(&owned, &with!(numbers, labels: 1, compactions: compactions, summaries: summaries)).await;
 }
@@ -342,7 +342,7 @@ pub async fn pruned_exchanges_are_not_counted(fixture: &dyn Fixture) {
         }
         logs.push(log[first as usize..].to_vec());
     }
-    assert_numbers(&owned, &with!(numbers_of(&logs), compactions: 1, summaries: 1)).await;
+    assert_numbers(&owned, &with!(numbers_of(&logs), compactions: 2, summaries: 1)).await;
 }
 
 /// A conversation at the revision is erased whole, and no other.

@@ -47,7 +47,7 @@ pub async fn a_repeat_does_not_change_what_is_recorded(fixture: &dyn Fixture) {
         other.recalled = recalled;
         other.provenance = provenance;
         for start in [1, 99] {
-            let appended = chat.append_with(other.clone(), NONE, Cut::window_from(Seq::new(start))).await.unwrap();
+            let appended = chat.append_with(other.clone(), NONE, window_from(start)).await.unwrap();
             assert_eq!(appended, Appended::duplicate(chat.revision().await, recorded.seq));
         }
     }

@@ -23,7 +23,7 @@ pub async fn an_equal_compaction_of_another_append_is_kept(fixture: &dyn Fixture
     chat.add_turns(3).await;
     let cut = summary_to(1, "the same");
     let appended = chat.append_with(turn_of("first"), NONE, cut.clone()).await.unwrap();
-    let first = Compaction::new(stored(appended.compaction), cut.clone());
+    let first = cut.stored_as(stored(appended.compaction));
     let kept = CompactOutcome::Kept(Some(first));
     assert_eq!(chat.compact(NONE, cut.clone()).await.unwrap(), kept);
     let appended = chat.append_with(turn_of("second"), NONE, cut).await.unwrap();
@@ -56,7 +56,7 @@ pub async fn one_of_equal_racing_compactions_is_stored(fixture: &dyn Fixture) {
             }
         }
         assert_eq!(won.len(), 1, "calls that returned `Stored`, in round {round}");
-        let compaction = Compaction::new(won[0], cut);
+        let compaction = cut.stored_as(won[0]);
         assert_eq!(lost, vec![Some(CompactOutcome::Kept(Some(compaction.clone()))); 5], "round {round}");
         assert_eq!(chat.compaction().await, Some(compaction));
         replaces = won[0];

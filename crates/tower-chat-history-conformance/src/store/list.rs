@@ -99,14 +99,9 @@ macro_rules! __conformance_list {
                 a_compaction_is_stored_and_replaced
                 a_compaction_comes_back_whole
                 a_large_summary_comes_back
-                the_replaced_cut_comes_back
                 a_compaction_does_not_change_the_log
                 a_stale_compaction_is_left_out
-                positions_do_not_go_back
-                a_window_starts_at_an_opening
-                positions_lie_within_the_log
-                a_summary_ends_before_the_window
-                a_finished_summary_is_merged_onto_a_moved_window
+                a_window_may_go_back
                 one_compaction_wins_a_version
                 a_compaction_needs_its_incarnation
             }
@@ -114,9 +109,6 @@ macro_rules! __conformance_list {
                 both_are_stored
                 the_exchange_may_start_the_window
                 a_first_append_may_compact
-                a_continuation_does_not_start_the_window
-                an_illegal_compaction_stores_nothing
-                an_illegal_compaction_creates_nothing
                 a_stale_compaction_is_left_out
                 a_compaction_of_nothing_is_left_out
                 a_refused_append_does_not_compact
@@ -202,7 +194,6 @@ macro_rules! __conformance_list {
                 a_truncation_leaves_the_others_unchanged [Truncate]
                 a_prune_leaves_elements_unchanged [Prune]
                 a_fork_has_the_same_elements
-                a_replaced_cut_comes_back_with_the_exchanges
                 a_deleted_conversation_can_return_in_another_dialect
             }
             conversation [] {
@@ -248,14 +239,14 @@ macro_rules! __conformance_list {
                 a_truncation_to_nothing_during_first_turns_is_final
             }
             truncate_compaction [Truncate] {
-                a_compaction_of_what_stays_is_kept
+                a_compaction_is_carried_over
+                derived_text_is_carried_over_or_not
                 a_compaction_of_what_was_removed_is_removed
-                positions_are_lowered_to_the_end
-                encrypted_elements_stay_left_out
-                profiles_are_treated_separately
+                a_stale_compaction_is_not_carried_over
+                other_profiles_are_removed
+                a_truncation_without_effect_changes_no_compaction
+                nothing_is_carried_over_without_a_log
                 a_compaction_in_flight_is_gone
-                the_replaced_cut_is_truncated_too
-                a_replaced_cut_returns_with_the_log_before_it
             }
             prune [Prune] {
                 the_beginning_of_the_log_is_removed
@@ -281,7 +272,6 @@ macro_rules! __conformance_list {
                 a_window_starts_no_earlier_than_the_log
                 a_compaction_in_flight_is_stored
                 derived_data_is_erased_if_asked
-                encrypted_elements_stay_left_out_of_a_pruned_log
                 a_compaction_without_summary_stays
                 derived_data_of_an_earlier_prune_is_erased
                 calls_in_flight_restore_nothing

@@ -17,7 +17,7 @@ pub async fn a_missing_conversation_is_absent(fixture: &dyn Fixture) {
 pub async fn a_window_has_the_size_of_the_whole_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let mut log = chat.add_turns(3).await;
-    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    chat.cut(NONE, window_from(1)).await;
     for exchange in [turn_of(""), turn_of("a longer question"), exchange_of([])] {
         for load in [Load::new(), limit(1, 1)] {
             for chat in [&chat, &chat.reopened(fixture).await] {
@@ -41,7 +41,7 @@ pub async fn a_known_state_is_unchanged(fixture: &dyn Fixture) {
     chat.assert_unchanged(&known).await;
     assert_eq!(chat.load(limit(1, 1).known(known.known())).await, Loaded::Unchanged);
 
-    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    chat.cut(NONE, window_from(1)).await;
     chat.assert_unchanged(&chat.now().await).await;
 }
 
@@ -53,7 +53,7 @@ pub async fn a_compaction_changes_the_known_state(fixture: &dyn Fixture) {
     let mut log = chat.add_turns(3).await;
     let mut known = chat.now().await;
     for start in [1, 2] {
-        let compaction = other.cut(known.compaction_version(), Cut::window_from(Seq::new(start))).await;
+        let compaction = other.cut(known.compaction_version(), window_from(start)).await;
         let window = chat.window(Load::new().known(known.known())).await;
         assert_eq!((window.revision, window.compaction.as_ref()), (known.revision, Some(&compaction)));
         assert_eq!(window.exchanges, log[start as usize..]);
@@ -71,7 +71,7 @@ pub async fn another_profile_is_not_known(fixture: &dyn Fixture) {
     let log = chat.add_turns(2).await;
     let known = chat.now().await;
     let small = profile("small");
-    chat.compact_as(&small, NONE, Cut::window_from(Seq::new(1))).await.unwrap();
+    chat.compact_as(&small, NONE, window_from(1)).await.unwrap();
     let window = chat.window(Load::new().profile(small).known(known.known())).await;
     assert_eq!(window.exchanges, log[1..]);
     assert_eq!(chat.window(Load::new().known(window.known())).await.exchanges, log);
@@ -112,7 +112,7 @@ pub async fn a_recorded_exchange_is_found_first(fixture: &dyn Fixture) {
     log.extend(chat.add_call(1).await);
     for start in [0, 2] {
         let replaces = chat.now().await.compaction_version();
-        chat.cut(replaces, Cut::window_from(Seq::new(start))).await;
+        chat.cut(replaces, window_from(start)).await;
         let known = Load::new().known(chat.now().await.known());
         for load in [Load::new(), known, limit(1, 1), Load::new().known(old.clone()).or_added()] {
             for recorded in &log {
@@ -253,7 +253,7 @@ pub async fn the_name_of_the_system_does_not_change(fixture: &dyn Fixture) {
     chat.assert_repeat(Expect::Absent, &log[0]).await;
     assert_conflict(chat.append(Expect::Absent, turn_of("refused")).await, chat.revision().await);
     assert_same("a refusal");
-    chat.cut(NONE, Cut::window_from(Seq::new(1))).await;
+    chat.cut(NONE, window_from(1)).await;
     assert_same("a compaction");
     chat.delete().await;
     assert_same("a deletion");

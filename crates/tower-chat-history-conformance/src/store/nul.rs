@@ -2,11 +2,9 @@
 
 use super::support::*;
 
-/// Returns a cut with a summary that has U+0000 in its text and in its model's name.
-fn cut_with_nul(seq: u64) -> Cut {
-    let mut cut = summary_to(seq, "\0They sent \0 to each other.\0");
-    cut.summary = cut.summary.map(|summary| with!(summary, model: Some("mo\0del".into())));
-    cut
+/// Returns a compaction with U+0000 in its state and in its derived text.
+fn cut_with_nul(seq: u64) -> Compact {
+    with!(summary_to(seq, "\0They sent \0 to each other.\0"), state: b"mo\0del"[..].into())
 }
 
 /// A summary with U+0000 is returned unchanged, and can be replaced.
@@ -31,7 +29,7 @@ pub async fn an_append_replaces_a_summary_with_nul(fixture: &dyn Fixture) {
     let plain = chat.append_with(turn_of("plain"), second, summary_to(3, "plain")).await;
     let third = stored(plain.unwrap().compaction);
     let compaction = chat.compaction().await.unwrap();
-    assert_eq!((compaction.version, compaction.cut), (third, summary_to(3, "plain")));
+    assert_eq!(compaction, summary_to(3, "plain").stored_as(third));
     assert_eq!(chat.log().await.len(), 5);
 }
 
@@ -54,14 +52,14 @@ pub async fn a_stale_compaction_is_left_out_for_a_summary_with_nul(fixture: &dyn
     assert_eq!(chat.log().await, log);
 }
 
-/// A truncation treats a summary with U+0000 like any other.
+/// A truncation carries a summary with U+0000 over like any other.
 pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
     let first = chat.cut(NONE, cut_with_nul(1)).await;
-    chat.shorten_to(3).await;
+    chat.shorten_with(3, compact(first.version, cut_with_nul(1))).await;
     let stays = chat.compaction().await.unwrap();
-    assert_eq!(stays.cut, first.cut);
+    assert_eq!(stays, cut_with_nul(1).stored_as(first.version.next()));
     chat.cut(stays.version, cut_with_nul(2)).await;
 }
 
@@ -69,7 +67,7 @@ pub async fn a_truncation_spares_a_summary_with_nul(fixture: &dyn Fixture) {
 pub async fn a_prune_removes_a_summary_with_nul(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     chat.add_turns(4).await;
-    chat.cut(NONE, cut_with_nul(1)).await;
-    chat.forget(PruneTo::LastTurns(2)).await;
-    assert_eq!(chat.compaction().await, None, "the summary describes removed exchanges");
+    let before = chat.cut(NONE, cut_with_nul(1)).await;
+    let pruned = chat.forget(PruneTo::LastTurns(2)).await;
+    assert_eq!(chat.compaction().await, Some(before.without_derived(pruned.revision.first())));
 }

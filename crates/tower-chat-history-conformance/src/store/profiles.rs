@@ -35,7 +35,7 @@ pub async fn an_append_compacts_for_one_profile(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
     let small = profile("small");
-    let compact = Compact::new(small.clone(), NONE, Cut::window_from(Seq::new(1)));
+    let compact = with!(window_from(1), profile: small.clone());
     let append = Append::new(Expect::AnyOrCreate, turn_of("x")).compact(compact);
     let appended = chat.submit(append).await.unwrap();
     stored(appended.compaction);
@@ -56,8 +56,8 @@ pub async fn similar_names_are_different_profiles(fixture: &dyn Fixture) {
         chat.compact_as(profile, NONE, summary_to(1, profile.as_str())).await.unwrap();
     }
     for profile in &profiles {
-        let summary = chat.compaction_of(profile).await.and_then(|compaction| compaction.cut.summary);
-        assert_eq!(summary.unwrap().text, profile.as_str());
+        let summary = chat.compaction_of(profile).await.and_then(|compaction| compaction.derived);
+        assert_eq!(summary.as_deref(), Some(profile.as_str().as_bytes()));
     }
 }
 

@@ -14,8 +14,8 @@ pub async fn compactions_stay_as_they_are(fixture: &dyn Fixture) {
     chat.prune(PruneTo::LastTurns(3)).await;
     let window = chat.now().await;
     assert_eq!((window.compaction.as_ref(), window.exchanges.as_slice()), (Some(&cut), &log[5..]));
-    let kept = chat.compaction_of(&small).await.map(|stored| (stored.version, stored.cut));
-    assert_eq!(kept, Some((NONE.next(), summary_to(1, "of the first"))));
+    let kept = summary_to(1, "of the first").stored_as(NONE.next());
+    assert_eq!(chat.compaction_of(&small).await, Some(kept));
 }
 
 /// A window that would start at a removed exchange starts where the log begins, and can be moved forward.
@@ -38,9 +38,8 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     let old = chat.revision().await;
     chat.prune(PruneTo::LastTurns(1)).await;
     let by_itself = chat.cut(NONE, summary_to(1, "of the first")).await;
-    let compact = compact(by_itself.version, Cut::default());
-    let cut = summary_to(2, "of the first two");
-    let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(Compact { cut, ..compact });
+    let compact = compact(by_itself.version, summary_to(2, "of the first two"));
+    let append = Append::new(Expect::Exactly(old), turn_of("in flight")).compact(compact);
     let exchange = Arc::clone(&append.exchange);
     let appended = chat.submit(append).await.unwrap();
     assert_eq!(appended.compaction, Some(CompactOutcome::Stored(by_itself.version.next())));
@@ -48,63 +47,57 @@ pub async fn a_compaction_in_flight_is_stored(fixture: &dyn Fixture) {
     assert_eq!(chat.now().await.exchanges, log[4..]);
 }
 
-/// If derived data is erased, a compaction with a summary is removed, and the window is the remaining log.
+/// If derived data is erased, every profile's compaction loses its derived text. It keeps its state, and its window is
+/// the remaining log.
 pub async fn derived_data_is_erased_if_asked(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
     let small = profile("small");
-    chat.cut(NONE, summary_to(5, "describes removed exchanges")).await;
+    let first = chat.cut(NONE, summary_to(5, "describes removed exchanges")).await;
+    let second = summary_to(1, "this as well").stored_as(NONE.next());
     stored(chat.compact_as(&small, NONE, summary_to(1, "this as well")).await.ok());
     let old = chat.revision().await;
     let pruned = chat.forget(PruneTo::LastTurns(3)).await;
-    assert_eq!((pruned.removed, pruned.revision.first()), (3, Seq::new(3)));
+    let begins = pruned.revision.first();
+    assert_eq!((pruned.removed, begins), (3, Seq::new(3)));
     assert_ne!(pruned.revision.incarnation(), old.incarnation());
     for chat in [&chat, &chat.reopened(fixture).await] {
         let window = chat.now().await;
-        assert_eq!((window.revision, window.compaction), (pruned.revision, None));
+        assert_eq!(window.revision, pruned.revision);
+        assert_eq!(window.compaction, Some(first.without_derived(begins)));
         assert_eq!(window.exchanges, log[3..]);
-        assert_eq!(chat.compaction_of(&small).await, None);
+        assert_eq!(chat.compaction_of(&small).await, Some(second.without_derived(begins)));
         assert_eq!(chat.log().await, log[3..]);
     }
     // The log continues, and can be summarized again.
     assert_eq!(chat.add(turn_of("next")).await.seq, Seq::new(6));
-    chat.cut(NONE, summary_to(4, "of what is there")).await;
+    chat.cut(first.version.next(), summary_to(4, "of what is there")).await;
 }
 
-/// If derived data is erased with the summary of a compaction, the provider's encrypted elements stay left out.
-pub async fn encrypted_elements_stay_left_out_of_a_pruned_log(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let log = chat.add_turns(6).await;
-    let cut = with!(summary_to(5, "describes removed exchanges"), encrypted_from: Seq::new(4));
-    let before = chat.cut(NONE, cut).await;
-    chat.forget(PruneTo::LastTurns(3)).await;
-    let left = with!(Cut::default(), encrypted_from: Seq::new(4));
-    let window = chat.now().await;
-    let compaction = Some(Compaction::new(before.version.next(), left));
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (compaction, &log[3..]));
-}
-
-/// A compaction without a summary describes nothing, so it stays, under another version.
+/// A compaction without derived text describes nothing, so it stays, under another version.
 pub async fn a_compaction_without_summary_stays(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(6).await;
-    let before = chat.cut(NONE, Cut::window_from(Seq::new(5))).await;
-    chat.forget(PruneTo::LastTurns(3)).await;
+    let before = chat.cut(NONE, window_from(5)).await;
+    let pruned = chat.forget(PruneTo::LastTurns(3)).await;
     let window = chat.now().await;
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (before.without_derived(), &log[5..]));
+    let after = before.without_derived(pruned.revision.first());
+    assert_eq!(after.window_start, Seq::new(5));
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(after), &log[5..]));
 }
 
 /// Derived data of an earlier prune can be erased later, even though there is nothing more to remove.
 pub async fn derived_data_of_an_earlier_prune_is_erased(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(4).await;
-    chat.cut(NONE, summary_to(2, "describes removed exchanges")).await;
+    let stored = chat.cut(NONE, summary_to(2, "describes removed exchanges")).await;
     let before = chat.prune(PruneTo::LastTurns(2)).await.revision;
     let pruned = chat.forget(PruneTo::LastTurns(2)).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (0, Seq::new(2)));
     assert_ne!(pruned.revision.incarnation(), before.incarnation());
     let window = chat.now().await;
-    assert_eq!((window.compaction, window.exchanges.as_slice()), (None, &log[2..]));
+    let after = stored.without_derived(Seq::new(2));
+    assert_eq!((window.compaction, window.exchanges.as_slice()), (Some(after), &log[2..]));
 }
 
 /// Replies and summaries made from removed exchanges are refused, as after a deletion. So is a repeat of the prune.

@@ -179,7 +179,7 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
         let exchange = turn_of(&format!("{polls} polls"));
         let own = before.revision.next();
         let append = Append::new(Expect::AnyOrCreate, exchange.clone())
-            .compact(compact(before.compaction_version(), Cut::window_from(own)));
+            .compact(compact(before.compaction_version(), window_from(own.get())));
         abandon(chat.submit(append.clone()), polls).await;
         let after = chat.now().await;
         let both = after.revision != before.revision && after.compaction_version() != before.compaction_version();
@@ -187,7 +187,7 @@ pub async fn a_dropped_append_stores_its_compaction_with_it(fixture: &dyn Fixtur
 
         chat.submit(append).await.unwrap();
         let settled = chat.now().await;
-        assert_eq!(settled.compaction.map(|compaction| compaction.cut.window_start), Some(own));
+        assert_eq!(settled.compaction.map(|compaction| compaction.window_start), Some(own));
         assert_eq!(settled.exchanges, [Recorded::new(own, exchange)]);
     }
 }
@@ -197,7 +197,7 @@ pub async fn a_store_outlives_dropped_calls(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(3).await;
     let incarnation = chat.incarnation().await;
-    let compact = Compact::new(profile("abandoned"), NONE, Cut::window_from(Seq::new(1)));
+    let compact = with!(window_from(1), profile: profile("abandoned"));
     let other = chat.other();
     for polls in POLLS.into_iter().cycle().take(30) {
         other.add(turn_of("to be deleted")).await;

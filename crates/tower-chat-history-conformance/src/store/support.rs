@@ -4,12 +4,12 @@ use std::{pin::pin, task::Poll};
 
 pub(super) use futures_util::future::{join, join_all};
 pub(super) use tower_chat_history_core::{
-    Append, Appended, Bound, CallId, Citation, Closes, Compact, CompactOutcome, Compaction, CompactionError,
-    CompactionVersion, Conversation, ConversationId, Cursor, Cut, Derived, Dialect, Digest, Epoch, Exchange,
-    ExchangeId, Expect, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels,
-    LabelsOutcome, LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Origin, Page, PageBack, Part,
-    Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role,
-    Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    Append, Appended, Bound, CallId, Citation, Closes, Compact, CompactOutcome, Compaction, CompactionVersion,
+    Conversation, ConversationId, Cursor, Cut, Derived, Dialect, Digest, Epoch, Exchange, ExchangeId, Expect,
+    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels, LabelsOutcome,
+    LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Origin, Page, PageBack, Part, Prefix,
+    Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role, Seq,
+    Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 pub(super) use super::{Fixture, Handle, owned::*};
@@ -253,9 +253,9 @@ impl Chat {
         &self,
         exchange: Exchange,
         replaces: CompactionVersion,
-        cut: Cut,
+        contents: Compact,
     ) -> Result<Appended, StoreError> {
-        self.submit(Append::new(Expect::AnyOrCreate, exchange).compact(compact(replaces, cut))).await
+        self.submit(Append::new(Expect::AnyOrCreate, exchange).compact(compact(replaces, contents))).await
     }
 
     pub(super) async fn compact_in(
@@ -270,21 +270,25 @@ impl Chat {
         &self,
         profile: &Profile,
         replaces: CompactionVersion,
-        cut: Cut,
+        contents: Compact,
     ) -> Result<CompactOutcome, StoreError> {
-        let compact = Compact::new(profile.clone(), replaces, cut);
+        let compact = with!(contents, profile: profile.clone(), replaces: replaces);
         self.compact_in(self.incarnation().await, compact).await
     }
 
     /// Stores a compaction of the default profile.
-    pub(super) async fn compact(&self, replaces: CompactionVersion, cut: Cut) -> Result<CompactOutcome, StoreError> {
-        self.compact_as(&Profile::default(), replaces, cut).await
+    pub(super) async fn compact(
+        &self,
+        replaces: CompactionVersion,
+        contents: Compact,
+    ) -> Result<CompactOutcome, StoreError> {
+        self.compact_as(&Profile::default(), replaces, contents).await
     }
 
     /// Stores a compaction, which must be stored, and returns it as it must be loaded.
-    pub(super) async fn cut(&self, replaces: CompactionVersion, cut: Cut) -> Compaction {
-        let outcome = self.compact(replaces, cut.clone()).await.unwrap();
-        Compaction::new(stored(Some(outcome)), cut)
+    pub(super) async fn cut(&self, replaces: CompactionVersion, contents: Compact) -> Compaction {
+        let outcome = self.compact(replaces, contents.clone()).await.unwrap();
+        contents.stored_as(stored(Some(outcome)))
     }
 
     pub(super) async fn compaction(&self) -> Option<Compaction> {
@@ -303,7 +307,13 @@ impl Chat {
     }
 
     pub(super) async fn truncate(&self, expect: Revision, from: u64) -> Result<Truncated, StoreError> {
-        self.store.truncating().truncate(&self.id, expect, Seq::new(from)).await
+        self.store.truncating().truncate(&self.id, expect, Seq::new(from), None).await
+    }
+
+    /// Truncates the current log, which must succeed, and carries this compaction over.
+    pub(super) async fn shorten_with(&self, len: u64, keep: Compact) {
+        let revision = self.revision().await;
+        self.store.truncating().truncate(&self.id, revision, Seq::new(len), Some(keep)).await.unwrap();
     }
 
     /// Truncates the current log, which must succeed, and returns the revision of the remaining log.
@@ -375,14 +385,20 @@ pub(super) fn changed(recorded: &Recorded, change: impl FnOnce(&mut Exchange)) -
     Recorded::new(recorded.seq, exchange)
 }
 
-/// Returns a compaction of the default profile.
-pub(super) fn compact(replaces: CompactionVersion, cut: Cut) -> Compact {
-    Compact::new(Profile::default(), replaces, cut)
+/// Returns the compaction, to replace this version.
+pub(super) fn compact(replaces: CompactionVersion, contents: Compact) -> Compact {
+    with!(contents, replaces: replaces)
 }
 
-/// Returns a cut with a summary that covers everything before the window.
-pub(super) fn summary_to(seq: u64, text: &str) -> Cut {
-    with!(Cut::window_from(Seq::new(seq)), summary: Some(Summary::new(text, Seq::new(seq))))
+/// Returns a compaction of the default profile whose window starts at this position, without derived text.
+pub(super) fn window_from(seq: u64) -> Compact {
+    let state = format!("window from {seq}").into_bytes();
+    Compact::new(Profile::default(), NONE, Seq::new(seq), state.into(), None)
+}
+
+/// Returns a compaction with this text in place of the exchanges before the window.
+pub(super) fn summary_to(seq: u64, text: &str) -> Compact {
+    with!(window_from(seq), derived: Some(text.as_bytes().into()))
 }
 
 pub(super) fn profile(name: &str) -> Profile {

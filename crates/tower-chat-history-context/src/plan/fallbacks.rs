@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::{
         budget::{Limits, Watermark, Watermarks},
-        plan::{Conditions, History, OnOpenTurn},
+        plan::{Conditions, History, LoadedWindow, OnOpenTurn},
     };
 
     /// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
@@ -111,6 +111,7 @@ mod tests {
         let turn = [Message::user("u"), Message::assistant("a")];
         let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));
         let window = Window::new(Revision::new(Incarnation::random(), 1), None, vec![exchange], false);
+        let window = LoadedWindow::read(window).unwrap();
         let (summary, input) = (Message::system("s"), [Message::user("u")]);
         let cost = |_: &Message| 10;
         let parts = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };

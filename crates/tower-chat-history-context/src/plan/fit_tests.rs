@@ -2,11 +2,9 @@
 
 use proptest::prelude::*;
 use tower_chat_history_conformance::shorthand::cases;
-use tower_chat_history_core::{
-    Compaction, CompactionVersion, Cut, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window,
-};
+use tower_chat_history_core::{Cut, Cuts, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window};
 
-use super::{Conditions, FitBudget, FitError, History, Plan, PlanInput, plan_once as plan};
+use super::{Conditions, FitBudget, FitError, History, LoadedWindow, Plan, PlanInput, plan_once as plan};
 use crate::{
     budget::{
         ClearResults, ContextBudget, Importance, KeepFirst, Limits, PromptTokens, TrimTurn, Trimmer, Watermark,
@@ -125,11 +123,12 @@ fn request(reserve: u32) -> RequestInfo {
     request
 }
 
-fn window(log: &[Recorded], cut: Option<&Cut>) -> Window {
+fn window(log: &[Recorded], cut: Option<&Cut>) -> LoadedWindow {
     let start = cut.map_or(Seq::FIRST, |cut| cut.window_start);
-    let compaction = cut.map(|cut| Compaction::new(CompactionVersion::new(1), cut.clone()));
     let exchanges = log.iter().filter(|recorded| recorded.seq >= start).cloned().collect();
-    Window::new(Revision::new(Incarnation::random(), 1), compaction, exchanges, false)
+    let window = Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, false);
+    let cuts = cut.cloned().map(Cuts::new);
+    LoadedWindow { cuts, ..LoadedWindow::read(window).unwrap() }
 }
 
 fn fitted(log: &[Recorded], cut: Option<&Cut>, input: &[Message], policy: &Policy) -> Result<Plan, FitError> {
@@ -158,7 +157,7 @@ impl Policy {
     /// Plans a call with this window and this input. With a reserve for recalled messages, the plan may use fallbacks.
     pub(super) fn plan(
         &self,
-        window: &Window,
+        window: &LoadedWindow,
         limit: LoadLimit,
         input: &[Message],
         stores: bool,

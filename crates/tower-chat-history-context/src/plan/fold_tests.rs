@@ -12,6 +12,7 @@ use super::{
     FitError, InputError,
     fold::Folded,
     item::{Item, Round},
+    loaded::LoadedWindow,
     plan,
     tests::plan_input,
 };
@@ -155,6 +156,7 @@ fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
         let mut log = log(&AnthropicMessages, turns);
         Arc::make_mut(&mut log.last_mut().unwrap().exchange).finish_reason = Some("pause_turn".into());
         let window = Window::new(Revision::new(Incarnation::random(), turns.len() as u64), None, log, false);
+        let window = LoadedWindow::read(window).unwrap();
         assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
     }
 }

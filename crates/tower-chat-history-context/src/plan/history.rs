@@ -1,8 +1,8 @@
 //! The history that a turn starts from.
 
-use tower_chat_history_core::{Cut, Epoch, Expect, Message, Recorded, Seq, Summary, Window};
+use tower_chat_history_core::{Cut, Epoch, Expect, Message, Recorded, Seq, Summary};
 
-use super::window_index::can_start_window;
+use super::{loaded::LoadedWindow, window_index::can_start_window};
 
 /// The history that a turn starts from.
 #[derive(Clone, Copy, Debug)]
@@ -10,14 +10,14 @@ pub enum History<'a> {
     /// There was no such conversation at this epoch.
     Absent(Epoch),
     /// The conversation's window.
-    Window(&'a Window),
+    Window(&'a LoadedWindow),
     /// The history could not be loaded. The messages that the caller resent replace it, in the form of a log.
     Resent(&'a [Recorded]),
 }
 
 impl<'a> History<'a> {
     #[must_use]
-    pub const fn window(self) -> Option<&'a Window> {
+    pub const fn window(self) -> Option<&'a LoadedWindow> {
         match self {
             Self::Window(window) => Some(window),
             Self::Absent(_) | Self::Resent(_) => None,
@@ -49,7 +49,7 @@ impl<'a> History<'a> {
     /// Returns the stored cut.
     #[must_use]
     pub fn cut(self) -> Option<&'a Cut> {
-        Some(&self.window()?.compaction.as_ref()?.cut)
+        self.window()?.cut()
     }
 
     #[must_use]
@@ -115,6 +115,6 @@ impl<'a> History<'a> {
 
 /// Returns the first exchange that was not pruned and that no summary covers.
 #[must_use]
-pub fn first_uncovered(cut: &Cut, window: &Window) -> Seq {
+pub fn first_uncovered(cut: &Cut, window: &LoadedWindow) -> Seq {
     cut.covers_to().max(window.revision.first())
 }

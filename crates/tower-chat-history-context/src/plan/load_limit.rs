@@ -1,13 +1,13 @@
 //! The cut that results from a truncated load.
 
-use tower_chat_history_core::{Cut, LoadLimit, Window};
+use tower_chat_history_core::{Cut, LoadLimit};
 
-use super::window_index::can_start_window;
+use super::{loaded::LoadedWindow, window_index::can_start_window};
 
 /// Returns the cut that a truncated load causes, or `None` if the load is not truncated. The window then has at most
 /// 75% of the load limit. Without this cut, the load limit itself would move the window's start with every turn, and
 /// the provider's prefix cache would never have the window.
-pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
+pub(super) fn cut_truncated(window: &LoadedWindow, limit: LoadLimit) -> Option<Cut> {
     if !window.truncated {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
             start = Some(recorded.seq);
         }
     }
-    let mut cut = window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
+    let mut cut = window.cut().cloned().unwrap_or_default();
     cut.window_start = cut.window_start.max(start?);
     cut.rounds_start = cut.rounds_start.max(cut.window_start);
     if window.exchanges.iter().any(|recorded| recorded.exchange.recalled.is_some()) {
@@ -37,7 +37,7 @@ pub(super) fn cut_truncated(window: &Window, limit: LoadLimit) -> Option<Cut> {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Message, Recorded, Revision, Seq};
+    use tower_chat_history_core::{Exchange, ExchangeId, Incarnation, Message, Recorded, Revision, Seq, Window};
 
     use super::*;
 
@@ -49,6 +49,7 @@ mod tests {
         };
         let exchanges = (10..20).map(exchange).collect();
         let window = Window::new(Revision::new(Incarnation::random(), 20), None, exchanges, true);
+        let window = LoadedWindow::read(window).unwrap();
         let cut = cut_truncated(&window, LoadLimit::new(8, 1 << 20).unwrap()).unwrap();
         assert_eq!(cut.window_start, Seq::new(14), "six of eight stay");
     }

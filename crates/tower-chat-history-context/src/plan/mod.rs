@@ -17,6 +17,7 @@ mod input;
 mod item;
 mod linked;
 mod load_limit;
+mod loaded;
 mod pinned;
 mod provenance;
 mod reasoning;
@@ -34,7 +35,7 @@ mod trimming_tests;
 mod unreplied;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq, Window};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq};
 
 pub use self::{
     call_budget::{CallBudget, FitBudget},
@@ -44,6 +45,7 @@ pub use self::{
     grown::GrownWindow,
     history::{History, first_uncovered},
     input::{OnOpenTurn, refuse_foreign},
+    loaded::LoadedWindow,
     pinned::pinned,
     provenance::{Conditions, RENDERER, SentPrompt, provenance},
     reasoning::Reasoning,
@@ -179,7 +181,7 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     if call.leaves_out_recalled && recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
         fit.cut.get_or_insert(cut).recalled_from = recalled_from;
     }
-    let has_more = |window: &Window| fit.recallable_before > window.revision.first();
+    let has_more = |window: &LoadedWindow| fit.recallable_before > window.revision.first();
     let recallable = recall_reserve.filter(|_| recalls_others || window.is_some_and(has_more)).map(|_| {
         let taken = |budget: &FitBudget<'_>| fit.tokens.saturating_add(budget.parts.total() - budget.parts.recalled);
         let room =
@@ -202,10 +204,9 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
 /// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
 /// `None` if the window can stay as it is, or if its last turn is still open.
 #[must_use]
-pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
+pub fn next_cut(window: &LoadedWindow, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
-    let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
-    let cut = truncated.as_ref().or(stored).cloned().unwrap_or_default();
+    let cut = truncated.as_ref().or(window.cut()).cloned().unwrap_or_default();
     let start = window.exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
     let exchanges = &window.exchanges[start..];
     let folded = Folded::of(exchanges, cut.window_start, cut.recalled_from);
@@ -223,21 +224,19 @@ pub fn next_cut(window: &Window, limit: LoadLimit, budget: &FitBudget<'_>, origi
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{
-        Compaction, CompactionVersion, Epoch, Exchange, ExchangeId, Incarnation, Recorded, Revision,
-    };
+    use tower_chat_history_core::{Cuts, Epoch, Exchange, ExchangeId, Incarnation, Recorded, Revision, Window};
 
     use super::*;
     use crate::budget::{Limits, PromptTokens, Watermarks};
     use crate::view::tests::{any_message, breaks_the_rules, calls};
 
-    fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> Window {
+    fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> LoadedWindow {
         let exchange = |(seq, messages)| Recorded::new(Seq::new(seq), Exchange::new(ExchangeId::generate(), messages));
         let exchanges = (0..).zip(exchanges).map(exchange).collect();
-        Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)
+        LoadedWindow::read(Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, truncated)).unwrap()
     }
 
-    pub(super) fn plan_input<'a>(window: &'a Window, input: &'a [Message]) -> PlanInput<'a> {
+    pub(super) fn plan_input<'a>(window: &'a LoadedWindow, input: &'a [Message]) -> PlanInput<'a> {
         let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
         PlanInput {
             history: History::Window(window),
@@ -256,7 +255,7 @@ mod tests {
         }
     }
 
-    fn planned(window: &Window, input: &[Message]) -> Result<Plan, InputError> {
+    fn planned(window: &LoadedWindow, input: &[Message]) -> Result<Plan, InputError> {
         input_error(plan(&plan_input(window, input)))
     }
 
@@ -296,7 +295,7 @@ mod tests {
         let mut log = window(vec![vec![Message::user("u0"), calls(&["x"])]], false);
         let mut cut = Cut::default();
         cut.rounds_start = Seq::new(1);
-        log.compaction = Some(Compaction::new(CompactionVersion::NONE, cut));
+        log.cuts = Some(Cuts::new(cut));
         let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
         let parts = PromptTokens { input: 10, ..PromptTokens::default() };
         let (limits, watermarks) = (Limits::NONE, Watermarks::default());

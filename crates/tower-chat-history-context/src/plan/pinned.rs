@@ -3,9 +3,9 @@
 //! If a turn has reasoning that is bound to its prompt, its prompts must stay prefixes of each other until it ends. A
 //! compaction that another call stored in the meantime therefore takes effect with the next turn.
 
-use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Seq, Summary, Window};
+use tower_chat_history_core::{Cut, Message, NewestRound, Positions, Recorded, Seq, Summary};
 
-use super::{input::continues_turn, reasoning::digests_of_reply};
+use super::{input::continues_turn, loaded::LoadedWindow, reasoning::digests_of_reply};
 use crate::request::RequestInfo;
 
 /// Returns the cut under which the turn that the input continues got its newest bound reasoning. Returns `None` if the
@@ -15,7 +15,7 @@ use crate::request::RequestInfo;
 /// If the request lets the provider [drop](RequestInfo::may_drop_reasoning) reasoning, that which a stored compaction left
 /// out within the turn stays left out.
 #[must_use]
-pub fn pinned(window: &Window, input: &[Message], request: &RequestInfo) -> Option<Cut> {
+pub fn pinned(window: &LoadedWindow, input: &[Message], request: &RequestInfo) -> Option<Cut> {
     if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
         return None;
     }
@@ -23,7 +23,7 @@ pub fn pinned(window: &Window, input: &[Message], request: &RequestInfo) -> Opti
     let opens = |recorded: &Recorded| recorded.seq <= asked && recorded.exchange.opens_turn();
     let turn = &window.exchanges[window.exchanges.iter().rposition(opens)?..];
     let none = Cut::default();
-    let stored = window.compaction.as_ref().map_or(&none, |compaction| &compaction.cut);
+    let stored = window.cut().unwrap_or(&none);
     let from = if request.may_drop_reasoning { stored.reasoning_from } else { Seq::FIRST };
     let is_bound = |recorded: &&Recorded| recorded.seq >= from && digests_of_reply(&recorded.exchange).is_some();
     let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
@@ -32,7 +32,7 @@ pub fn pinned(window: &Window, input: &[Message], request: &RequestInfo) -> Opti
     if is_loaded || sent_under.window_start > turn.first()?.seq {
         return None;
     }
-    let replaced = window.compaction.as_ref().and_then(|compaction| compaction.replaced.as_deref());
+    let replaced = window.cuts.as_ref().and_then(|cuts| cuts.replaced.as_deref());
     let summaries = [Some(stored), replaced].into_iter().flatten().filter_map(|cut| cut.summary.as_ref());
     cut(sent_under, summaries)
 }
@@ -51,12 +51,7 @@ fn is_under(positions: Positions, cut: &Cut, exchanges: &[Recorded]) -> bool {
 
 /// Returns the cut with these positions and its summary, or `None` if its summary is not one of these.
 fn cut<'a>(positions: Positions, mut summaries: impl Iterator<Item = &'a Summary>) -> Option<Cut> {
-    let mut cut = Cut::window_from(positions.window_start);
-    cut.rounds_start = positions.rounds_start;
-    cut.cleared_before = positions.cleared_before;
-    cut.recalled_from = positions.recalled_from;
-    cut.reasoning_from = positions.reasoning_from;
-    cut.encrypted_from = positions.encrypted_from;
+    let mut cut = Cut::at(positions);
     if positions.covers_to > Seq::FIRST {
         cut.summary = Some(summaries.find(|summary| summary.covers_to == positions.covers_to)?.clone());
     }

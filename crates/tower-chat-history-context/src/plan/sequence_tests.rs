@@ -3,13 +3,13 @@
 use proptest::{prelude::*, sample::Index};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
-    Citation, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recalled,
-    Recorded, Revision, Seq, Window,
+    Citation, Cut, Cuts, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recalled, Recorded, Revision, Seq,
+    Window,
     backend::{Scan, WindowScan},
 };
 
 use super::{
-    FitError, Plan, Recallable,
+    FitError, LoadedWindow, Plan, Recallable,
     fit_tests::{Policy, Rule, any_policy, any_turn, text},
 };
 use crate::view::{
@@ -120,7 +120,7 @@ impl Conversation {
         self.log.push(Recorded::new(Seq::new(self.log.len() as u64), exchange));
     }
 
-    fn window(&self) -> Window {
+    fn window(&self) -> LoadedWindow {
         let from = self.stored.as_ref().map_or(Seq::FIRST, |cut| cut.window_start);
         let mut scan = WindowScan::new(self.limit);
         for recorded in self.log.iter().rev().take_while(|recorded| recorded.seq >= from) {
@@ -131,13 +131,9 @@ impl Conversation {
         }
         let start = scan.start().unwrap_or(from);
         let exchanges = self.log.iter().filter(|recorded| recorded.seq >= start).cloned().collect();
-        let compaction = self.stored.clone().map(|cut| Compaction::new(CompactionVersion::new(1), cut));
-        Window::new(
-            Revision::new(Incarnation::random(), self.log.len() as u64),
-            compaction,
-            exchanges,
-            scan.is_truncated(),
-        )
+        let revision = Revision::new(Incarnation::random(), self.log.len() as u64);
+        let window = Window::new(revision, None, exchanges, scan.is_truncated());
+        LoadedWindow { cuts: self.stored.clone().map(Cuts::new), ..LoadedWindow::read(window).unwrap() }
     }
 
     fn store(&mut self, cut: Cut) -> Result<(), TestCaseError> {

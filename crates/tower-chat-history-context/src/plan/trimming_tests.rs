@@ -9,12 +9,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
-    AnthropicMessages, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, Message, Recorded,
-    Revision, Seq, Window,
+    AnthropicMessages, Cut, Cuts, Exchange, ExchangeId, Incarnation, Message, Recorded, Revision, Seq, Window,
 };
 use tower_chat_history_test::messages::MessagesProvider;
 
-use super::{Conditions, FitBudget, Plan, PlanInput, plan_once as plan, tests::plan_input};
+use super::{Conditions, FitBudget, LoadedWindow, Plan, PlanInput, plan_once as plan, tests::plan_input};
 use crate::{
     budget::{KeepTurn, Limits, PromptTokens, TrimTurn, Trimmer, Watermarks},
     request::RequestInfo,
@@ -111,8 +110,8 @@ impl<'a> Calls<'a> {
         let budget = FitBudget { limits, watermarks, clear: None, trimmer, stores: true, parts, cost: &cost };
         let mut cut = Cut::window_from(Seq::FIRST);
         cut.rounds_start = Seq::new(self.rounds_start);
-        let compaction = Some(Compaction::new(CompactionVersion::new(1), cut));
-        let window = Window::new(Revision::new(Incarnation::random(), 1), compaction, self.log.to_vec(), false);
+        let window = Window::new(Revision::new(Incarnation::random(), 1), None, self.log.to_vec(), false);
+        let window = LoadedWindow { cuts: Some(Cuts::new(cut)), ..LoadedWindow::read(window).unwrap() };
         let (conditions, budget) = (self.conditions, Some(budget));
         plan(&PlanInput { conditions, budget, ..plan_input(&window, input) }).ok()
     }

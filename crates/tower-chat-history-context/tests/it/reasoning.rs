@@ -9,12 +9,13 @@ use tower_chat_history_context::{
     RequestInfo,
     budget::{Limits, PromptTokens, Watermark, Watermarks},
     plan::{
-        Conditions, FitBudget, FitError, History, OnOpenTurn, Plan, PlanInput, SentPrompt, pinned, plan, provenance,
+        Conditions, FitBudget, FitError, History, LoadedWindow, OnOpenTurn, Plan, PlanInput, SentPrompt, pinned, plan,
+        provenance,
     },
 };
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls,
-    Origin, Positions, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
+    Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin, Positions, Recalled,
+    Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
 };
 
 /// Something that happens to a conversation.
@@ -83,7 +84,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct World {
     log: Vec<Recorded>,
     incarnation: Incarnation,
-    compaction: Option<Compaction>,
+    cuts: Option<Cuts>,
     request: RequestInfo,
     origin: Origin,
     providers: [SigningProvider; 2],
@@ -107,7 +108,7 @@ impl World {
         Self {
             log: Vec::new(),
             incarnation: Incarnation::random(),
-            compaction: None,
+            cuts: None,
             request: RequestInfo::new(),
             origin: Origin::unknown().provider("one"),
             providers: ["one", "two"].map(SigningProvider::new),
@@ -121,18 +122,15 @@ impl World {
     }
 
     fn cut(&self) -> Cut {
-        self.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default()
+        self.cuts.as_ref().map(|cuts| cuts.cut.clone()).unwrap_or_default()
     }
 
-    fn window(&self, cut: Cut) -> Window {
+    fn window(&self, cut: Cut) -> LoadedWindow {
         let exchanges = self.log.iter().filter(|recorded| recorded.seq >= cut.window_start).cloned().collect();
-        let (version, replaced) = match &self.compaction {
-            Some(compaction) => (compaction.version, compaction.replaced.as_deref().cloned()),
-            None => (CompactionVersion::NONE, None),
-        };
-        let compaction = Compaction::new(version, cut).replacing(replaced);
+        let replaced = self.cuts.as_ref().and_then(|cuts| cuts.replaced.as_deref().cloned());
+        let cuts = Some(Cuts::new(cut).replacing(replaced));
         let revision = Revision::new(self.incarnation, self.log.len() as u64);
-        Window::new(revision, Some(compaction), exchanges, false)
+        LoadedWindow { cuts, ..LoadedWindow::read(Window::new(revision, None, exchanges, false)).unwrap() }
     }
 
     fn open(&self) -> OpenCalls {
@@ -149,7 +147,7 @@ impl World {
         if let Some(cut) = cut {
             window = self.window(cut);
         }
-        let summary = window.compaction.as_ref().and_then(|compaction| compaction.cut.summary.as_ref());
+        let summary = window.cut().and_then(|cut| cut.summary.as_ref());
         let summary = summary.map(|summary| user(&summary.text));
         let cost = |message: &Message| message.bytes() as u64;
         let sum = |messages: &[Message]| messages.iter().map(cost).sum();
@@ -267,8 +265,7 @@ impl World {
         self.cuts += 1;
         let opens = |seq: Seq| self.log[usize::try_from(seq.get()).unwrap()].exchange.opens_turn();
         prop_assert_eq!(cut.check(Some(&replaced), self.log.len() as u64, opens), Ok(()));
-        let version = self.compaction.as_ref().map_or(CompactionVersion::NONE, |compaction| compaction.version);
-        self.compaction = Some(Compaction::new(version.next(), cut).replacing(Some(replaced)));
+        self.cuts = Some(Cuts::new(cut).replacing(Some(replaced)));
         Ok(())
     }
 
@@ -306,7 +303,7 @@ impl World {
             Step::Truncate(exchanges) => {
                 let len = (self.log.len() as u64).saturating_sub(*exchanges);
                 self.log.truncate(usize::try_from(len).unwrap());
-                self.compaction = self.compaction.take().and_then(|compaction| compaction.truncated_to(len));
+                self.cuts = self.cuts.take().and_then(|cuts| cuts.truncated_to(len));
                 (self.incarnation, self.last, self.calm_since) = (Incarnation::random(), None, None);
                 Ok(())
             }

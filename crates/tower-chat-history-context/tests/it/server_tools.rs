@@ -2,11 +2,11 @@
 
 use tower_chat_history_context::{
     budget::{Limits, PromptTokens, Watermarks},
-    plan::{Conditions, FitBudget, FitError, History, InputError, OnOpenTurn, Plan, PlanInput, plan},
+    plan::{Conditions, FitBudget, FitError, History, InputError, LoadedWindow, OnOpenTurn, Plan, PlanInput, plan},
 };
 use tower_chat_history_core::{
-    AnthropicMessages, Compaction, CompactionVersion, Cut, Exchange, ExchangeId, Incarnation, LoadLimit, Message,
-    Recorded, Revision, Seq, Window,
+    AnthropicMessages, Cut, Cuts, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq,
+    Window,
 };
 
 const USER: &str = r#"{"role":"user","content":"u"}"#;
@@ -33,13 +33,14 @@ fn exchange(input: &[&str], blocks: &[&str], continues: Option<u64>, finish_reas
     exchange
 }
 
-fn window(log: Vec<Exchange>, cut: Cut) -> Window {
+fn window(log: Vec<Exchange>, cut: Cut) -> LoadedWindow {
     let log: Vec<Recorded> = (0..).map(Seq::new).zip(log).map(|(seq, it)| Recorded::new(seq, it)).collect();
     let revision = Revision::new(Incarnation::random(), log.len() as u64);
-    Window::new(revision, Some(Compaction::new(CompactionVersion::NONE, cut)), log, false)
+    let window = LoadedWindow::read(Window::new(revision, None, log, false)).unwrap();
+    LoadedWindow { cuts: Some(Cuts::new(cut)), ..window }
 }
 
-fn planned(window: &Window, input: &[&str], budget: Option<FitBudget<'_>>) -> Result<Plan, FitError> {
+fn planned(window: &LoadedWindow, input: &[&str], budget: Option<FitBudget<'_>>) -> Result<Plan, FitError> {
     let input: Vec<Message> = input.iter().map(|json| message(json)).collect();
     plan(&PlanInput {
         history: History::Window(window),

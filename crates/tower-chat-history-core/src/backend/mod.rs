@@ -9,12 +9,10 @@
 //! | A listing has the conversations of its prefix after its cursor | [`KeyRange`] |
 //! | A load returns the newest turns within its limit | [`WindowScan`] |
 //! | A load of a known state returns nothing | [`Window::is_known`](crate::Window::is_known) |
-//! | A compaction follows the rules | [`Cut::check`](crate::Cut::check) |
 //! | A prune removes whole turns | [`PruneScan`] |
 //! | A prune may remove derived data | [`Compaction::without_derived`](crate::Compaction::without_derived) |
-//! | A truncation lowers or removes compactions | [`Compaction::truncated_to`](crate::Compaction::truncated_to) |
 //! | Conversations begin a new incarnation | [`Incarnation::random`](crate::Incarnation::random) |
-//! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`ExchangeRecords`], [`Compaction::encode`](crate::Compaction::encode) and [`decode`](crate::Compaction::decode), [`RecordError`] |
+//! | Every store writes the same bytes | [`Exchange::encode`](crate::Exchange::encode) and [`ExchangeRecords`], [`RecordError`] |
 //! | Stored token counts are used | [`Exchange::share_counts`](crate::Exchange::share_counts), which `decode` calls |
 //! | A limit in bytes counts memory | [`Exchange::memory`](crate::Exchange::memory), [`Compaction::memory`](crate::Compaction::memory) |
 

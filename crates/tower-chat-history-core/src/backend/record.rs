@@ -7,6 +7,7 @@
 //! changed form gets the next number and its own reader, and the readers and frozen test samples of older versions
 //! stay.
 
+mod cuts;
 mod exchange;
 mod messages;
 
@@ -16,7 +17,6 @@ use serde_json::value::RawValue;
 pub use self::exchange::ExchangeRecords;
 use self::exchange::exchange_1;
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut},
     exchange::Exchange,
     message::{self, DialectName, Message},
     provenance::Provenance,
@@ -31,7 +31,6 @@ type Reader<T> = fn(&str) -> Result<(Version, T), serde_json::Error>;
 
 /// The readers of all versions from 1 on. The last one reads [`VERSION`].
 const EXCHANGES: &[Reader<Exchange>] = &[exchange_1];
-const CUTS: &[Reader<Cuts>] = &[cuts_1];
 const RECALLED: &[Reader<ReadRecalled>] = &[recalled_1];
 const PROVENANCES: &[Reader<Provenance>] = &[provenance_1];
 
@@ -61,51 +60,8 @@ fn message(name: &DialectName, json: Box<RawValue>) -> Result<Message, serde_jso
     }
 }
 
-/// The cuts of a compaction as they are stored.
-#[derive(Serialize, Deserialize)]
-struct StoredCuts<V, C> {
-    v: V,
-    #[serde(flatten)]
-    cut: C,
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    replaced: Option<C>,
-}
-
 const fn none<T>() -> Option<T> {
     None
-}
-
-/// A cut, and the cut that it replaced.
-#[derive(Debug, PartialEq)]
-struct Cuts {
-    cut: Cut,
-    replaced: Option<Cut>,
-}
-
-impl Compaction {
-    /// Returns the text to store, without the version.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for a compaction of this crate's own types. It returns a `Result` because serialization is fallible.
-    pub fn encode(&self) -> Result<String, RecordError> {
-        encoded(&StoredCuts { v: VERSION, cut: &self.cut, replaced: self.replaced.as_deref() })
-    }
-
-    /// Reads the compaction of this version from the text that [`encode`](Self::encode) wrote.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
-    pub fn decode(version: CompactionVersion, record: &str) -> Result<Self, RecordError> {
-        let Cuts { cut, replaced } = read(record, CUTS)?;
-        Ok(Self::new(version, cut).replacing(replaced))
-    }
-}
-
-fn cuts_1(record: &str) -> Result<(Version, Cuts), serde_json::Error> {
-    let StoredCuts { v, cut, replaced } = serde_json::from_str(record)?;
-    Ok((v, Cuts { cut, replaced }))
 }
 
 /// Recalled messages as they are stored.

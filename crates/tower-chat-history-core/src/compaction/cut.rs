@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CompactionError, Summary};
-use crate::{memory::block, seq::Seq};
+use crate::seq::Seq;
 
 /// The positions and the summary of a compaction. No position ever decreases within an incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,12 +54,9 @@ impl Cut {
         }
     }
 
-    /// Creates a cut that only leaves out encrypted elements before this position. Returns `None` for the first
-    /// position, before which there are none.
-    pub(super) fn without_encrypted(before: Seq) -> Option<Self> {
-        let mut cut = Self::window_from(Seq::FIRST);
-        cut.encrypted_from = before;
-        (before > Seq::FIRST).then_some(cut)
+    /// Creates a cut that only leaves out encrypted elements before this position.
+    pub(crate) fn without_encrypted(before: Seq) -> Self {
+        Self { encrypted_from: before, ..Self::default() }
     }
 
     /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
@@ -69,8 +66,8 @@ impl Cut {
         self.summary.as_ref().map_or(Seq::FIRST, |summary| summary.covers_to)
     }
 
-    /// Checks that this cut may replace `stored` in a log of `len` exchanges. Stores call this before they write a
-    /// cut.
+    /// Checks that this cut may replace `stored` in a log whose next position is `len`. Stores do not check cuts: the
+    /// rules are those of the writer.
     ///
     /// `opens_turn` returns whether the exchange at a position opens a turn. It must return `true` for a
     /// [pruned](crate::Prune) exchange, so that a cut that was made before the prune can be stored after it. The window
@@ -129,12 +126,6 @@ impl Cut {
             encrypted_from: self.encrypted_from.min(end),
             summary: self.summary.clone(),
         })
-    }
-
-    /// Returns an estimate of the memory of its summary, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        let Some(Summary { text, model, .. }) = &self.summary else { return 0 };
-        block(text.capacity()) + model.as_ref().map_or(0, |model| block(model.capacity()))
     }
 
     /// Merges this cut with `stored`, a cut that another call stored while the summary of this one was written. Returns

@@ -1,81 +1,73 @@
 //! Compactions: derived records that define which part of the log is sent.
+//!
+//! A store keeps a [`Compaction`] and does not look into it. The writer keeps [`Cuts`] in it.
 
 mod cut;
+mod cuts;
 mod error;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod version;
 
-pub use self::{cut::Cut, error::CompactionError, summary::Summary, version::CompactionVersion};
-use crate::{memory::block, seq::Seq};
+use std::{fmt, sync::Arc};
 
-/// A stored compaction of one profile.
-#[derive(Clone, Debug, Default, PartialEq)]
+pub use self::{cut::Cut, cuts::Cuts, error::CompactionError, summary::Summary, version::CompactionVersion};
+use crate::{memory::shared, seq::Seq};
+
+/// A stored compaction of one profile. Stores keep it, and do not look into its bytes.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Compaction {
     /// The version number.
     pub version: CompactionVersion,
-    /// The positions and the summary.
-    pub cut: Cut,
-    /// The cut that this one replaced, if it is known. A turn that began under it ends under it, so that its prompts
-    /// stay prefixes of each other.
-    pub replaced: Option<Box<Cut>>,
+    /// The first exchange of the windows that this profile loads. It opens a turn. It may have been
+    /// [pruned](crate::Prune): the windows then start where the log begins.
+    pub window_start: Seq,
+    /// The bytes that the writer keeps about the compaction. They contain no text of messages.
+    pub state: Arc<[u8]>,
+    /// Text that was made from messages, such as a summary, or `None`.
+    pub derived: Option<Arc<[u8]>>,
 }
 
 impl Compaction {
-    /// Creates the compaction of this version. The cut that it replaced is not known.
+    /// Creates the compaction of this version.
     #[must_use]
-    pub const fn new(version: CompactionVersion, cut: Cut) -> Self {
-        Self { version, cut, replaced: None }
+    pub const fn new(
+        version: CompactionVersion,
+        window_start: Seq,
+        state: Arc<[u8]>,
+        derived: Option<Arc<[u8]>>,
+    ) -> Self {
+        Self { version, window_start, state, derived }
     }
 
-    /// Sets the cut that this compaction replaced. The default is `None`.
-    #[must_use]
-    pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
-        self.replaced = replaced.map(Box::new);
-        self
-    }
-
-    /// Returns an estimate of the memory that this compaction takes, in bytes: its summaries and a constant.
+    /// Returns an estimate of the memory that this compaction takes, in bytes: its two fields of bytes and a constant.
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Self>()
-            + self.cut.memory()
-            + self.replaced.as_ref().map_or(0, |cut| block(size_of::<Cut>()) + cut.memory())
+        let derived = self.derived.as_ref().map_or(0, |derived| shared(derived.len()));
+        size_of::<Self>() + shared(self.state.len()) + derived
     }
 
-    /// Returns the compaction to store when the log is [truncated](crate::Truncate) to its first `len` exchanges,
-    /// or `None` if it must be removed. Stores call this within the truncation.
+    /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), so that it
+    /// begins at `first`. It has no derived text. If it had one, its window starts where the log begins. Stores do this
+    /// within the prune.
     ///
-    /// If the cut must be removed, the cut that it replaced takes its place, as far as that one is still right. The
-    /// provider still cannot read the encrypted elements that remain, so [`Cut::encrypted_from`] stays in any case.
-    ///
-    /// The result always has the next version, even if the cut is unchanged, so that no compaction made from the
-    /// log before the truncation can replace it.
+    /// It always has the next version, so that no compaction made before the prune can replace it.
     #[must_use]
-    pub fn truncated_to(&self, len: u64) -> Option<Self> {
-        let replaced = self.replaced.as_ref().and_then(|cut| cut.truncated_to(len));
-        let (cut, replaced) = match (self.cut.truncated_to(len), replaced) {
-            (Some(cut), replaced) => (cut, replaced),
-            (None, Some(mut replaced)) => {
-                replaced.encrypted_from = self.cut.encrypted_from.min(Seq::new(len));
-                (replaced, None)
-            }
-            (None, None) => (Cut::without_encrypted(self.cut.encrypted_from.min(Seq::new(len)))?, None),
-        };
-        Some(Self::new(self.version.next(), cut).replacing(replaced))
+    pub fn without_derived(&self, first: Seq) -> Self {
+        let window_start = if self.derived.is_some() { first } else { self.window_start };
+        Self::new(self.version.next(), window_start, Arc::clone(&self.state), None)
     }
+}
 
-    /// Returns the compaction to store when the log is pruned with [`Derived::Erase`](crate::Derived::Erase), or
-    /// `None` if it must be removed because it has a summary, which describes removed exchanges. Of such a compaction,
-    /// only [`Cut::encrypted_from`] stays. Stores call this within the prune.
-    #[must_use]
-    pub fn without_derived(&self) -> Option<Self> {
-        let (cut, replaced) = match self.cut.summary {
-            None => (self.cut.clone(), self.replaced.as_deref().filter(|cut| cut.summary.is_none()).cloned()),
-            Some(_) => (Cut::without_encrypted(self.cut.encrypted_from)?, None),
-        };
-        Some(Self::new(self.version.next(), cut).replacing(replaced))
+impl fmt::Debug for Compaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compaction")
+            .field("version", &self.version)
+            .field("window_start", &self.window_start)
+            .field("state_bytes", &self.state.len())
+            .field("derived_bytes", &self.derived.as_ref().map(|derived| derived.len()))
+            .finish()
     }
 }

@@ -1,6 +1,7 @@
 //! The rules for compactions.
 
 use super::*;
+use crate::profile::Profile;
 
 fn cut(window: u64, rounds: u64, covers: Option<u64>) -> Cut {
     Cut {
@@ -93,48 +94,68 @@ fn a_summary_of_removed_exchanges_is_removed() {
 }
 
 #[test]
-fn a_remaining_compaction_has_another_version() {
-    let version = CompactionVersion::new(4);
-    let stays = Compaction::new(version, cut(1, 3, Some(1))).truncated_to(2);
-    assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 2, Some(1)))));
-    let stays = Compaction::new(version, cut(1, 3, None)).without_derived();
-    assert_eq!(stays, Some(Compaction::new(version.next(), cut(1, 3, None))));
-    assert_eq!(Compaction::new(version, cut(1, 3, Some(1))).without_derived(), None);
+fn an_erased_compaction_has_another_version_and_no_derived_text() {
+    let (version, first) = (CompactionVersion::new(4), Seq::new(7));
+    let summarized = stored(&Cuts::new(cut(9, 9, Some(9))), version);
+    let erased = summarized.without_derived(first);
+    assert_eq!(erased, Compaction::new(version.next(), first, Arc::clone(&summarized.state), None));
+    let plain = stored(&Cuts::new(cut(9, 9, None)), version);
+    let kept = plain.without_derived(first);
+    assert_eq!(kept, Compaction::new(version.next(), Seq::new(9), Arc::clone(&plain.state), None));
+    assert_eq!(Cuts::read(&kept).unwrap(), Cuts::new(cut(9, 9, None)));
 }
 
 #[test]
 fn what_the_provider_cannot_read_stays_left_out_without_the_rest_of_the_cut() {
-    let version = CompactionVersion::new(4);
     let encrypted = |mut cut: Cut, from: u64| {
         cut.encrypted_from = Seq::new(from);
         cut
     };
-    let removed = Compaction::new(version, encrypted(cut(4, 6, Some(4)), 5));
+    let removed = Cuts::new(encrypted(cut(4, 6, Some(4)), 5));
     for len in 1..5 {
         let left = encrypted(Cut::default(), len);
         assert_eq!(left.check(None, len, |_| false), Ok(()), "it obeys the rules of the log");
-        assert_eq!(removed.truncated_to(len), Some(Compaction::new(version.next(), left)));
+        assert_eq!(removed.truncated_to(len), Some(Cuts::new(left)));
     }
     assert_eq!(removed.truncated_to(0), None);
-    let left = Compaction::new(version.next(), encrypted(Cut::default(), 5));
-    assert_eq!(removed.without_derived(), Some(left));
-    let kept = Compaction::new(version, encrypted(cut(4, 6, None), 5));
-    assert_eq!(kept.without_derived().unwrap().cut, kept.cut);
+    assert_eq!(erased(&removed), Cuts::new(encrypted(Cut::default(), 5)));
+    let kept = Cuts::new(encrypted(cut(4, 6, None), 5));
+    assert_eq!(erased(&kept), kept);
     let replacing = removed.replacing(Some(cut(1, 2, None)));
-    assert_eq!(replacing.truncated_to(3).unwrap().cut, encrypted(cut(1, 2, None), 3));
+    assert_eq!(replacing.truncated_to(3), Some(Cuts::new(encrypted(cut(1, 2, None), 3))));
+    assert_eq!(erased(&replacing), Cuts::new(encrypted(Cut::default(), 5)));
 }
 
 #[test]
 fn the_replaced_cut_follows_the_same_rules() {
-    let compaction = |cut, replaced| Compaction::new(CompactionVersion::new(4), cut).replacing(Some(replaced));
-    let both = compaction(cut(3, 6, Some(3)), cut(1, 5, Some(1)));
-    assert_eq!(both.truncated_to(4).unwrap().replaced.as_deref(), Some(&cut(1, 4, Some(1))));
-    let late = compaction(cut(1, 6, Some(1)), cut(1, 5, Some(5)));
+    let both = |cut, replaced| Cuts::new(cut).replacing(Some(replaced));
+    let summarized = both(cut(3, 6, Some(3)), cut(1, 5, Some(1)));
+    assert_eq!(summarized.truncated_to(4).unwrap().replaced.as_deref(), Some(&cut(1, 4, Some(1))));
+    assert_eq!(erased(&summarized), Cuts::default());
+    let late = both(cut(1, 6, Some(1)), cut(1, 5, Some(5)));
     assert_eq!(late.truncated_to(4).unwrap().replaced, None, "its summary covers removed exchanges");
-    let both = compaction(cut(3, 6, None), cut(1, 5, None));
-    assert_eq!(both.without_derived().unwrap().replaced.as_deref(), Some(&cut(1, 5, None)));
-    let summarized = compaction(cut(3, 6, None), cut(1, 5, Some(1)));
-    assert_eq!(summarized.without_derived().unwrap().replaced, None);
+    let plain = both(cut(3, 6, None), cut(1, 5, None));
+    assert_eq!(erased(&plain), plain);
+}
+
+#[test]
+fn debug_shows_no_bytes() {
+    let summarized = Cuts::new(Cut { summary: Some(Summary::new("secret", Seq::new(1))), ..cut(1, 1, None) });
+    let compact = summarized.compact(Profile::default(), CompactionVersion::NONE).unwrap();
+    let bytes = format!("{:?}", compact.derived);
+    for shown in [format!("{compact:?}"), format!("{:?}", compact.stored_as(CompactionVersion::NONE))] {
+        assert!(!shown.contains(&bytes) && shown.contains("derived_bytes: Some("), "{shown}");
+    }
+}
+
+/// Returns the compaction that has these cuts.
+fn stored(cuts: &Cuts, version: CompactionVersion) -> Compaction {
+    cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap().stored_as(version)
+}
+
+/// Returns what an erasing prune leaves of these cuts.
+fn erased(cuts: &Cuts) -> Cuts {
+    Cuts::read(&stored(cuts, CompactionVersion::new(1)).without_derived(Seq::FIRST)).unwrap()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Conversation;
 use crate::{
+    compaction::{Compaction, Cuts},
     exchange::Recorded,
     management::TARGET,
     revision::Revision,
@@ -17,6 +18,9 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// a turn leaves the turn open. Position 0 removes the conversation. If there is no exchange at the position,
     /// nothing is removed.
     ///
+    /// Of the compactions, only that of the handle's [profile](Self::profile) stays, as far as it is still right. If it
+    /// cannot be read, it is removed, too.
+    ///
     /// This truncates the current log. If the log was edited after you read a position, the position may belong to
     /// another exchange now. To refuse the truncation in that case, call [`Truncate::truncate`] with the revision at
     /// which you read the position.
@@ -26,8 +30,16 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     /// Returns [`Conflict`](StoreError::Conflict) or [`Gone`](StoreError::Gone) if the log changes during the call.
     /// Nothing is removed then. Returns another error if the store cannot be read or written.
     pub async fn truncate(&self, from: Seq) -> Result<Truncated, StoreError> {
-        match self.revision().await? {
-            Some(revision) => self.truncate_at(revision, from).await,
+        let found = match self.newest_window().await {
+            Ok(window) => window.map(|window| (window.revision, window.compaction)),
+            // Exchanges and compactions that cannot be read can still be removed.
+            Err(StoreError::Corrupt { .. } | StoreError::CorruptCompaction { .. }) => {
+                self.revision().await?.map(|revision| (revision, None))
+            }
+            Err(error) => return Err(error),
+        };
+        match found {
+            Some((revision, compaction)) => self.truncate_at(revision, compaction.as_ref(), from).await,
             None => Ok(Truncated::new(None, 0)),
         }
     }
@@ -73,14 +85,24 @@ impl<S: Truncate + ?Sized> Conversation<'_, S> {
     #[doc(alias = "regenerate")]
     #[doc(alias = "undo")]
     pub async fn take_last(&self) -> Result<Option<Recorded>, StoreError> {
-        let Some((revision, mut turn)) = self.end().await? else { return Ok(None) };
-        let Some(last) = turn.pop() else { return Ok(None) };
-        self.truncate_at(revision, last.seq).await?;
+        let Some(mut window) = self.newest_window().await? else { return Ok(None) };
+        let Some(last) = window.exchanges.pop() else { return Ok(None) };
+        last.check_unsealed()?;
+        self.truncate_at(window.revision, window.compaction.as_ref(), last.seq).await?;
         Ok(Some(last))
     }
 
-    async fn truncate_at(&self, revision: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        let truncated = self.store.truncate(self.id, revision, from).await?;
+    async fn truncate_at(
+        &self,
+        revision: Revision,
+        compaction: Option<&Compaction>,
+        from: Seq,
+    ) -> Result<Truncated, StoreError> {
+        let keep = compaction.and_then(|compaction| {
+            let cuts = Cuts::read(compaction).ok()?.truncated_to(from.get())?;
+            cuts.compact(self.profile.clone(), compaction.version).ok()
+        });
+        let truncated = self.store.truncate(self.id, revision, from, keep).await?;
         let exchanges = truncated.removed;
         tracing::info!(target: TARGET, action = "truncate", conversation = %self.id, exchanges);
         Ok(truncated)

@@ -15,10 +15,11 @@ use crate::{
     exchange::Recorded,
     management::TARGET,
     message::{Message, ToolCall},
+    profile::Profile,
     revision::Revision,
     rounds::NewestRound,
     seq::Seq,
-    store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError},
+    store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError, Window},
 };
 
 /// The number of exchanges requested per page.
@@ -32,7 +33,7 @@ pub trait HistoryStoreExt: HistoryStore {
 
 impl<S: HistoryStore + ?Sized> HistoryStoreExt for S {
     fn conversation<'a>(&'a self, id: &'a ConversationId) -> Conversation<'a, Self> {
-        Conversation { store: self, id }
+        Conversation { store: self, id, profile: Profile::default() }
     }
 }
 
@@ -53,9 +54,18 @@ impl<S: HistoryStore + ?Sized> HistoryStoreExt for S {
 pub struct Conversation<'a, S: ?Sized> {
     store: &'a S,
     id: &'a ConversationId,
+    profile: Profile,
 }
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
+    /// Sets the profile whose compaction [`truncate`](Self::truncate) and [`take_last`](Self::take_last) keep, as far as
+    /// it is still right. The default is [`Profile::default`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
     /// Returns the conversation's id.
     #[must_use]
     pub const fn id(&self) -> &ConversationId {
@@ -215,13 +225,18 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 
     /// Returns the log's revision and its newest turn, or `None` if there is no such conversation.
     async fn end(&self) -> Result<Option<(Revision, Vec<Recorded>)>, StoreError> {
+        let Some(window) = self.newest_window().await? else { return Ok(None) };
+        window.exchanges.iter().try_for_each(Recorded::check_unsealed)?;
+        Ok(Some((window.revision, window.exchanges)))
+    }
+
+    /// Returns the profile's window with only the newest turn, or `None` if there is no such conversation.
+    async fn newest_window(&self) -> Result<Option<Window>, StoreError> {
         // The newest turn is always returned whole, however small the limit is.
         let smallest = LoadLimit::new(1, 1).unwrap_or_default();
-        match self.store.load(self.id, Load::new().limit(smallest)).await? {
-            Loaded::Window(window) => {
-                window.exchanges.iter().try_for_each(Recorded::check_unsealed)?;
-                Ok(Some((window.revision, window.exchanges)))
-            }
+        let load = Load::new().profile(self.profile.clone()).limit(smallest);
+        match self.store.load(self.id, load).await? {
+            Loaded::Window(window) => Ok(Some(window)),
             // The load named neither a known state nor an exchange.
             Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => Ok(None),
         }

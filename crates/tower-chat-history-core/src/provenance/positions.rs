@@ -40,6 +40,20 @@ impl Positions {
 }
 
 impl Cut {
+    /// Creates the cut at these positions, without a summary.
+    #[must_use]
+    pub const fn at(positions: Positions) -> Self {
+        Self {
+            window_start: positions.window_start,
+            rounds_start: positions.rounds_start,
+            cleared_before: positions.cleared_before,
+            recalled_from: positions.recalled_from,
+            reasoning_from: positions.reasoning_from,
+            encrypted_from: positions.encrypted_from,
+            summary: None,
+        }
+    }
+
     /// Returns the positions.
     #[must_use]
     pub fn positions(&self) -> Positions {

@@ -1,9 +1,9 @@
 //! The requests to write to a store, and its answers.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut},
+    compaction::{Compaction, CompactionVersion},
     epoch::Epoch,
     exchange::Exchange,
     profile::Profile,
@@ -112,53 +112,64 @@ impl Expect {
 }
 
 /// A compaction to store.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Compact {
     /// The profile whose compaction this is.
     pub profile: Profile,
     /// The version of the compaction that this one replaces, or [`CompactionVersion::NONE`]. This compaction is stored
     /// only if that version is still the stored one.
     pub replaces: CompactionVersion,
-    /// The positions and the summary to store.
-    pub cut: Cut,
-    /// The cut of the compaction that this one replaces, if the caller knows it. It is stored with this compaction, one
-    /// level deep.
-    pub replaced: Option<Box<Cut>>,
+    /// The first exchange of the windows that the profile loads from now on. The writer guarantees that it opens a
+    /// turn, unless it was [pruned](crate::Prune).
+    pub window_start: Seq,
+    /// The bytes that the writer keeps about the compaction. They contain no text of messages.
+    pub state: Arc<[u8]>,
+    /// Text that was made from messages, such as a summary, or `None`.
+    pub derived: Option<Arc<[u8]>>,
 }
 
 impl Compact {
-    /// Creates a request to store this cut in a profile, if the stored compaction still has the version `replaces`.
+    /// Creates a request to store this compaction in a profile, if the stored one still has the version `replaces`.
     #[must_use]
-    pub const fn new(profile: Profile, replaces: CompactionVersion, cut: Cut) -> Self {
-        Self { profile, replaces, cut, replaced: None }
-    }
-
-    /// Sets the cut of the compaction that this one replaces. The default is `None`.
-    #[must_use]
-    pub fn replacing(mut self, replaced: Option<Cut>) -> Self {
-        self.replaced = replaced.map(Box::new);
-        self
+    pub const fn new(
+        profile: Profile,
+        replaces: CompactionVersion,
+        window_start: Seq,
+        state: Arc<[u8]>,
+        derived: Option<Arc<[u8]>>,
+    ) -> Self {
+        Self { profile, replaces, window_start, state, derived }
     }
 
     /// Returns the compaction that is stored under this version.
     #[must_use]
     pub fn stored_as(&self, version: CompactionVersion) -> Compaction {
-        Compaction::new(version, self.cut.clone()).replacing(self.replaced.as_deref().cloned())
+        Compaction::new(version, self.window_start, Arc::clone(&self.state), self.derived.clone())
+    }
+}
+
+impl fmt::Debug for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compact")
+            .field("profile", &self.profile)
+            .field("replaces", &self.replaces)
+            .field("window_start", &self.window_start)
+            .field("state_bytes", &self.state.len())
+            .field("derived_bytes", &self.derived.as_ref().map(|derived| derived.len()))
+            .finish()
     }
 }
 
 /// The outcome of storing a compaction.
-#[allow(clippy::large_enum_variant)] // A value lives only as long as a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactOutcome {
     /// This call stored it, under this version.
     Stored(CompactionVersion),
-    /// It was not stored, and the stored compaction was left unchanged. Usually, another call had stored a compaction
-    /// first, possibly an equal one.
+    /// It was not stored, because another version is stored than the one that it replaces. Usually, another call has
+    /// stored a compaction first, possibly an equal one.
     ///
-    /// The value is the stored compaction, or `None` if there is none. For an append it is also `None` in two other
-    /// cases: the stored compaction cannot be read, or the new one breaks none of the [rules](crate::Cut::check) but
-    /// could not be stored. In each of these cases, the exchange of the append is stored.
+    /// The value is the stored compaction, or `None` if there is none.
     Kept(Option<Compaction>),
 }
 

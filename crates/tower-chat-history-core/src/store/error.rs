@@ -1,8 +1,7 @@
 //! The errors of stores.
 
 use crate::{
-    causes::Causes, compaction::CompactionError, conversation_id::ConversationId, profile::Profile, removed::ByStore,
-    revision::Revision, seq::Seq,
+    causes::Causes, conversation_id::ConversationId, profile::Profile, removed::ByStore, revision::Revision, seq::Seq,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -35,9 +34,6 @@ pub enum StoreError {
         /// The position of the log's next exchange.
         len: u64,
     },
-    /// The compaction breaks the rules for compactions.
-    #[error("the compaction is not allowed: {0}")]
-    Compaction(#[from] CompactionError),
     /// A stored exchange cannot be read. Other conversations are not affected.
     #[error("exchange {seq} cannot be read: {}", Causes(&**source))]
     Corrupt {
@@ -48,7 +44,8 @@ pub enum StoreError {
         /// The cause.
         source: BoxError,
     },
-    /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected.
+    /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected. Stores do
+    /// not look into compactions, so only their readers return this: the engine, an export, or a wrapper that decrypts.
     #[error("the compaction of profile {profile} cannot be read: {}", Causes(&**source))]
     CorruptCompaction {
         /// The conversation.
@@ -146,7 +143,6 @@ impl StoreError {
             Self::Conflict { .. } => "conflict",
             Self::Gone => "gone",
             Self::ContinuesUnknown { .. } => "continues_unknown",
-            Self::Compaction(_) => "compaction",
             Self::Corrupt { .. } | Self::CorruptCompaction { .. } => "corrupt",
             Self::Sealed { .. } => "sealed",
             Self::Full { .. } => "full",
@@ -201,8 +197,5 @@ mod tests {
             assert_eq!(error.to_string(), format!("{text}: the connection broke: connection reset"));
             assert!(error.source().is_some_and(<dyn Error>::is::<Broken>), "the source can still be downcast");
         }
-        let error = StoreError::from(CompactionError::GoesBack);
-        let text = "the compaction is not allowed: a position of the compaction is before the stored one";
-        assert_eq!(error.to_string(), text);
     }
 }

@@ -48,10 +48,14 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 ///   epoch](Append::since) that its load returned. (The same holds for a [truncation](Truncate), which not
 ///   every store supports.)
 /// - **Lossless.** Only [`delete`](Self::delete), a [truncation](Truncate) or a [prune](Prune) removes anything.
-/// - **Verbatim.** Messages are returned byte for byte. So are the text and the model of a summary, and the
-///   [recalled messages](crate::Exchange::recalled), the [provenance](crate::Exchange::provenance) and the
-///   [encrypted content](crate::Exchange::sealed) of an exchange. All of them may contain U+0000. A store need not know
-///   the [dialect](crate::Dialect) of an exchange, and an element need not be a JSON object.
+/// - **Verbatim.** Messages are returned byte for byte. So are the [recalled messages](crate::Exchange::recalled), the
+///   [provenance](crate::Exchange::provenance) and the [encrypted content](crate::Exchange::sealed) of an exchange. All
+///   of them may contain U+0000. A store need not know the [dialect](crate::Dialect) of an exchange, and an element need
+///   not be a JSON object.
+/// - **Compactions are opaque.** A store keeps the bytes of a [compaction](crate::Compaction), which need not be UTF-8,
+///   and compares versions. It does not look into them. The writer decides which compaction may replace which, and
+///   guarantees that [`window_start`](crate::Compact::window_start) is the position of an exchange that opens a turn. A
+///   store need not notice if it is not, but it must not panic.
 /// - **Bounded.** A load reads what its limit allows and no more (see [`LoadLimit`]).
 /// - **Alone.** Nothing but the store writes its tables, keys or files. It need not notice if another program does.
 ///
@@ -88,11 +92,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// Checks in this order: a repeated exchange id, an [erasure](Append::since), what the append expects, the exchange,
     /// the compaction.
     ///
-    /// If the compaction replaces a version other than the stored one, it is skipped without a check of its rules: the
-    /// exchange is stored without it, and [`Appended::compaction`] reports that. Only a compaction that replaces the
-    /// stored one is checked against the [rules](crate::Cut::check), in the log that includes the new exchange. If the
-    /// compaction breaks no rule but cannot be stored, for example because the stored one cannot be read, the exchange
-    /// is stored without it. [`Appended::compaction`] is then [`Kept(None)`](CompactOutcome::Kept).
+    /// If the compaction replaces a version other than the stored one, it is skipped: the exchange is stored without
+    /// it, and [`Appended::compaction`] reports that.
     ///
     /// # Errors
     ///
@@ -100,7 +101,6 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     ///   expects, or if it was erased.
     /// - [`ContinuesUnknown`](StoreError::ContinuesUnknown) if the exchange continues a position that the log never
     ///   had, or if it would be the [first](Append::first) one of the log.
-    /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules. Nothing is stored then.
     /// - [`Full`](StoreError::Full) if the store has a limit and the append would exceed it.
     /// - Another error if the store cannot be written.
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError>;
@@ -110,7 +110,6 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// - [`Gone`](StoreError::Gone) if the incarnation has ended.
-    /// - [`Compaction`](StoreError::Compaction) if the compaction breaks its rules.
     /// - [`Full`](StoreError::Full) if the store has a limit and the compaction would exceed it.
     /// - Another error if the store cannot be written.
     async fn compact(

@@ -82,12 +82,12 @@ pub enum Derived {
     /// are stored. Use this to save space. Later prompts lose nothing that a summary covers.
     #[default]
     Keep,
-    /// Derived data is removed: every compaction that has a summary or cannot be read is deleted. If it has a summary,
-    /// its [`Cut::encrypted_from`](crate::Cut::encrypted_from) stays. These are deleted, too: the [recalled
+    /// Derived data is removed: the [derived text](crate::Compaction::derived) of every compaction, such as a summary. The
+    /// window of a compaction that had one starts where the log begins. These are deleted, too: the [recalled
     /// messages](crate::Exchange::recalled) of remaining exchanges if they [cite](crate::Recalled::least_cited) a
     /// removed one or another conversation, and the [provenance](crate::Exchange::provenance) of all remaining
-    /// exchanges. The remaining exchanges continue in a new incarnation, and the remaining compactions get new
-    /// versions, so calls in flight are refused with [`Gone`](StoreError::Gone), as after a deletion.
+    /// exchanges. The remaining exchanges continue in a new incarnation, and all compactions get the next version, so
+    /// calls in flight are refused with [`Gone`](StoreError::Gone), as after a deletion.
     ///
     /// Derived data that earlier prunes left is removed as well. If the log was never pruned, no exchange is removed
     /// now, and no recalled message cites another conversation, nothing is changed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{HistoryStore, StoreError};
+use super::{Compact, HistoryStore, StoreError};
 use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 
 /// A store that can remove the end of a conversation's log: to ask a question again, to change a message and
@@ -21,11 +21,12 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 ///   condition](crate::Expect::AnyOrCreate) is stored nevertheless, as after a deletion.
 /// - **Exchange ids.** The ids of removed exchanges may be used again. The ids of the remaining exchanges are still
 ///   recognized.
-/// - **Compactions.** Each profile's compaction is replaced by the result of
-///   [`Compaction::truncated_to`](crate::Compaction::truncated_to), or removed if there is none, so that no summary
-///   describes removed exchanges. A compaction that cannot be read is removed too, because it might describe them.
+/// - **Compactions** are removed, because they might describe removed exchanges. Only one can stay: the caller passes
+///   what is still right of the compaction that it has loaded. It replaces the stored one, under the next version. If
+///   another version is stored, that one is removed as well. Other profiles compact anew.
 /// - **Any position.** A position within a turn is allowed and leaves the turn open: its tool calls have no results
-///   yet. If there is no exchange at the position, nothing is removed and the revision stays the same.
+///   yet. If there is no exchange at the position, nothing is removed, also no compaction, and the revision stays the
+///   same.
 /// - **A truncation to nothing is a deletion.** [`Seq::FIRST`] removes the whole log, and with it the conversation,
 ///   which is then [absent](crate::Loaded::Absent). In a pruned log, any position up to its first one has the same
 ///   effect. As after a [deletion](HistoryStore::delete), first turns whose load came before are refused with
@@ -41,7 +42,12 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 /// `Handle::truncate`.
 #[async_trait]
 pub trait Truncate: HistoryStore {
-    /// Removes the exchanges from position `from` on, if the log is exactly at `expect`.
+    /// Removes the exchanges from position `from` on, if the log is exactly at `expect`. All compactions are removed,
+    /// except that of the profile of `keep`.
+    ///
+    /// `keep` is what [`Cuts::truncated_to`](crate::Cuts::truncated_to) leaves of that compaction. It is stored under the
+    /// next version if the stored one has the version [`Compact::replaces`](crate::Compact::replaces). That version is
+    /// never [`NONE`](crate::CompactionVersion::NONE).
     ///
     /// # Errors
     ///
@@ -50,7 +56,13 @@ pub trait Truncate: HistoryStore {
     /// - Another error if the store cannot be written.
     ///
     /// If the call is refused, nothing was removed.
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError>;
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError>;
 }
 
 /// The result of a truncation.
@@ -74,8 +86,14 @@ impl Truncated {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate + ?Sized> Truncate for Arc<S> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        (**self).truncate(id, expect, from).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        (**self).truncate(id, expect, from, keep).await
     }
 }
 

@@ -1,48 +1,35 @@
-//! Sealed summaries. The positions of cuts stay visible, because stores compare them.
+//! Sealed text of compactions. Versions, positions and the writer's state stay visible: they have no text.
 
-use tower_chat_history_core::{Compact, Compaction, Cut, Profile, StoreError, Summary};
+use std::sync::Arc;
+
+use tower_chat_history_core::{Compact, Compaction, Profile, StoreError};
 
 use super::Opener;
-use crate::{cipher::Cipher, error::OpenError, item::Item};
+use crate::{
+    cipher::{Cipher, SealedBytes},
+    error::OpenError,
+    item::Item,
+};
 
-/// Seals the summaries of a compaction to store.
+/// Seals the text of a compaction to store.
 pub(crate) fn seal_compact(cipher: &Cipher, mut compact: Compact) -> Result<Compact, StoreError> {
-    seal_cut(cipher, &compact.profile, &mut compact.cut)?;
-    if let Some(replaced) = &mut compact.replaced {
-        seal_cut(cipher, &compact.profile, replaced)?;
+    if let Some(derived) = &compact.derived {
+        let item = Item::Derived(compact.profile.clone(), compact.window_start);
+        compact.derived = Some(Arc::from(cipher.seal(&item, derived)?));
     }
     Ok(compact)
 }
 
-fn seal_cut(cipher: &Cipher, profile: &Profile, cut: &mut Cut) -> Result<(), StoreError> {
-    let Some(summary) = &mut cut.summary else { return Ok(()) };
-    let record = serde_json::to_vec(summary).map_err(StoreError::backend)?;
-    let item = Item::Summary(profile.clone(), summary.covers_to);
-    *summary = Summary::new(cipher.seal(&item, &record)?, summary.covers_to);
-    Ok(())
-}
-
-/// Opens the summaries of a compaction that was read from a store.
+/// Opens the text of a compaction that was read from a store.
 pub(crate) async fn open_compaction(
     opener: &mut Opener<'_>,
     profile: &Profile,
     mut compaction: Compaction,
 ) -> Result<Compaction, OpenError> {
-    open_cut(opener, profile, &mut compaction.cut).await?;
-    if let Some(replaced) = &mut compaction.replaced {
-        open_cut(opener, profile, replaced).await?;
+    if let Some(derived) = &compaction.derived {
+        let item = Item::Derived(profile.clone(), compaction.window_start);
+        let sealed = SealedBytes::from_bytes(&item, derived.to_vec())?;
+        compaction.derived = Some(Arc::from(opener.open(&item, &sealed).await?));
     }
     Ok(compaction)
-}
-
-async fn open_cut(opener: &mut Opener<'_>, profile: &Profile, cut: &mut Cut) -> Result<(), OpenError> {
-    let Some(summary) = &mut cut.summary else { return Ok(()) };
-    let item = Item::Summary(profile.clone(), summary.covers_to);
-    let (record, key) = opener.open_text(&item, &summary.text).await?;
-    let opened: Option<Summary> = serde_json::from_str(&record).ok();
-    match opened.filter(|opened| opened.covers_to == summary.covers_to) {
-        Some(opened) => *summary = opened,
-        None => return Err(OpenError::Mismatch { item, key }),
-    }
-    Ok(())
 }

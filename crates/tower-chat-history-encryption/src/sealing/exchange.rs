@@ -25,16 +25,16 @@ pub(crate) fn seal_exchange(
     }
     let id = || exchange.id.clone();
     let record = exchange.encode().map_err(StoreError::backend)?;
-    let text = cipher.seal(&Item::Exchange(id(), seq), record.as_bytes())?;
+    let text = cipher.seal_text(&Item::Exchange(id(), seq), record.as_bytes())?;
     let mut sealed = exchange.sealed_as(text).map_err(StoreError::backend)?;
     if let Some(recalled) = &exchange.recalled {
         let record = recalled.encode().map_err(StoreError::backend)?;
-        let text = cipher.seal(&Item::Recalled(id(), seq), record.as_bytes())?;
+        let text = cipher.seal_text(&Item::Recalled(id(), seq), record.as_bytes())?;
         sealed.recalled = Some(carry_recalled(recalled, conversation, text));
     }
     if let Some(provenance) = &exchange.provenance {
         let record = provenance.encode().map_err(StoreError::backend)?;
-        let text = cipher.seal(&Item::Provenance(id(), seq), record.as_bytes())?;
+        let text = cipher.seal_text(&Item::Provenance(id(), seq), record.as_bytes())?;
         sealed.provenance = Some(Box::new(carry_provenance(text)));
     }
     Ok(sealed)

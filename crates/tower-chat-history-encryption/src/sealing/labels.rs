@@ -17,7 +17,7 @@ pub(crate) fn seal_labels(cipher: &Cipher, labels: &Labels) -> Result<Labels, St
         fields::push(&mut plain, name.as_bytes());
         fields::push(&mut plain, value.as_bytes());
     }
-    Labels::sealed(cipher.seal(&Item::Labels, &plain)?).map_err(StoreError::backend)
+    Labels::sealed(cipher.seal_text(&Item::Labels, &plain)?).map_err(StoreError::backend)
 }
 
 /// Opens labels that were read from a store.

@@ -5,7 +5,7 @@
 //! next position. The wrapper then seals again.
 
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, ConversationId, Expect, HistoryStore, Profile, Revision, Seq, StoreError,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Expect, HistoryStore, Profile, Revision, Seq, StoreError,
 };
 
 use super::EncryptedStore;
@@ -70,6 +70,14 @@ impl<S: HistoryStore> EncryptedStore<S> {
     /// destroyed. No key is made for it.
     pub(super) async fn current(&self, id: &ConversationId) -> Result<Cipher, StoreError> {
         self.keys.current(id).await?.ok_or(StoreError::Gone)
+    }
+
+    /// Seals a compaction of a conversation that exists. Without text, it needs no key.
+    pub(super) async fn seal_compact(&self, id: &ConversationId, compact: Compact) -> Result<Compact, StoreError> {
+        if compact.derived.is_none() {
+            return Ok(compact);
+        }
+        seal_compact(&self.current(id).await?, compact)
     }
 
     /// Opens the compaction that the store has kept. If it does not open, the exchange is stored nevertheless.

@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Cut, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
+    Append, Appended, Compact, CompactOutcome, ConversationId, HistoryStore, Incarnation, Load, Loaded, Page, Seq,
     StoreError,
 };
 
 use super::EncryptedStore;
-use crate::sealing::seal_compact;
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
@@ -51,10 +50,7 @@ impl<S: HistoryStore> HistoryStore for EncryptedStore<S> {
         compact: Compact,
     ) -> Result<CompactOutcome, StoreError> {
         let profile = compact.profile.clone();
-        let has_summary = |cut: &Cut| cut.summary.is_some();
-        // Positions need no key.
-        let is_sealed = has_summary(&compact.cut) || compact.replaced.as_deref().is_some_and(has_summary);
-        let sealed = if is_sealed { seal_compact(&self.current(id).await?, compact)? } else { compact };
+        let sealed = self.seal_compact(id, compact).await?;
         let outcome = self.inner.compact(id, incarnation, sealed).await?;
         self.open_outcome(id, &profile, outcome).await
     }

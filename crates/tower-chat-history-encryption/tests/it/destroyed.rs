@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Compact, CompactionVersion, Cut, EraseExt as _, Expect, HistoryStore, HistoryStoreExt, Labels,
-    LabelsVersion, List as _, Load, Loaded, Prefix, Profile, Seq, StoreError, Summary,
+    Append, CompactionVersion, Cut, Cuts, EraseExt as _, Expect, HistoryStore, HistoryStoreExt, Labels, LabelsVersion,
+    List as _, Load, Loaded, Prefix, Profile, Seq, StoreError, Summary, Truncate as _,
 };
 use tower_chat_history_encryption::{
     DataKey, EncryptedStore, EntryId, KeyError, KeyId, Keys, MemoryVault, OpenError, Vault,
@@ -114,8 +114,10 @@ async fn writes_to_a_conversation_whose_keys_were_destroyed_make_no_key() {
             let refused = store.append(&id, Append::new(expect, turn("b"))).await;
             assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
         }
-        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut.clone());
-        let refused = store.compact(&id, incarnation, compact).await;
+        let compact = Cuts::new(cut.clone()).compact(Profile::default(), CompactionVersion::NONE).unwrap();
+        let refused = store.compact(&id, incarnation, compact.clone()).await;
+        assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
+        let refused = store.truncate(&id, revision, Seq::FIRST, Some(compact)).await;
         assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");
         let refused = store.set_labels(&id, incarnation, LabelsVersion::NONE, labels.clone()).await;
         assert!(matches!(refused, Err(StoreError::Gone)), "{refused:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Citation, Compact, Compaction, CompactionVersion, ConversationId, Cut, Erase, EraseExt as _, Exchange,
+    Citation, Compaction, CompactionVersion, ConversationId, Cut, Cuts, Erase, EraseExt as _, Exchange,
     HistoryStoreExt as _, Labels, LabelsVersion, List, Load, Loaded, Prefix, Profile, Provenance, Recalled, Recorded,
     Seq, Summary,
 };
@@ -28,7 +28,8 @@ async fn fill<S: List>(store: &S, id: &ConversationId) {
     let incarnation = append(store, id, turn("d")).await.revision.incarnation();
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("summary", Seq::new(1)));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut.clone()).replacing(Some(cut));
+    let cuts = Cuts::new(cut.clone()).replacing(Some(cut));
+    let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(id, incarnation, compact).await.unwrap();
     let labels = Labels::new([("title", "title")]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();

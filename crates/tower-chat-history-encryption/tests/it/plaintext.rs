@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, Cut, Digest, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
+    Append, Citation, CompactionVersion, Cut, Cuts, Digest, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
     Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary, TokenCounts,
 };
 
@@ -62,9 +62,10 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     summary.model = Some(SECRET.to_owned());
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(summary);
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut.clone());
+    let compact = Cuts::new(cut.clone()).compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(&id, incarnation, compact).await.unwrap();
-    let replaced = Compact::new(Profile::default(), CompactionVersion::new(1), cut.clone()).replacing(Some(cut));
+    let cuts = Cuts::new(cut.clone()).replacing(Some(cut));
+    let replaced = cuts.compact(Profile::default(), CompactionVersion::new(1)).unwrap();
     let append_with = Append::new(Expect::AnyOrCreate, turn(SECRET)).compact(replaced);
     store.append(&id, append_with).await.unwrap();
     let labels = Labels::new([("title", SECRET), (SECRET, "x")]).unwrap();
@@ -73,7 +74,8 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     let read = store.read(&id, Seq::new(1), 1).await.unwrap();
     assert_eq!(*read.exchanges[0].exchange, exchange, "all of it is stored");
     let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { panic!("no window") };
-    assert!(window.compaction.unwrap().cut.summary.unwrap().text.contains(SECRET));
+    let cuts = Cuts::read(&window.compaction.unwrap()).unwrap();
+    assert!(cuts.cut.summary.unwrap().text.contains(SECRET));
     assert_eq!(store.describe(&id).await.unwrap().unwrap().labels, labels);
     assert!(!format!("{store:?}").contains(SECRET));
 

@@ -2,8 +2,8 @@
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, HistoryStore, List as _, Load,
-    Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError, Summary,
+    Append, Citation, Compact, CompactOutcome, Compaction, CompactionVersion, Cut, Cuts, Derived, Expect, HistoryStore,
+    List as _, Load, Loaded, Profile, Provenance, Prune, PruneTo, Recalled, Seq, StoreError, Summary, Truncate as _,
 };
 use tower_chat_history_encryption::{EncryptedStore, OpenError};
 
@@ -16,7 +16,14 @@ fn summary_to(seq: u64, text: &str) -> Cut {
 }
 
 fn in_profile(name: &str, cut: Cut) -> Compact {
-    Compact::new(Profile::new(name).unwrap(), CompactionVersion::NONE, cut)
+    Cuts::new(cut).compact(Profile::new(name).unwrap(), CompactionVersion::NONE).unwrap()
+}
+
+/// Returns the request to store a compaction in another place.
+fn moved(compaction: &Compaction, profile: &str, window_start: u64) -> Compact {
+    let Compaction { state, derived, .. } = compaction.clone();
+    let profile = Profile::new(profile).unwrap();
+    Compact::new(profile, CompactionVersion::NONE, Seq::new(window_start), state, derived)
 }
 
 async fn load<S: HistoryStore>(store: &S, profile: &str) -> Result<Loaded, StoreError> {
@@ -24,23 +31,42 @@ async fn load<S: HistoryStore>(store: &S, profile: &str) -> Result<Loaded, Store
 }
 
 #[tokio::test]
-async fn a_summary_of_another_profile_does_not_open() {
+async fn a_summary_of_another_profile_or_window_does_not_open() {
     let (store, id) = (in_memory(), id("acme/anna/1"));
     append(&store, &id, turn("a")).await;
     let incarnation = append(&store, &id, turn("b")).await.revision.incarnation();
     store.compact(&id, incarnation, in_profile("a", summary_to(1, "of a"))).await.unwrap();
     let Loaded::Window(sealed) = load(store.inner(), "a").await.unwrap() else { panic!("no window") };
-    let moved = in_profile("b", sealed.compaction.unwrap().cut);
-    store.inner().compact(&id, incarnation, moved).await.unwrap();
+    let sealed = sealed.compaction.unwrap();
+    for (other, window_start) in [("b", 1), ("c", 0)] {
+        store.inner().compact(&id, incarnation, moved(&sealed, other, window_start)).await.unwrap();
+        let Err(StoreError::CorruptCompaction { profile, source, .. }) = load(&store, other).await else {
+            panic!("it opens")
+        };
+        assert_eq!(profile.as_str(), other);
+        assert!(matches!(*source.downcast().unwrap(), OpenError::Changed { .. }));
+    }
     assert!(load(&store, "a").await.is_ok());
-    let Err(StoreError::CorruptCompaction { profile, source, .. }) = load(&store, "b").await else {
-        panic!("it opens")
-    };
-    assert_eq!(profile.as_str(), "b");
-    assert!(matches!(*source.downcast().unwrap(), OpenError::Changed { .. }));
     // An append with a compaction that comes too late is stored nevertheless.
     let late = Append::new(Expect::AnyOrCreate, turn("c")).compact(in_profile("b", summary_to(1, "late")));
     assert_eq!(store.append(&id, late).await.unwrap().compaction, Some(CompactOutcome::Kept(None)));
+}
+
+#[tokio::test]
+async fn a_truncation_seals_the_summary_that_it_carries_over() {
+    let (store, id) = (in_memory(), id("acme/anna/1"));
+    append(&store, &id, turn("a")).await;
+    append(&store, &id, turn("b")).await;
+    let revision = append(&store, &id, turn("c")).await.revision;
+    let mut compact = in_profile("a", summary_to(1, "secret"));
+    store.compact(&id, revision.incarnation(), compact.clone()).await.unwrap();
+
+    compact.replaces = CompactionVersion::new(1);
+    store.truncate(&id, revision, Seq::new(2), Some(compact.clone())).await.unwrap();
+    let Loaded::Window(sealed) = load(store.inner(), "a").await.unwrap() else { panic!("no window") };
+    assert_ne!(sealed.compaction.unwrap().derived, compact.derived);
+    let Loaded::Window(opened) = load(&store, "a").await.unwrap() else { panic!("no window") };
+    assert_eq!(opened.compaction, Some(compact.stored_as(CompactionVersion::new(2))));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use tower_chat_history::MemoryStore;
 use tower_chat_history_core::{
-    Append, Compact, CompactionVersion, Cut, Expect, HistoryStore as _, Labels, LabelsOutcome, List as _, Profile,
+    Append, CompactionVersion, Cut, Cuts, Expect, HistoryStore as _, Labels, LabelsOutcome, List as _, Profile,
     Revision, Seq, StoreError, Summary, Truncate as _,
 };
 use tower_chat_history_encryption::{EncryptedStore, MemoryVault};
@@ -19,7 +19,7 @@ async fn sealing_writes(store: &EncryptedStore<MemoryStore>, revision: Revision)
     let (id, incarnation) = (id("acme/anna/1"), revision.incarnation());
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("summary", Seq::new(1)));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap();
     let labels = Labels::new([("title", "another")]).unwrap();
     let version = store.inner().describe(&id).await.unwrap().unwrap().labels_version;
     [
@@ -71,7 +71,7 @@ async fn neither_vault_opens_a_log_with_keys_of_both_until_it_is_truncated() {
         assert!(matches!(error, StoreError::Corrupt { seq: found, .. } if found == Seq::new(seq)), "{error:?}");
     }
     assert!(store.read(&first, Seq::FIRST, 2).await.is_err());
-    store.truncate(&first, revision, Seq::new(1)).await.unwrap();
+    store.truncate(&first, revision, Seq::new(1), None).await.unwrap();
     append(&store, &first, turn("d")).await;
     assert_eq!(store.read(&first, Seq::FIRST, 3).await.unwrap().exchanges.len(), 2);
 }
@@ -86,8 +86,10 @@ async fn removals_and_compactions_without_a_summary_need_no_vault() {
     let removed = wrong.set_labels(&first, incarnation, version, Labels::default()).await.unwrap();
     assert!(matches!(removed, LabelsOutcome::Stored(_)), "{removed:?}");
     assert!(store.describe(&first).await.unwrap().unwrap().labels.is_empty(), "they are lost");
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(1)));
-    wrong.compact(&first, incarnation, compact).await.unwrap();
-    wrong.truncate(&first, revision, Seq::FIRST).await.unwrap();
+    let cuts = Cuts::new(Cut::window_from(Seq::new(1)));
+    let mut compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
+    wrong.compact(&first, incarnation, compact.clone()).await.unwrap();
+    compact.replaces = CompactionVersion::new(1);
+    wrong.truncate(&first, revision, Seq::FIRST, Some(compact)).await.unwrap();
     assert_eq!(store.describe(&first).await.unwrap(), None);
 }

@@ -1,12 +1,12 @@
 //! Counting what is stored.
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{Compaction, ConversationId, Removed, backend::KeyRange};
+use tower_chat_history_core::{ConversationId, Removed, backend::KeyRange};
 
 use crate::{
     database::{Call, Lease},
     error::{Failure, PostgresError},
-    rows::{compaction_version, count, stored},
+    rows::{count, stored},
 };
 
 /// The most conversations in a page.
@@ -82,18 +82,8 @@ pub(crate) async fn conversations(call: &Call, transaction: &mut Lease, found: &
         counted.bytes = count(row.try_get(1)?);
     }
     for row in transaction.query(&sql.compactions, &[&ids]).await? {
-        counted.compactions += 1;
-        counted.summaries += u64::from(has_summary(&row)?);
+        counted.compactions = count(row.try_get(0)?);
+        counted.summaries = count(row.try_get(1)?);
     }
     Ok(counted)
-}
-
-/// Returns `true` if a compaction has a summary or cannot be read. One that covers exchanges has a summary.
-fn has_summary(row: &Row) -> Result<bool, Failure> {
-    if row.try_get(0)? {
-        return Ok(true);
-    }
-    let version = compaction_version(row.try_get(1)?).unwrap_or_default();
-    let compaction = Compaction::decode(version, row.try_get(2)?);
-    Ok(compaction.map_or(true, |compaction| compaction.cut.summary.is_some()))
 }

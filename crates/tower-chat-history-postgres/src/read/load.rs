@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tower_chat_history_core::{
-    Added, Compaction, ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Revision, Seq, Window,
-};
+use tower_chat_history_core::{Added, ConversationId, Epoch, ExchangeId, Load, Loaded, Profile, Seq, Window};
 use uuid::Uuid;
 
 use super::take_head;
@@ -69,15 +67,13 @@ impl Batchable for LoadRequest {
 }
 
 /// The columns of a conversation's row.
-const COMPACTION_BODY: usize = 1;
 const INCARNATION: usize = 4;
 const FROM: usize = 7;
 const RECORDED: usize = 8;
 const COMPACTION: usize = 9;
-const POSITIONS: usize = 10;
-const EPOCH: usize = 11;
-const BYTES: usize = 12;
-const ADDED: usize = 13;
+const EPOCH: usize = 13;
+const BYTES: usize = 14;
+const ADDED: usize = 15;
 
 /// Reads the rows that the function returned.
 async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> Result<Loaded, Failure> {
@@ -98,20 +94,9 @@ async fn loaded(id: &ConversationId, profile: &Profile, mut rows: Vec<Row>) -> R
     if row.try_get::<_, Option<bool>>(ADDED)?.unwrap_or_default() {
         return Ok(Loaded::Added(Added::new(revision, exchanges?, log_bytes)));
     }
-    let compaction = compaction(id, profile, &row, revision)?;
-    let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+    // An error about the compaction comes before an error about an exchange.
+    let compaction = rows::compaction(id, revision.version(), profile, &row, COMPACTION)?;
+    let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
     let truncated = count(from) > start.max(revision.first()).get();
     Ok(Loaded::Window(Window::new(revision, compaction, exchanges?, truncated).log_bytes(log_bytes)))
-}
-
-/// Reads the compaction in a conversation's row. An error about it comes before an error about an exchange.
-fn compaction(
-    id: &ConversationId,
-    profile: &Profile,
-    row: &Row,
-    revision: Revision,
-) -> Result<Option<Compaction>, Failure> {
-    let Some(version) = row.try_get::<_, Option<i64>>(COMPACTION)? else { return Ok(None) };
-    let (positions, body): (Vec<i64>, _) = (row.try_get(POSITIONS)?, row.try_get(COMPACTION_BODY)?);
-    Ok(Some(rows::compaction(id, revision.version(), profile, version, &positions, body)?))
 }

@@ -4,7 +4,7 @@ mod exchanges;
 
 use tokio_postgres::Row;
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Cut, Incarnation, Profile, Revision, Seq, StoreError,
+    Compaction, CompactionVersion, ConversationId, Incarnation, Profile, Revision, Seq, StoreError,
 };
 use uuid::Uuid;
 
@@ -27,11 +27,6 @@ pub(crate) const fn uuid(incarnation: Incarnation) -> Uuid {
 
 pub(crate) fn revision(incarnation: Uuid, len: i64, first: i64) -> Revision {
     Revision::new(Incarnation::from_bytes(*incarnation.as_bytes()), count(len)).beginning_at(Seq::new(count(first)))
-}
-
-/// Converts the version of a stored compaction. Versions count from 1, and the largest has no successor.
-pub(crate) fn compaction_version(stored: i64) -> Option<CompactionVersion> {
-    (1..i64::MAX).contains(&stored).then(|| CompactionVersion::new(count(stored)))
 }
 
 /// A conversation's row, locked for a change.
@@ -67,43 +62,34 @@ pub(crate) fn revision_of(row: &Row) -> Result<Revision, Failure> {
     Ok(revision(row.try_get("r_incarnation")?, row.try_get("r_len")?, row.try_get("r_first")?))
 }
 
-/// Decodes the compaction of a row. Its positions must match its record, and fit a log of length `len`.
+/// Reads the compaction in a row of a log of length `len`, or `None` if there is none. Its columns begin at `column`.
 pub(crate) fn compaction(
     id: &ConversationId,
     len: u64,
     profile: &Profile,
-    version: i64,
-    positions: &[i64],
-    body: &str,
-) -> Result<Compaction, StoreError> {
-    let corrupt = |source| StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source };
-    // A record that cannot be read is reported before an invalid version.
-    let number = compaction_version(version);
-    let compaction = Compaction::decode(number.unwrap_or_default(), body).map_err(|error| corrupt(error.into()))?;
-    if number.is_none() {
-        return Err(corrupt(Damaged::CompactionVersion.into()));
-    }
-    if positions != positions_of(&compaction.cut) {
-        return Err(corrupt(Damaged::OtherCompaction.into()));
-    }
-    compaction.cut.check(None, len, |_| true).map_err(|error| corrupt(error.into()))?;
-    Ok(compaction)
-}
+    row: &Row,
+    column: usize,
+) -> Result<Option<Compaction>, Failure> {
+    let Some(version) = row.try_get::<_, Option<i64>>(column)? else { return Ok(None) };
+    let window_start: i64 = row.try_get(column + 1)?;
+    let state: &[u8] = row.try_get(column + 2)?;
+    let derived: Option<&[u8]> = row.try_get(column + 3)?;
 
-/// Returns the positions of a cut in the order of their columns.
-pub(crate) fn positions_of(cut: &Cut) -> [i64; 7] {
-    let Cut { window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, .. } = *cut;
-    [window_start, rounds_start, cleared_before, recalled_from, reasoning_from, encrypted_from, cut.covers_to()]
-        .map(|seq| stored(seq.get()))
+    if version < 1 || window_start < 0 || count(window_start) >= len {
+        let source = Damaged::Compaction.into();
+        let (conversation, profile) = (id.clone(), profile.clone());
+        return Err(StoreError::CorruptCompaction { conversation, profile, source }.into());
+    }
+    let version = CompactionVersion::new(count(version));
+    let window_start = Seq::new(count(window_start));
+    Ok(Some(Compaction::new(version, window_start, state.into(), derived.map(Into::into))))
 }
 
 /// A row that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damaged {
-    #[error("the record belongs to another compaction")]
-    OtherCompaction,
-    #[error("the compaction's version is out of range")]
-    CompactionVersion,
+    #[error("the compaction's version or the start of its window is out of range")]
+    Compaction,
     #[error("the labels of a conversation cannot be read")]
     Labels,
 }

@@ -8,13 +8,15 @@ pub(crate) struct Changes {
     pub(crate) remove_exchanges: Statement,
     pub(crate) remove_logs: Statement,
     pub(crate) remove_compactions: Statement,
-    pub(crate) remove_compaction: Statement,
+    /// Replaces the compaction that has this profile and version, and removes all others.
+    pub(crate) carry_compaction: Statement,
+    /// Changes all compactions as `Compaction::without_derived` does.
+    pub(crate) erase_derived: Statement,
     /// Removes the recalled messages that cite an exchange before a position, or another conversation.
     pub(crate) erase_recalled: Statement,
     /// Removes the provenances of the exchanges from a position on.
     pub(crate) erase_provenances: Statement,
     pub(crate) remove_conversations: Statement,
-    pub(crate) set_compaction: Statement,
     pub(crate) set_first: Statement,
     pub(crate) set_incarnation: Statement,
 }
@@ -29,7 +31,18 @@ impl Changes {
             ),
             remove_logs: statement("delete from @.exchange where conversation = any ($1)", "L"),
             remove_compactions: statement("delete from @.compaction where conversation = any ($1)", "L"),
-            remove_compaction: statement("delete from @.compaction where conversation = $1 and profile = $2", "lt"),
+            carry_compaction: statement(
+                "with removed as ( \
+                    delete from @.compaction where conversation = $1 and (profile <> $2 or version <> $3) \
+                 ) update @.compaction set version = version + 1, window_start = $4, call = $5, state = $6, derived = $7 \
+                 where conversation = $1 and profile = $2 and version = $3",
+                "ltllubb",
+            ),
+            erase_derived: statement(
+                "update @.compaction set version = version + 1, call = $3, derived = null, \
+                 window_start = case when derived is null then window_start else $2 end where conversation = $1",
+                "llu",
+            ),
             erase_recalled: statement(
                 "update @.exchange set recalled = null, recalled_first = null \
                  where conversation = $1 and seq >= $2 and recalled_first < $2",
@@ -41,12 +54,6 @@ impl Changes {
                 "ll",
             ),
             remove_conversations: statement("delete from @.conversation where id = any ($1)", "L"),
-            set_compaction: statement(
-                "update @.compaction set version = $3, window_start = $4, rounds_start = $5, cleared_before = $6, \
-                 recalled_from = $7, reasoning_from = $8, encrypted_from = $9, covers_to = $10, call = $11, body = $12 \
-                 where conversation = $1 and profile = $2",
-                "ltllllllllut",
-            ),
             set_first: statement("update @.conversation set first = $2 where id = $1", "ll"),
             set_incarnation: statement(
                 "update @.conversation set incarnation = $2, len = $3, messages = $4, bytes = $5, opening = ( \

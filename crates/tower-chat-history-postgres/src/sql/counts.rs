@@ -11,7 +11,7 @@ pub(crate) struct Counts {
     pub(crate) one: Statement,
     /// The number of exchanges and their bytes.
     pub(crate) exchanges: Statement,
-    /// A row for each compaction: true if it covers exchanges, and otherwise its version and its body.
+    /// The number of compactions, and of those that have derived text.
     pub(crate) compactions: Statement,
 }
 
@@ -30,8 +30,7 @@ impl Counts {
                 "L",
             ),
             compactions: statement(
-                "select k.covers_to <> 0, k.version, case when k.covers_to = 0 then k.body end \
-                 from @.compaction k where k.conversation = any ($1)",
+                "select count(*), count(k.derived) from @.compaction k where k.conversation = any ($1)",
                 "L",
             ),
         }

@@ -22,8 +22,8 @@ pub(crate) type Function = (&'static str, &'static str);
 
 const LOAD: Function = ("load_1", "tttullltlli");
 const READ: Function = ("read_1", "tlll");
-const APPEND: Function = ("append_1", "itiulllutlllltltttllllllllt");
-const COMPACT: Function = ("compact_1", "tuutllllllllt");
+const APPEND: Function = ("append_1", "itiulllutlllltltttllbb");
+const COMPACT: Function = ("compact_1", "tuutllbb");
 const LIST: Function = ("list_1", "tttl");
 const SET_LABELS: Function = ("set_labels_1", "tulut");
 const DELETE: Function = ("delete_1", "tu");
@@ -31,7 +31,7 @@ const BAR: Function = ("bar_1", "t");
 /// It is called by `APPEND`.
 const ERASED: Function = ("erased_1", "tl");
 /// It is called by `APPEND` and `COMPACT`.
-const PUT_COMPACTION: Function = ("put_compaction_1", "llllutllllllllt");
+const PUT_COMPACTION: Function = ("put_compaction_1", "lutllbb");
 
 /// All functions of the schema.
 pub(crate) const FUNCTIONS: [Function; 10] =
@@ -70,7 +70,6 @@ pub(crate) struct Sql {
     pub(crate) count: Counts,
     pub(crate) walk: Statement,
     pub(crate) sums_at: Statement,
-    pub(crate) compactions: Statement,
     /// Finds a recalled message that cites another conversation.
     pub(crate) foreign: Statement,
     pub(crate) change: Changes,
@@ -129,10 +128,6 @@ impl Sql {
                  where e.conversation = $1 and e.seq = $2",
                 "ll",
             ),
-            compactions: statement(
-                "select k.profile, k.version, k.body from @.compaction k where k.conversation = $1",
-                "l",
-            ),
             foreign: statement(
                 "select 1 from @.exchange e where e.conversation = $1 and e.recalled_first < 0 limit 1",
                 "l",
@@ -147,15 +142,18 @@ fn list(prefix: &str, letters: &str) -> String {
     (1..=letters.len()).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Converts letters to types: text, int (4 bytes), long (8 bytes), uuid. A capital letter is an array of the type.
+/// Converts letters to types: text, bytes, int (4 bytes), long (8 bytes), uuid. A capital letter is an array of the
+/// type.
 pub(crate) fn types(letters: &str) -> Box<[Type]> {
     let of = |letter| match letter {
         't' => Some(Type::TEXT),
+        'b' => Some(Type::BYTEA),
         'i' => Some(Type::INT4),
         'l' => Some(Type::INT8),
         'u' => Some(Type::UUID),
         'I' => Some(Type::INT4_ARRAY),
         'T' => Some(Type::TEXT_ARRAY),
+        'B' => Some(Type::BYTEA_ARRAY),
         'L' => Some(Type::INT8_ARRAY),
         'U' => Some(Type::UUID_ARRAY),
         _ => None,
@@ -189,6 +187,7 @@ mod tests {
                 parameters.filter(|parameter| !parameter.starts_with("out ")).map(|parameter| {
                     match parameter.split_once(' ').unwrap().1 {
                         "text" => 't',
+                        "bytea" => 'b',
                         "int" => 'i',
                         "bigint" => 'l',
                         "uuid" => 'u',

@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 };
 use uuid::Uuid;
 
-use super::compact::{self, CutParameters};
+use super::compact;
 use crate::{
     database::{BatchQueue, Batchable, CallLimits, Database, Parameter, query_batched},
     error::{Failure, PostgresError},
@@ -29,16 +29,14 @@ pub(crate) async fn append(
 ) -> Result<Appended, Failure> {
     let limits = database.limits();
     let refused = match once(database, queue, id, append, name, limits).await {
-        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => Some(refused),
-        // The compaction was compared with one that cannot be read.
-        Err(Failure::Store(StoreError::CorruptCompaction { .. })) => None,
+        Err(Failure::Postgres(refused)) if append.compact.is_some() && refused.is_answer() => refused,
         done => return done,
     };
     // An error about the compaction must not prevent the exchange from being stored, because its reply was paid for.
     // This applies to permanent errors, and to transient errors that persisted. An SQLSTATE does not show if the error
     // is about the exchange or about the compaction, so the exchange is appended alone. If that is not possible either,
     // for example on a read-only server, the second call fails.
-    let limits = if refused.is_some_and(|refused| refused.is_repeated()) { limits.spent() } else { limits };
+    let limits = if refused.is_repeated() { limits.spent() } else { limits };
     let mut appended = once(database, queue, id, &append.alone(), name, limits).await?;
     appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
     Ok(appended)
@@ -56,8 +54,7 @@ async fn once(
     let recalled = append.exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
     let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
     let provenance = provenance.transpose().map_err(StoreError::backend)?;
-    let cut = append.compact.as_ref().map(CutParameters::new).transpose()?;
-    let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, provenance, cut, name };
+    let request = AppendRequest { id: id.clone(), append: append.clone(), body, recalled, provenance, name };
     let rows = query_batched(database, queue, request, limits).await?;
     outcome(id, append, rows.first().ok_or(PostgresError::Protocol)?)
 }
@@ -69,7 +66,6 @@ pub(crate) struct AppendRequest {
     body: String,
     recalled: Option<String>,
     provenance: Option<String>,
-    cut: Option<CutParameters>,
     name: Uuid,
 }
 
@@ -81,15 +77,20 @@ impl Batchable for AppendRequest {
     }
 
     fn is_small(&self) -> bool {
-        let texts = [self.recalled.as_ref(), self.provenance.as_ref(), self.cut.as_ref().map(|cut| &cut.body)];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
-        self.body.len() + texts <= MAX_BATCHED_BYTES
+        let mut bytes = self.body.len();
+        for record in [&self.recalled, &self.provenance].into_iter().flatten() {
+            bytes += record.len();
+        }
+        if let Some(compact) = &self.append.compact {
+            bytes += compact.state.len() + compact.derived.as_ref().map_or(0, |derived| derived.len());
+        }
+        bytes <= MAX_BATCHED_BYTES
     }
 
     fn parameters(&self) -> Vec<Parameter<'_>> {
         let exchange = &self.append.exchange;
         let (expect, incarnation, version) = expectation(self.append.expect);
-        let cut = self.cut.as_ref();
+        let compact = self.append.compact.as_ref();
         vec![
             Box::new(self.id.as_str()),
             Box::new(expect),
@@ -108,16 +109,11 @@ impl Batchable for AppendRequest {
             Box::new(exchange.recalled.as_ref().and_then(Recalled::least_cited)),
             Box::new(self.recalled.as_deref()),
             Box::new(self.provenance.as_deref()),
-            Box::new(cut.map(|cut| cut.profile.as_str())),
-            Box::new(cut.map(|cut| cut.replaces)),
-            Box::new(cut.map(|cut| cut.window)),
-            Box::new(cut.map(|cut| cut.rounds)),
-            Box::new(cut.map(|cut| cut.cleared)),
-            Box::new(cut.map(|cut| cut.recalled_from)),
-            Box::new(cut.map(|cut| cut.reasoning_from)),
-            Box::new(cut.map(|cut| cut.encrypted_from)),
-            Box::new(cut.map(|cut| cut.covers)),
-            Box::new(cut.map(|cut| cut.body.as_str())),
+            Box::new(compact.map(|compact| compact.profile.as_str())),
+            Box::new(compact.map(|compact| stored(compact.replaces.get()))),
+            Box::new(compact.map(|compact| stored(compact.window_start.get()))),
+            Box::new(compact.map(|compact| &*compact.state)),
+            Box::new(compact.and_then(|compact| compact.derived.as_deref())),
         ]
     }
 
@@ -150,8 +146,9 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
         (0, Some(current)) => {
             let seq = Seq::new(count(row.try_get(4)?));
             // The exchange is stored, even if the stored compaction cannot be read.
-            let outcome = |compact| compact::outcome(id, compact, row, 5, len).unwrap_or(CompactOutcome::Kept(None));
-            let compaction = append.compact.as_ref().map(outcome);
+            let compaction = append.compact.as_ref().map(|compact| {
+                compact::outcome(id, len, &compact.profile, row, 5).unwrap_or(CompactOutcome::Kept(None))
+            });
             // If this call has run before, the log may have grown since.
             let current = Revision::new(current.incarnation(), seq.get() + 1).beginning_at(current.first());
             Ok(Appended::stored(current, seq, compaction))
@@ -166,11 +163,7 @@ fn outcome(id: &ConversationId, append: &Append, row: &Row) -> Result<Appended, 
             Some(continues) => Err(StoreError::ContinuesUnknown { continues, len }.into()),
             None => Err(PostgresError::Protocol.into()),
         },
-        (4, _) => match &append.compact {
-            Some(compact) => compact::outcome(id, compact, row, 5, len).map(|_| Err(PostgresError::Protocol.into()))?,
-            None => Err(PostgresError::Protocol.into()),
-        },
-        (5, _) => Err(StoreError::Gone.into()),
+        (4, _) => Err(StoreError::Gone.into()),
         _ => Err(PostgresError::Protocol.into()),
     }
 }

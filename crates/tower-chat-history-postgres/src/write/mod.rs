@@ -3,7 +3,6 @@
 
 mod append;
 mod compact;
-mod compactions;
 mod delete;
 mod erase;
 mod labels;

@@ -1,18 +1,15 @@
 //! Removing the beginning of a log.
 
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
     backend::{PruneScan, Scan},
 };
 
-use super::{
-    compactions,
-    truncate::{begin_incarnation, lock},
-};
+use super::truncate::{begin_incarnation, lock};
 use crate::{
     database::{Call, Lease},
     error::Failure,
-    rows::{Log, count, stored},
+    rows::{Log, count, stored, uuid},
 };
 
 pub(crate) async fn prune(
@@ -66,8 +63,9 @@ async fn within(
     for erased in [&change.erase_recalled, &change.erase_provenances] {
         transaction.query(erased, &[&log.id, &stored(first)]).await?;
     }
-    // A compaction that cannot be read may contain removed text, so it is removed as well.
-    compactions::rewrite(call, transaction, &log, Compaction::without_derived).await?;
+    // This name belongs to no call. A repetition of the call that stored a compaction must not find this one.
+    let name = uuid(Incarnation::random());
+    transaction.query(&change.erase_derived, &[&log.id, &stored(first), &name]).await?;
     let revision = begin_incarnation(call, transaction, &log, log.len(), log.sums).await?;
     Ok(Pruned::new(revision, removed))
 }

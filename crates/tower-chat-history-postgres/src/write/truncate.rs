@@ -1,8 +1,9 @@
 //! Removing the end of a log.
 
-use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+use tokio_postgres::types::ToSql;
+use tower_chat_history_core::{Compact, ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{compactions, delete::remove, erase::bar};
+use super::{delete::remove, erase::bar};
 use crate::{
     database::{Call, Lease},
     error::{Failure, PostgresError},
@@ -16,10 +17,11 @@ pub(crate) async fn truncate(
     id: &ConversationId,
     expect: Revision,
     from: Seq,
+    keep: Option<&Compact>,
 ) -> Result<Truncated, Failure> {
     let (mut retry, mut is_recorded) = (call.retry(), false);
     loop {
-        match once(call, id, expect, from, is_recorded).await {
+        match once(call, id, expect, from, keep, is_recorded).await {
             Ok(Step::Truncated(truncated)) => return Ok(truncated),
             Ok(Step::RecordFirst) => {
                 bar(call, id.as_str()).await?;
@@ -43,10 +45,11 @@ async fn once(
     id: &ConversationId,
     expect: Revision,
     from: Seq,
+    keep: Option<&Compact>,
     is_recorded: bool,
 ) -> Result<Step, Failure> {
     let mut transaction = call.begin().await?;
-    let step = within(call, &mut transaction, id, expect, from, is_recorded).await;
+    let step = within(call, &mut transaction, id, expect, from, keep, is_recorded).await;
     transaction.end(step).await
 }
 
@@ -56,6 +59,7 @@ async fn within(
     id: &ConversationId,
     expect: Revision,
     from: Seq,
+    keep: Option<&Compact>,
     is_recorded: bool,
 ) -> Result<Step, Failure> {
     let log = lock(call, transaction, id).await?.ok_or(StoreError::Gone)?;
@@ -78,9 +82,36 @@ async fn within(
     let sums = [last.try_get(0)?, last.try_get(1)?];
 
     transaction.query(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
-    compactions::rewrite(call, transaction, &log, |stored| stored.truncated_to(len)).await?;
+    remove_compactions(call, transaction, &log, keep).await?;
     let revision = begin_incarnation(call, transaction, &log, len, sums).await?;
     Ok(Step::Truncated(Truncated::new(Some(revision), log.len() - len)))
+}
+
+/// Removes all compactions, except the one that `keep` replaces.
+async fn remove_compactions(
+    call: &Call,
+    transaction: &mut Lease,
+    log: &Log,
+    keep: Option<&Compact>,
+) -> Result<(), Failure> {
+    let change = &call.sql.change;
+    let Some(keep) = keep else {
+        transaction.query(&change.remove_compactions, &[&[log.id].as_slice()]).await?;
+        return Ok(());
+    };
+    // This name belongs to no call. A repetition of the call that stored the replaced one must not find this one.
+    let name = uuid(Incarnation::random());
+    let parameters: [&(dyn ToSql + Sync); 7] = [
+        &log.id,
+        &keep.profile.as_str(),
+        &stored(keep.replaces.get()),
+        &stored(keep.window_start.get()),
+        &name,
+        &&*keep.state,
+        &keep.derived.as_deref(),
+    ];
+    transaction.query(&change.carry_compaction, &parameters).await?;
+    Ok(())
 }
 
 /// Locks the conversation's row, if there is one. No other call changes the conversation until the transaction ends.

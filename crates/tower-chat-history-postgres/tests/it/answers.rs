@@ -65,7 +65,7 @@ async fn an_append_repeated_after_a_deletion_begins_another_incarnation() {
     drop(single(&url).await);
     let client = connect(&url).await;
     let call = "select r_verdict, r_seq, r_incarnation::text from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, \
-                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')";
+                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 'x', null, null, null, null, 0, 0, '', null)";
     let append = async || {
         let row = client.query_one(call, &[]).await.unwrap();
         assert_eq!((row.get::<_, i32>(0), row.get::<_, i64>(1)), (0, 0));
@@ -119,7 +119,7 @@ async fn a_truncation_that_may_be_committed_is_not_repeated() {
     let cut = async |number: u64| {
         let last = say(&store, &id, "cut").await;
         assert_eq!(last.seq, Seq::new(number));
-        store.truncate(&id, last.revision, Seq::new(number)).await.map(|truncated| truncated.removed)
+        store.truncate(&id, last.revision, Seq::new(number), None).await.map(|truncated| truncated.removed)
     };
     say(&store, &id, "stays").await;
     assert_eq!(cut(1).await.unwrap(), 1);
@@ -135,7 +135,7 @@ async fn a_truncation_that_may_be_committed_is_not_repeated() {
         // Statements of the lost connection are prepared again.
         say(&store, &id, "cut").await;
         let last = window(&store, &id).await.revision;
-        store.truncate(&id, last, Seq::new(1)).await.unwrap();
+        store.truncate(&id, last, Seq::new(1), None).await.unwrap();
     }
     proxy.lose(trips);
     let open = cut(1).await.unwrap_err();
@@ -168,14 +168,14 @@ async fn a_failed_commit_is_repeated_only_if_it_was_certainly_rolled_back() {
                 for each row execute function public.fails()"
         );
         admin.batch_execute(&fails).await.unwrap();
-        let cut = store.truncate(&id, last.revision, Seq::new(1)).await;
+        let cut = store.truncate(&id, last.revision, Seq::new(1), None).await;
         assert_eq!(cut.is_ok(), done, "{state}: {cut:?}");
         assert!(cut.err().is_none_or(|error| error.is_retryable()));
         let made = admin.query_one("select last_value from public.tries", &[]).await.unwrap();
         assert_eq!(made.get::<_, i64>(0), tries, "{state}");
         admin.batch_execute("drop function public.fails() cascade; drop sequence public.tries").await.unwrap();
         if !done {
-            store.truncate(&id, last.revision, Seq::new(1)).await.unwrap();
+            store.truncate(&id, last.revision, Seq::new(1), None).await.unwrap();
         }
     }
 }

@@ -177,7 +177,7 @@ async fn a_window_after_editing_is_within_its_limit() {
     for number in 1..12 {
         last = say(&store, &id, &number.to_string()).await;
     }
-    store.truncate(&id, last.revision, Seq::new(8)).await.unwrap();
+    store.truncate(&id, last.revision, Seq::new(8), None).await.unwrap();
     let repeat = append("8");
     last = store.append(&id, repeat.clone()).await.unwrap();
     // A duplicate is rolled back and does not change the sums.
@@ -210,7 +210,7 @@ async fn an_append_updates_no_index_of_its_conversation() {
     for number in 0..APPENDS {
         let append = format!(
             "select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x{number}', 0, null, 1, 1, \
-             'x', 0, 'recalled', 'provenance', null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
+             'x', 0, 'recalled', 'provenance', null, 0, 0, '', null)"
         );
         client.batch_execute(&append).await.unwrap();
     }

@@ -157,7 +157,7 @@ async fn an_interrupted_erasure_continues_when_it_is_repeated() {
     }
 }
 
-/// Records that cannot be read do not prevent an erasure. A compaction that cannot be read counts as a summary.
+/// Records that cannot be read do not prevent an erasure.
 async fn damaged_conversations_are_erased() {
     let url = database().await;
     let (store, client) = (single(&url).await, connect(&url).await);
@@ -165,11 +165,12 @@ async fn damaged_conversations_are_erased() {
     say(&store, &id, "one").await;
     let damage = "update chat_history.exchange set body = 'no record', bytes = 7; \
                   insert into chat_history.compaction \
-                  select id, 'default', -1, 0, 0, 0, 0, 0, 0, 0, gen_random_uuid(), 'no record' from chat_history.conversation";
+                  select id, profile, -1, 0, gen_random_uuid(), '', derived from chat_history.conversation, \
+                  (values ('default', 'derived text'::bytea), ('other', null)) compactions (profile, derived)";
     client.batch_execute(damage).await.unwrap();
     let counted = store.count(&prefix("test")).await.unwrap().total();
     assert_eq!((counted.exchanges, counted.bytes), (1, 7));
-    assert_eq!((counted.compactions, counted.summaries), (1, 1));
+    assert_eq!((counted.compactions, counted.summaries), (2, 1));
     assert_eq!(erase_all(&store, &prefix("test")).await, counted);
     assert!(store.count(&Prefix::all()).await.unwrap().total().is_nothing());
 }

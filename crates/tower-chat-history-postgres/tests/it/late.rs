@@ -41,8 +41,12 @@ async fn no_late_call_changes_the_next_incarnation() {
             Box::pin(async move { store.append(id, first).await.is_ok() })
         }),
         ("delete_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
-        ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::new(1)).await.is_ok() })),
-        ("for update", |store, id, last| Box::pin(async move { store.truncate(id, last, Seq::FIRST).await.is_ok() })),
+        ("for update", |store, id, last| {
+            Box::pin(async move { store.truncate(id, last, Seq::new(1), None).await.is_ok() })
+        }),
+        ("for update", |store, id, last| {
+            Box::pin(async move { store.truncate(id, last, Seq::FIRST, None).await.is_ok() })
+        }),
         ("for update", |store, id, last| {
             let pruned =
                 async move { store.prune(id, last.incarnation(), PruneTo::LastTurns(1), Derived::Erase).await.is_ok() };

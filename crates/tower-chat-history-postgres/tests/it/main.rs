@@ -20,7 +20,6 @@ mod provenance;
 mod proxy;
 mod recalled;
 mod refused;
-mod rules;
 mod scrubbing;
 mod settings;
 mod support;
@@ -49,7 +48,6 @@ fn main() -> ExitCode {
         provenance::tests(),
         recalled::tests(),
         refused::tests(),
-        rules::tests(),
         scrubbing::tests(),
         settings::tests(),
         batching::tests(),

@@ -4,14 +4,14 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    Append, Citation, CompactionVersion, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Load, Prune,
-    PruneTo, Recalled, Seq, StoreError, Summary,
+    Append, Citation, ConversationId, Derived, ExchangeId, Expect, HistoryStore, Load, Prune, PruneTo, Recalled, Seq,
+    StoreError,
 };
 use tower_chat_history_postgres::PostgresStore;
 
 use crate::{
     no_text::shown,
-    support::{compact, connect, conversation, database, exchange, say, single, texts, window},
+    support::{compact_with, connect, conversation, database, exchange, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -92,9 +92,7 @@ async fn no_row_contains_erased_text() {
         say(&store, &id, "two").await;
         recall(&store, &id, "shows the secret \u{0}", 0).await;
         recall(&store, &id, "shows two", 1).await;
-        let mut compact = compact(CompactionVersion::NONE, 1);
-        compact.cut.summary = Some(Summary::new("secret", Seq::new(1)));
-        store.compact(&id, incarnation, compact).await.unwrap();
+        store.compact(&id, incarnation, compact_with("secret", 1)).await.unwrap();
         assert_eq!(tables_with_secrets(&client).await, ["compaction", "exchange"]);
         let keep = PruneTo::From(Seq::new(1));
         if kept_first {

@@ -42,7 +42,7 @@ async fn refuse(client: &Client, table: &str, state: &str, times: i64) {
     client.batch_execute(&fails).await.unwrap();
 }
 
-/// Returns an append with a compaction that breaks no rule.
+/// Returns an append with a compaction.
 fn compacting(text: &str) -> Append {
     append(text).compact(compact(NONE, 0))
 }

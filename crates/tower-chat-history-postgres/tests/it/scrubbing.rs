@@ -12,12 +12,11 @@ use test_servers::{
     trials,
 };
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Erase, Expect, HistoryStore, Labels,
-    LabelsVersion, List, Prefix, Profile, Recalled, Seq, Summary,
+    Append, Citation, ConversationId, Erase, Expect, HistoryStore, Labels, LabelsVersion, List, Prefix, Recalled, Seq,
 };
 use tower_chat_history_postgres::PostgresStore;
 
-use crate::support::{connect, exchange, say, single, texts};
+use crate::support::{compact_with, connect, exchange, say, single, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -46,9 +45,7 @@ async fn plant(store: &PostgresStore, id: &ConversationId) {
     let mut second = exchange(&large());
     second.recalled = Some(Recalled::new(secret("recalled"), vec![Citation::new(Seq::FIRST, 0..1)]));
     store.append(id, Append::new(Expect::AnyIn(incarnation), second)).await.unwrap();
-    let mut cut = Cut::window_from(Seq::new(1));
-    cut.summary = Some(Summary::new(secret("summary"), Seq::new(1)));
-    store.compact(id, incarnation, Compact::new(Profile::default(), CompactionVersion::NONE, cut)).await.unwrap();
+    store.compact(id, incarnation, compact_with(&secret("summary"), 1)).await.unwrap();
     let title = Labels::new([("title", secret("label"))]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, title).await.unwrap();
 }

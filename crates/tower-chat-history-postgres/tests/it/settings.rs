@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    CompactionVersion, ConversationId, Derived, Erase, HistoryStore, Labels, LabelsVersion, List, Load, Loaded, Prefix,
-    Prune, PruneTo, Seq, StoreError, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Erase, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
+    Loaded, Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
 use crate::{
     cost::{long_log, rows},
     proxy::Proxy,
-    support::{append, compact, connect, conversation, database, patient, say, single, texts, window},
+    support::{append, compact, connect, conversation, database, exchange, patient, say, single, texts, window},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -46,7 +46,7 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     let last = say(store, &id, "three").await;
     assert_eq!(texts(store, &id).await, ["one", "two", "three"]);
     assert_eq!(window(store, &id).await.exchanges.len(), 2);
-    store.truncate(&id, last.revision, Seq::new(2)).await.unwrap();
+    store.truncate(&id, last.revision, Seq::new(2), None).await.unwrap();
     let incarnation = window(store, &id).await.revision.incarnation();
     store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap();
     assert_eq!(texts(store, &id).await, ["two"]);
@@ -86,7 +86,7 @@ async fn appends_succeed_with_stricter_isolation_levels() {
         };
         join_all((0..TASKS).map(talk)).await;
         assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS);
-        assert!(store.append(&id, append("x").compact(compact(CompactionVersion::NONE, 999))).await.is_err());
+        assert!(store.append(&id, Append::new(Expect::Absent, exchange("x"))).await.is_err());
         assert_eq!(texts(&store, &id).await.len(), TASKS * TURNS, "a refused append is rolled back");
     }
 }
@@ -112,9 +112,10 @@ async fn a_connection_to_a_standby_is_replaced() {
     let after: i32 = store.pool().get().await.unwrap().query_one(session, &[]).await.unwrap().get(0);
     assert_ne!(before, after, "another connection may lead to the primary");
     proxy.refuse_to_begin(usize::MAX);
-    for error in
-        [store.load(&id, Load::new()).await.unwrap_err(), store.truncate(&id, revision, Seq::new(0)).await.unwrap_err()]
-    {
+    for error in [
+        store.load(&id, Load::new()).await.unwrap_err(),
+        store.truncate(&id, revision, Seq::new(0), None).await.unwrap_err(),
+    ] {
         let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
         let found = source.downcast_ref();
         assert!(matches!(found, Some(PostgresError::Sql { code, .. }) if code.code() == "25006"), "{error:?}");
@@ -152,20 +153,20 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let append = |number: usize| {
         format!(
             "select * from chat_history.append_1(null, 'test/long', 3, null, null, null, 0, gen_random_uuid(), 'n{number}', 0, null, 2, 10, \
-             'x', null, null, null, null, 0, 0, 0, 0, 0, 0, 0, 0, '')"
+             'x', null, null, null, null, 0, 0, '', null)"
         )
     };
     // The store's own connection, whose session caches the plans.
     let client = store.pool().get().await.unwrap();
-    let compact = "select r_verdict from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
-                   gen_random_uuid(), 'default', 0, 0, 0, 0, 0, 0, 0, 0, '')";
+    let compact = "select r_compacted from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
+                   gen_random_uuid(), 'default', 0, 50000, '', null)";
     for _ in 0..3 {
         client.batch_execute(&format!("begin; {load}; {read}; {}; {compact}; rollback", append(0))).await.unwrap();
     }
     long_log(&other).await;
     assert_eq!(rows(&client, load).await, 1 + 30 + 1 + 30);
     assert_eq!(rows(&client, read).await, 1 + 4 + 5);
-    assert_eq!(rows(&client, &compact.replace("0, 0, 0, 0, 0, 0, 0, ''", "50000, 0, 0, 0, 0, 0, 0, ''")).await, 1);
+    assert_eq!(rows(&client, compact).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 3, "a repeated append is rolled back, and its exchange is read");
 }

@@ -1,6 +1,6 @@
 //! Support that the tests of this store share.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, Pool, Runtime};
 use test_servers::postgres;
@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) use tower_chat_history_conformance::shorthand::{
     append, conversation, exchange, log_texts as texts, say, window,
 };
-use tower_chat_history_core::{Compact, CompactionVersion, Cut, Profile, Seq};
+use tower_chat_history_core::{Compact, CompactionVersion, Profile, Seq};
 use tower_chat_history_postgres::{PostgresOptions, PostgresStore};
 
 /// Creates a database for one test.
@@ -53,7 +53,14 @@ pub(crate) async fn waits_for_a_lock(watcher: &Client, but: &[i32]) -> i32 {
     }
 }
 
-/// Returns a compaction of the default profile.
+/// Returns a compaction of the default profile without derived text. Its bytes are no text.
 pub(crate) fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
-    Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
+    Compact::new(Profile::default(), replaces, Seq::new(window_start), Arc::from(&b"state \0\xff"[..]), None)
+}
+
+/// Returns the first compaction of the default profile. It has this derived text.
+pub(crate) fn compact_with(derived: &str, window_start: u64) -> Compact {
+    let mut compact = compact(CompactionVersion::NONE, window_start);
+    compact.derived = Some(Arc::from(derived.as_bytes()));
+    compact
 }

@@ -68,18 +68,15 @@ const FUNCTIONS: [(&str, &str); 10] = [
     (
         "append_1",
         "int text int uuid bigint bigint bigint uuid text bigint bigint bigint bigint text bigint text \
-         text text bigint bigint bigint bigint bigint bigint bigint bigint text",
+         text text bigint bigint bytea bytea",
     ),
-    ("compact_1", "text uuid uuid text bigint bigint bigint bigint bigint bigint bigint bigint text"),
+    ("compact_1", "text uuid uuid text bigint bigint bytea bytea"),
     ("list_1", "text text text bigint"),
     ("set_labels_1", "text uuid bigint uuid text"),
     ("delete_1", "text uuid"),
     ("bar_1", "text"),
     ("erased_1", "text bigint"),
-    (
-        "put_compaction_1",
-        "bigint bigint bigint bigint uuid text bigint bigint bigint bigint bigint bigint bigint bigint text",
-    ),
+    ("put_compaction_1", "bigint uuid text bigint bigint bytea bytea"),
 ];
 
 /// Returns the SQL of a function with this name. Its call raises an error that nothing else raises.

@@ -2,13 +2,7 @@
 
 use tower_chat_history_core::{Added, ConversationId, ExchangeId, Load, Loaded, StoreError, Window};
 
-use crate::{
-    call::Shared,
-    error::{Damaged, UnexpectedReply},
-    registry,
-    reply::corrupt_compaction,
-    scripts,
-};
+use crate::{call::Shared, error::UnexpectedReply, registry, reply::corrupt_compaction, scripts};
 
 pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
     let exchange = load.exchange.as_ref().map_or("", |id| id.as_str());
@@ -35,15 +29,11 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
             let seq = reply.number()?;
             reply.exchange(id, seq).map(Loaded::AlreadyRecorded)
         }
-        "compaction" => Err(corrupt_compaction(id, &load.profile, Box::new(Damaged))),
+        "compaction" => Err(corrupt_compaction(id, &load.profile)),
         word @ ("window" | "added") => {
             let is_added = word == "added";
             let revision = reply.revision()?;
             let compaction = reply.compaction(id, &load.profile)?;
-            if let Some(compaction) = &compaction {
-                let fits = compaction.cut.check(None, revision.version(), |_| true);
-                fits.map_err(|error| corrupt_compaction(id, &load.profile, Box::new(error)))?;
-            }
             let truncated = reply.number()? == 1;
             let from = reply.number()?;
             let exchanges = reply.exchanges(id, from)?;

@@ -1,15 +1,16 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
 -- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at
--- which a new log begins, the stamp and the time of its registration, and optionally a compaction (`cut_at`).
+-- which a new log begins, the stamp and the time of its registration, and optionally a compaction
+-- (see `compaction.lua`).
 --
 -- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
   first, registered, registered_at = unpack(ARGV, 1, 18)
-local CUT = 19
+local COMPACTION = 19
 -- The largest number of elements of a list, and of positions that fit into the state.
 local MOST_ELEMENTS, MOST_POSITIONS = 4294967295, 281474976710655
-local profile = ARGV[CUT]
+local profile = ARGV[COMPACTION]
 local self = find(profile or '')
 local at = self and self.n or tonumber(first)
 
@@ -29,7 +30,7 @@ if self then
     if not profile then
       return {'stored', self.i, known + 1, self.f, known, 'none'}
     elseif stored_by(self, call) then
-      return {'stored', self.i, known + 1, self.f, known, 'cut', positions(self.v), false}
+      return {'stored', self.i, known + 1, self.f, known, 'compacted', compaction_numbers(self.v), false}
     end
     return {'stored', self.i, known + 1, self.f, known, 'kept', kept(self, profile)}
   end
@@ -67,16 +68,6 @@ if self and self.x > 0 then
   return {'sweep'}
 end
 
-local cut, verdict, wrong
-if profile then
-  cut = cut_at(CUT)
-  verdict, wrong = judge(self, at + 1, at, opens == '1', cut.v, cut)
-  if wrong and wrong[1] ~= 'compaction' then
-    return refused_cut(self, profile, wrong)
-  end
-  -- A stored compaction that cannot be read stays as it is, and does not stop the exchange.
-end
-
 if not self and registered == '' then
   return {'register'}
 end
@@ -88,7 +79,7 @@ if not self then
   -- the incarnation contains the time.
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
-  self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, k = 0, messages = 0, bytes = 0,
+  self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, messages = 0, bytes = 0,
     openings = 0, c = time, m = time, r = 0, u = 0, o = 0}
 end
 local flags = opens
@@ -156,15 +147,12 @@ self.messages, self.bytes, self.openings = self.messages + messages, self.bytes 
 local stored = {}
 self.t = ttl ~= '' and 1 or 0
 local answer = {'stored', self.i, at + 1, self.f, at, 'none'}
-if verdict == 'store' then
-  answer[6] = 'cut'
-  answer[7], stored = cut_fields(profile, cut.v, CUT, call, cut)
-  self.k = self.k + 1
-elseif verdict == 'keep' then
+if profile and replaces(self, COMPACTION) then
+  answer[6] = 'compacted'
+  answer[7], stored = compaction_fields(COMPACTION, call)
+elseif profile then
   answer[6] = 'kept'
-  answer[7], answer[8] = kept(self, profile)
-elseif wrong then
-  answer[6] = 'kept'
+  answer[7], answer[8], answer[9] = kept(self, profile)
 end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 

@@ -9,20 +9,19 @@ local function bytes_of_log()
   return is_readable and bytes or 0
 end
 
--- Returns the number of compactions, and of those that have a summary or cannot be read.
+-- Returns the number of compactions, and of those that have derived text.
 local function compactions()
-  local number, summaries = 0, 0
+  local number, derived = 0, 0
   for _, name in ipairs(redis.call('HKEYS', meta)) do
-    if string.find(name, '^c:') then
+    if string.find(name, '^v:') then
       number = number + 1
-      local is_readable, record = pcall(cjson.decode, redis.call('HGET', meta, name))
-      local summary = is_readable and type(record) == 'table' and record.summary
-      if not is_readable or summary and summary ~= cjson.null then
-        summaries = summaries + 1
+      local has_derived = select(3, compaction_numbers(redis.call('HGET', meta, name)))
+      if has_derived == '1' then
+        derived = derived + 1
       end
     end
   end
-  return number, summaries
+  return number, derived
 end
 
 -- Returns the numbers as a text, or nil if there is no key: exchanges, their bytes, their ids, compactions, summaries,

@@ -11,7 +11,4 @@ local function entry(self, seq)
   return {opens = opens, messages = messages, bytes = bytes, openings = openings}
 end
 
-local function opens_turn(self, seq)
-  return entry(self, seq).opens == 1
-end
 

@@ -30,6 +30,7 @@ pub(crate) static LOAD: LazyLock<Script> = script!(
     "load.lua",
     "log.lua",
     "fitting.lua",
+    "compaction.lua",
     "window.lua"
 );
 pub(crate) static READ: LazyLock<Script> = script!(
@@ -50,7 +51,7 @@ pub(crate) static APPEND: LazyLock<Script> = script!(
     "rights.lua",
     "refused.lua",
     "write.lua",
-    "cut.lua",
+    "compaction.lua",
     "expiry.lua",
     "append.lua"
 );
@@ -65,14 +66,13 @@ pub(crate) static CREATE: LazyLock<Script> = script!(
     "recalled.lua",
     "log.lua",
     "write.lua",
-    "cut.lua",
+    "compaction.lua",
     "expiry.lua",
     "create.lua",
     "append.lua"
 );
 pub(crate) static COMPACT: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "refused.lua", "cut.lua", "compact.lua");
-pub(crate) static COMPACTIONS: LazyLock<Script> = script!("master.lua", "state.lua", "compactions.lua");
+    script!("state.lua", "compaction.lua", "rights.lua", "refused.lua", "compact.lua");
 pub(crate) static TRUNCATE: LazyLock<Script> = script!(
     "state.lua",
     "recalled.lua",
@@ -80,6 +80,7 @@ pub(crate) static TRUNCATE: LazyLock<Script> = script!(
     "rights.lua",
     "gone.lua",
     "write.lua",
+    "compaction.lua",
     "rewrite.lua",
     "truncate.lua"
 );

@@ -1,6 +1,5 @@
 -- Removes the beginning of a log. Arguments: incarnation, the part to keep (kind, number), 'erase' to erase derived
--- data, the new incarnation (also the name of this call), the number of compaction changes that was seen, and the
--- compactions that remain.
+-- data, and the new incarnation (also the name of this call).
 
 -- Returns true if recalled messages cite another conversation, in a log that was never pruned.
 local function cites_others(self)
@@ -17,8 +16,25 @@ local function cites_others(self)
   return false
 end
 
+-- Removes the derived text of all compactions. Those that had some then begin at a position, where the log begins. Each
+-- gets the next version. The first write is one that a full server accepts, since it frees memory.
+local function erase_derived(first)
+  remove_fields('d')
+  for _, field in ipairs(redis.call('HKEYS', meta)) do
+    local profile = string.match(field, '^v:(.*)$')
+    if profile then
+      local version, window, has_derived, call = compaction_numbers(redis.call('HGET', meta, field))
+      if version then
+        version = string.format('%.0f', tonumber(version) + 1)
+        window = has_derived == '1' and string.format('%.0f', first) or window
+        redis.call('HSET', meta, field, table.concat({version, window, '0', call}, ' '), 'd:' .. profile, '')
+      end
+    end
+  end
+end
+
 local incarnation, keep, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local derived, fresh, changes = ARGV[4], ARGV[5], ARGV[6]
+local derived, fresh = ARGV[4], ARGV[5]
 local self = find('')
 if not self then
   return {'gone'}
@@ -52,18 +68,18 @@ end
 first = first or self.f
 local removed = first - self.f
 local rewrites = derived == 'erase' and (first > 0 or cites_others(self))
-if rewrites and self.k ~= tonumber(changes) then
-  return {'again'}
-end
 if rewrites then
   demand('UNLINK', provenances)
+  demand('HKEYS', meta)
+  demand('HGET', meta, '')
 end
 if rewrites or removed > 0 then
   demand('HDEL', meta, '')
   demand_sweep()
 end
 if rewrites then
-  begin_incarnation(self, fresh, 7)
+  erase_derived(first)
+  self.i = next_life(self, fresh)
   if self.o > 0 then
     redis.call('UNLINK', provenances)
     self.o = 0

@@ -1,8 +1,7 @@
 -- Shared by all scripts: the keys of a conversation, and its state.
 --
--- - meta, a hash: s the state, see below; for each profile v: "version window rounds cleared recalled reasoning
---   encrypted covers call" and c: the cuts; p the last prune: its call name (16 bytes) and the number of exchanges that
---   it removed; l the labels: "version call record"
+-- - meta, a hash: s the state, see below; for each profile the compaction (see `compaction.lua`); p the last prune: its
+--   call name (16 bytes) and the number of exchanges that it removed; l the labels: "version call record"
 -- - log, a list: the records of the exchanges
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
@@ -16,10 +15,10 @@ local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
 -- which the conversation was created, which has the same place in every layout (see `gone.lua`) and remains if another
 -- incarnation begins; n, the next position; f, the first position of the log; b, the position of the lists' first
--- element; x, the number of elements after the log's end, left by a truncation; k, the number of compaction changes;
--- the sums of messages, their bytes, and openings before n, including pruned ones (an exchange without messages counts
--- as one message, here and in the index); c, the time of the exchange that created the conversation; and m, the latest
--- time of all exchanges, both in milliseconds.
+-- element; x, the number of elements after the log's end, left by a truncation; the sums of messages, their bytes, and
+-- openings before n, including pruned ones (an exchange without messages counts as one message, here and in the index);
+-- c, the time of the exchange that created the conversation; and m, the latest time of all exchanges, both in
+-- milliseconds.
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e or another conversation are erased
@@ -28,7 +27,7 @@ local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 --
 -- Nothing but these scripts writes the keys. A server that evicts keys removes whole keys, which `find` and `whole`
 -- notice.
-local LAYOUT, STATE, STATE_SIZE, MORE = 1, '>BBc16I8I6I6I6I6I6I6I8I6I8I8', 92, '>I6I6I6I6I6'
+local LAYOUT, STATE, STATE_SIZE, MORE = 1, '>BBc16I8I6I6I6I6I6I8I6I8I8', 86, '>I6I6I6I6I6'
 
 -- The numbers of an index entry: 1 if the exchange opens a turn, plus 2 if it has recalled messages; the sums of
 -- messages, their bytes, and openings before it, counted from the log's beginning before any prune; and its own
@@ -41,7 +40,7 @@ local function damaged(seq)
   return error({err = 'DAMAGED ' .. string.format('%.0f', seq)})
 end
 
--- Returns the conversation, with the positions of the profile's compaction as `v`, or nil if there is none.
+-- Returns the conversation, with the numbers of the profile's compaction as `v`, or nil if there is none.
 local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
@@ -56,10 +55,10 @@ local function find(profile)
     error({err = 'NEWER ' .. layout .. ' ' .. LAYOUT})
   end
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
-  local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, k = 0, messages = 0, bytes = 0,
+  local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, messages = 0, bytes = 0,
     openings = 0, c = 0, m = 0, r = 0, u = 0, o = 0}
-  layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k, self.messages, self.bytes, self.openings,
-    self.c, self.m = struct.unpack(STATE, state)
+  layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.messages, self.bytes, self.openings, self.c,
+    self.m = struct.unpack(STATE, state)
   if #state > STATE_SIZE then
     self.r, self.e, self.w, self.u, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
@@ -68,7 +67,7 @@ end
 
 -- Returns the state in its stored form.
 local function packed(self)
-  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.k,
+  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x,
     self.messages, self.bytes, self.openings, self.c, self.m)
   if self.r > 0 or self.u > 0 or self.o > 0 then
     numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.o)
@@ -93,8 +92,8 @@ local function recorded(id)
   return tonumber(redis.call('HGET', ids, id))
 end
 
--- Returns the parts of a stored compaction: version, window, rounds, cleared, recalled, reasoning, encrypted,
--- covers, call.
-local function positions(v)
-  return string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%x+)$')
+-- Returns the numbers of a stored compaction, or nil if they cannot be read: its version, the start of its window, 1 if
+-- it has derived text, and the name of the call that stored it.
+local function compaction_numbers(v)
+  return string.match(v, '^(%d+) (%d+) ([01]) (%x+)$')
 end

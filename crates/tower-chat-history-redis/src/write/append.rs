@@ -21,27 +21,9 @@ use crate::{
 /// rest each time.
 const MAX_SWEEPS: usize = 8;
 
-pub(crate) async fn append(shared: &Shared, id: &ConversationId, mut append: Append) -> Result<Appended, StoreError> {
-    let (random, name) = (Incarnation::random(), call_name());
-    match once(shared, id, &append, random, &name).await {
-        // The exchange is stored, even if the stored compaction cannot be read.
-        Err(StoreError::CorruptCompaction { .. }) => {
-            append.compact = None;
-            let mut appended = once(shared, id, &append, random, &name).await?;
-            appended.compaction = (!appended.duplicate).then_some(CompactOutcome::Kept(None));
-            Ok(appended)
-        }
-        done => done,
-    }
-}
-
-async fn once(
-    shared: &Shared,
-    id: &ConversationId,
-    append: &Append,
-    random: Incarnation,
-    name: &str,
-) -> Result<Appended, StoreError> {
+pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
+    let random = Incarnation::random();
+    let name = call_name();
     // An append that names an epoch, or creates the conversation, needs a registration.
     let mut needs_registration = append.since.is_some() || append.expect == Expect::Absent;
     let mut retry = ContentionRetry::new();
@@ -51,7 +33,7 @@ async fn once(
             Some(since) if shared.creates_in_one_step() => Naming::ByScript(since),
             since => Naming::from(registry::register(shared, id, since).await?),
         };
-        let mut reply = match send(shared, id, append, random, name, &naming).await {
+        let mut reply = match send(shared, id, &append, random, &name, &naming).await {
             Err(error) if matches!(naming, Naming::ByScript(_)) && Failure::is_cross_slot(&error) => {
                 shared.create_in_two_steps();
                 continue;
@@ -63,7 +45,7 @@ async fn once(
             // The conversation was deleted since it was registered, or the request was on its way for too long.
             "again" => retry.again().await?,
             _ => {
-                let appended = appended(&mut reply, id, append);
+                let appended = appended(&mut reply, id, &append);
                 tidy_names(shared, id, &naming, appended.as_ref().err()).await;
                 return appended;
             }
@@ -156,7 +138,7 @@ async fn send(
     let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());
     let call = call.number(append.first.get()).text(&stamp).text(&time);
     let call = match &append.compact {
-        Some(compact) => compact::add_to(call, compact)?,
+        Some(compact) => compact::add_to(call, compact),
         None => call,
     };
     run(shared, id, &call).await
@@ -187,7 +169,7 @@ fn appended(reply: &mut Reply, id: &ConversationId, append: &Append) -> Result<A
         }
         "longest" => Err(StoreError::backend(LogFull)),
         "full" => Err(reply.full(exchange.bytes())?),
-        _ => Err(compact::refused(reply, id, append.compact.as_ref())),
+        _ => Err(UnexpectedReply::error()),
     }
 }
 

@@ -1,10 +1,9 @@
-//! Calls that write. An append to a conversation that exists and a compaction are one script each. An append that
-//! creates a conversation, a truncation and a prune take several steps.
+//! Calls that write. A compaction and an append to a conversation that exists are one script each. An append that
+//! creates a conversation takes several steps. A truncation and a prune then remove what they cut off in small steps.
 
 mod append;
 mod compact;
 mod prune;
-mod remaining;
 mod sweep;
 mod truncate;
 

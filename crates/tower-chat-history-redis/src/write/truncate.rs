@@ -1,11 +1,10 @@
 //! Removing the end of a log.
 
-use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+use tower_chat_history_core::{Compact, ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{remaining::RemainingCompactions, sweep::sweep};
+use super::{compact, sweep::sweep};
 use crate::{
-    call::Shared,
-    contention::ContentionRetry,
+    call::{Shared, call_name},
     error::UnexpectedReply,
     registry::{self, Forgotten, Stamp},
     scripts,
@@ -17,28 +16,25 @@ pub(crate) async fn truncate(
     id: &ConversationId,
     expect: Revision,
     from: Seq,
+    keep: Option<Compact>,
 ) -> Result<Truncated, StoreError> {
-    let (fresh, mut recorded) = (Incarnation::random(), None);
-    let mut retry = ContentionRetry::new();
+    let incarnation = expect.incarnation();
+    let fresh = Incarnation::random();
+    let name = call_name();
+    let mut recorded = None;
     loop {
-        let remaining = RemainingCompactions::read(shared, id, |stored| stored.truncated_to(from.get())).await?;
-        let (seen, incarnation) = (remaining.revision, expect.incarnation());
         let call = shared.call(&scripts::TRUNCATE, id);
         let call = call.bytes(incarnation.as_bytes()).owned(expect.version().to_string()).number(from.get());
-        let call = call.bytes(fresh.as_bytes()).number(remaining.changes);
-        let call = call.owned(recorded.map(|Stamp(stamp)| stamp.to_string()).unwrap_or_default());
-        let call = remaining.add_to(call);
+        let call = call.bytes(fresh.as_bytes());
+        let call = call.owned(recorded.map(|Stamp(stamp)| stamp.to_string()).unwrap_or_default()).text(&name);
+        let call = match &keep {
+            Some(keep) => compact::add_to(call, keep),
+            None => call,
+        };
         let mut reply = shared.run(&call).await?;
         match reply.word.as_str() {
-            "again" => retry.again().await?,
-            "record" => recorded = Some(registry::bar_id(shared, id).await?),
+            "record" if recorded.is_none() => recorded = Some(registry::bar_id(shared, id).await?),
             "whole" => return Ok(Truncated::new(Some(reply.revision()?), 0)),
-            // This call removes the whole log, which existed when the call began and is gone now. Either this call
-            // removed it and its first response was lost, or another call removed it.
-            "absent" if seen.has_same_end(expect) && from <= seen.first() => {
-                return Ok(Truncated::new(None, seen.version().saturating_sub(seen.first().get())));
-            }
-            "absent" => return Err(StoreError::Gone),
             "emptied" => {
                 let removed = reply.number()?;
                 if let Some(before) = recorded {

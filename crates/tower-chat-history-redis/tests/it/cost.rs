@@ -6,12 +6,12 @@ use libtest_mimic::Trial;
 use test_servers::{free_ports, redis::Server, trials};
 use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, HistoryStore, HistoryStoreExt, List, Load,
-    LoadLimit, Loaded, Prefix, Profile, Seq, Summary,
+    CompactOutcome, CompactionVersion, ConversationId, HistoryStore, HistoryStoreExt, List, Load, LoadLimit, Loaded,
+    Prefix, Seq,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, cluster, command, conversation, patient, say, texts, window};
+use crate::support::{TestServer, append, cluster, command, compact, conversation, patient, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -40,8 +40,7 @@ async fn a_turn_is_one_command_for_the_load_and_one_for_the_append() {
     test.store.load(&id, Load::new()).await.unwrap();
     test.run::<()>(&["CONFIG", "RESETSTAT"]);
     test.store.load(&id, Load::new()).await.unwrap();
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 1, None);
     let appended = test.store.append(&id, append("three").compact(compact)).await.unwrap();
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))));
     assert_eq!((test.calls("evalsha"), test.calls("eval")), (2, 0));
@@ -56,9 +55,7 @@ async fn summarized() -> (TestServer, ConversationId) {
     for text in ["one", "two", "three"] {
         say(&test.store, &id, text).await;
     }
-    let mut cut = Cut::window_from(Seq::new(1));
-    cut.summary = Some(Summary::new("s".repeat(100_000), Seq::new(1)));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 1, Some(&"s".repeat(100_000)));
     let incarnation = window(&test.store, &id).await.revision.incarnation();
     test.store.compact(&id, incarnation, compact).await.unwrap();
     (test, id)
@@ -90,7 +87,7 @@ async fn a_turn_reads_only_what_it_needs() {
     let (mut test, id) = summarized().await;
     test.run::<()>(&["CONFIG", "RESETSTAT"]);
     assert_eq!(texts(&test.store, &id).await, ["two", "three"]);
-    assert_eq!(READS.map(|command| test.calls(command)), [1, 0, 1, 2, 1, 0, 2], "the summary is one of them");
+    assert_eq!(READS.map(|command| test.calls(command)), [2, 0, 0, 2, 1, 0, 2], "the compaction is one of them");
     test.run::<()>(&["CONFIG", "RESETSTAT"]);
     say(&test.store, &id, "four").await;
     assert_eq!(READS.map(|command| test.calls(command)), [1, 0, 1, 2, 1, 0, 0], "the exchange's id is one of them");
@@ -236,8 +233,7 @@ async fn every_call(store: &RedisStore, mut before: impl FnMut()) {
         say(store, &id, text).await;
     }
     before();
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 1, None);
     let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
     store.compact(&id, incarnation, compact).await.unwrap();
     before();

@@ -9,12 +9,12 @@ use redis::{
 };
 use test_servers::{cluster::Cluster, redis::Server, trials};
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cursor, Cut, Erase, EraseExt, HistoryStore, Labels, LabelsVersion,
-    List, Prefix, Profile, Removed, Seq, StoreError, Summary,
+    CompactionVersion, ConversationId, Cursor, Erase, EraseExt, HistoryStore, Labels, LabelsVersion, List, Prefix,
+    Removed, StoreError,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, cluster, conversation, key, multiplexed, patient, recall, say, texts};
+use crate::support::{TestServer, cluster, compact, conversation, key, multiplexed, patient, recall, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -38,9 +38,7 @@ async fn plant(store: &RedisStore, under: &Prefix, number: usize) {
         recall(store, &id, SECRET, &[0]).await;
         let labels = Labels::new([("title", SECRET)]).unwrap();
         store.set_labels(&id, revision.incarnation(), LabelsVersion::NONE, labels).await.unwrap();
-        let mut cut = Cut::default();
-        cut.summary = Some(Summary::new(SECRET, Seq::FIRST));
-        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+        let compact = compact(CompactionVersion::NONE, 0, Some(SECRET));
         store.compact(&id, revision.incarnation(), compact).await.unwrap();
     }
 }

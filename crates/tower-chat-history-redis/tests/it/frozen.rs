@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 const INCARNATION: &str = "375b959c9d064a0dbbba56aa5a8971f3";
 const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
-    000000000005000000000002000000000000000000000001000000000004000000000009000000000000012e000000000003\
+    000000000005000000000002000000000000000000000001000000000009000000000000012e000000000003\
     000001a1ff9a4798000001a1ff9a47a7\
     000000000006000000000002000000000002000000000004000000000002";
 const INDEX: [(&str, &str); 6] = [
@@ -42,8 +42,7 @@ const LOG: [&str; 6] = [
 ];
 const IDS: [&str; 12] = ["zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5"];
 const LABELS: &str = r#"7 0123456789abcdef {"pinned":"","title":"Nemo"}"#;
-const POSITIONS: &str = "4 2 3 4 5 3 4 1 9abb75ff57374149";
-const CUT: &str = r#"{"v":1,"window_start":2,"rounds_start":3,"cleared_before":4,"recalled_from":5,"reasoning_from":3,"encrypted_from":4,"summary":{"text":"zero","covers_to":1},"replaced":{"window_start":2,"rounds_start":2,"cleared_before":2}}"#;
+const COMPACTION: [&str; 6] = ["v:default", "4 2 1 9abb75ff57374149", "c:default", "state", "d:default", "zero"];
 // The recalled messages of all six exchanges. The erasure that is not swept yet has removed those of exchange 2, and
 // exchange 4 was appended after it.
 const RECALLED: [&str; 12] = [
@@ -71,13 +70,13 @@ const PROVENANCES: [&str; 4] = [
 // The writes of another append, and of a truncation of the last two exchanges.
 const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
-    00000000000600000000000200000000000200000000000000000000000400000000000b000000000000016f000000000004\
+    00000000000600000000000200000000000200000000000000000000000b000000000000016f000000000004\
     000001a1ff9a4798000001a1ff9a480c\
     000000000002000000000000000000000000000000000000000000000001";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000660ce72a7aa3b\
     000000000004000000000002000000000002000000000000\
-    000000000005000000000008000000000000010b000000000003\
+    000000000008000000000000010b000000000003\
     000001a1ff9a4798000001a1ff9a480c\
     000000000001000000000000000000000000000000000000000000000000";
 
@@ -87,7 +86,8 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 fn write(test: &mut TestServer, id: &ConversationId) {
     test.set_state(id, &bytes(STATE));
-    test.run::<()>(&["HSET", &key(id, ""), "v:default", POSITIONS, "c:default", CUT, "l", LABELS]);
+    test.run::<()>(&["HSET", &key(id, ""), "l", LABELS]);
+    test.run::<()>(&[&["HSET", &key(id, "")], COMPACTION.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
@@ -122,8 +122,8 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3), Seq::new(4));
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
     let fourth_provenance = Provenance::new(1, cut.positions(), Origin::unknown().provider("p4"));
-    let replaced = Some(Cut::window_from(Seq::new(2)));
-    let compaction = Compaction::new(CompactionVersion::new(4), cut).replacing(replaced);
+    let version = CompactionVersion::new(4);
+    let compaction = Compaction::new(version, Seq::new(2), b"state"[..].into(), Some(b"zero"[..].into()));
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
     let ids: Vec<_> = page.exchanges.iter().map(|recorded| (recorded.seq, recorded.exchange.id.as_str())).collect();
     assert_eq!(ids, [(Seq::new(2), "two"), (Seq::new(3), "three"), (Seq::new(4), "four")]);

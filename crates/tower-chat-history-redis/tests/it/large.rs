@@ -16,12 +16,12 @@ use redis::{
 };
 use test_servers::trials;
 use tokio::{sync::Semaphore, task::yield_now};
-use tower_chat_history_core::{
-    Append, Compact, ConversationId, Cut, Expect, HistoryStore, Load, Loaded, Page, Profile, Seq, StoreError, Summary,
-};
+use tower_chat_history_core::{Append, ConversationId, Expect, HistoryStore, Load, Loaded, Page, Seq, StoreError};
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
-use crate::support::{PATIENCE, TestServer, conversation, exchange, multiplexed, patient, recall, say, texts, window};
+use crate::support::{
+    PATIENCE, TestServer, compact, conversation, exchange, multiplexed, patient, recall, say, texts, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -296,12 +296,10 @@ async fn a_window_is_large_if_its_summary_is() {
     say(&test.store, &id, "one").await;
     for (size, scripts) in [(MAX_SMALL / 2, 1), (MAX_SMALL, 2)] {
         let window_now = window(&test.store, &id).await;
-        let mut cut = Cut::default();
-        cut.summary = Some(Summary::new("s".repeat(size), Seq::new(0)));
-        let compact = Compact::new(Profile::default(), window_now.compaction_version(), cut);
+        let compact = compact(window_now.compaction_version(), 0, Some(&"s".repeat(size)));
         test.store.compact(&id, window_now.revision.incarnation(), compact).await.unwrap();
         test.run::<()>(&["CONFIG", "RESETSTAT"]);
-        assert_eq!(window(&test.store, &id).await.compaction.unwrap().cut.summary.unwrap().text.len(), size);
+        assert_eq!(window(&test.store, &id).await.compaction.unwrap().derived.unwrap().len(), size);
         assert_eq!(test.calls("evalsha"), scripts);
     }
 }

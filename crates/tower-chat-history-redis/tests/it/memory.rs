@@ -2,12 +2,10 @@
 
 use libtest_mimic::Trial;
 use test_servers::trials;
-use tower_chat_history_core::{
-    Compact, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Profile, PruneTo, Seq, StoreError, Summary,
-};
+use tower_chat_history_core::{CompactionVersion, Derived, HistoryStore, HistoryStoreExt, PruneTo, Seq, StoreError};
 use tower_chat_history_redis::OpenError;
 
-use crate::support::{TestServer, append, conversation, patient, say, texts};
+use crate::support::{TestServer, append, compact, conversation, patient, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -22,9 +20,7 @@ async fn a_full_server_stores_nothing_and_loses_nothing() {
     let id = conversation("a");
     let first = say(&test.store, &id, "one").await;
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-    let mut cut = Cut::default();
-    cut.summary = Some(Summary::new("s", Seq::FIRST));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 0, Some("s"));
     for error in [
         test.store.append(&id, append("two")).await.unwrap_err(),
         test.store.append(&conversation("new"), append("one")).await.unwrap_err(),

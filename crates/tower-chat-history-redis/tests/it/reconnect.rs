@@ -13,11 +13,11 @@ use libtest_mimic::Trial;
 use redis::aio::ConnectionManagerConfig;
 use test_servers::{redis::Server, trials};
 use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, CompactionVersion, Cut, Expect, HistoryStore, HistoryStoreExt, Load, Profile, Seq,
+    Append, CompactOutcome, CompactionVersion, Expect, HistoryStore, HistoryStoreExt, Load, Profile, Seq,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, conversation, exchange, key, open, patient, say, texts};
+use crate::support::{TestServer, append, compact, conversation, exchange, key, open, patient, say, texts};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -84,8 +84,11 @@ async fn a_lost_answer_makes_no_duplicate() {
     let store = open(async || options.clone().connect(test.server.url()).await).await;
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = |profile: &str, replaces| Compact::new(Profile::new(profile).unwrap(), replaces, cut.clone());
+    let compact = |profile: &str, replaces| {
+        let mut compact = compact(replaces, 1, None);
+        compact.profile = Profile::new(profile).unwrap();
+        compact
+    };
     test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let append = Append::new(Expect::Exactly(first.revision), exchange("two"));
     let appended = store.append(&id, append.compact(compact("a", CompactionVersion::NONE))).await.unwrap();

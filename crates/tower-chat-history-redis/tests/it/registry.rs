@@ -131,7 +131,7 @@ async fn a_log_that_is_truncated_to_nothing_leaves_no_name() {
     let id = conversation("a");
     say(&test.store, &id, "x").await;
     let revision = window(&test.store, &id).await.revision;
-    test.store.truncate(&id, revision, Seq::FIRST).await.unwrap();
+    test.store.truncate(&id, revision, Seq::FIRST, None).await.unwrap();
     assert_eq!(test.names(), [] as [&str; 0]);
     say(&test.store, &id, "x").await;
     assert_eq!(test.names(), [id.as_str()]);

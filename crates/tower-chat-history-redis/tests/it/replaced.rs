@@ -144,11 +144,11 @@ async fn a_truncation_to_nothing_reports_its_result() {
     }
     let revision = window(&store, &id).await.revision;
     proxy.lose("emptied");
-    let truncated = store.truncate(&id, revision, Seq::FIRST).await.unwrap();
+    let truncated = store.truncate(&id, revision, Seq::FIRST, None).await.unwrap();
     assert!(proxy.has_lost());
     assert_eq!(truncated, Truncated::new(None, 3));
     // A deletion by another program is reported as such.
-    let gone = test.store.truncate(&id, revision, Seq::FIRST).await;
+    let gone = test.store.truncate(&id, revision, Seq::FIRST, None).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
 }
 

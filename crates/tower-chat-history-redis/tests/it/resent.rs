@@ -9,14 +9,14 @@ use redis::{
 use test_servers::trials;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, Load,
-    Loaded, Profile, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
+    CompactOutcome, CompactionVersion, ConversationId, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Prune,
+    PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    PATIENCE, REGISTERED, TestServer, append, cluster, conversation, key, multiplexed, patient, recall, recalled_texts,
-    say, shared, texts, window,
+    PATIENCE, REGISTERED, TestServer, append, cluster, compact, conversation, key, multiplexed, patient, recall,
+    recalled_texts, say, shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -101,8 +101,7 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
         assert_eq!((appended.seq, appended.duplicate), (Seq::new(n), false));
     }
     let incarnation = window(&store, &id).await.revision.incarnation();
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 1, None);
     let stored = store.compact(&id, incarnation, compact).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);
@@ -114,9 +113,9 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 
     let revision = window(&store, &id).await.revision;
-    let truncated = store.truncate(&id, revision, revision.first()).await.unwrap();
+    let truncated = store.truncate(&id, revision, revision.first(), None).await.unwrap();
     assert_eq!(truncated, Truncated::new(None, 3));
-    let gone = store.truncate(&id, revision, revision.first()).await;
+    let gone = store.truncate(&id, revision, revision.first(), None).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
     say(&store, &id, "anew").await;
     store.delete(&id).await.unwrap();
@@ -161,7 +160,7 @@ impl Overtaken {
         if self.begins {
             self.other.delete(&self.id).await.unwrap();
         } else if let Some(last) = self.other.read(&self.id, Seq::FIRST, 1).await.unwrap().revision {
-            self.other.truncate(&self.id, last, Seq::new(last.version() - 1)).await.unwrap();
+            self.other.truncate(&self.id, last, Seq::new(last.version() - 1), None).await.unwrap();
         }
         say(&self.other, &self.id, "again").await;
     }

@@ -7,15 +7,15 @@ use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Derived, Erase, Expect, HistoryStore,
-    HistoryStoreExt, ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Profile, Prune,
-    PruneTo, Recalled, Revision, Seq, StoreError, Truncate,
+    Append, Citation, CompactionVersion, ConversationId, Derived, Erase, Expect, HistoryStore, HistoryStoreExt,
+    ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Prune, PruneTo, Recalled, Revision,
+    Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::{OpenError, RedisStore};
 
 use crate::support::{
-    BEGINNING, ERASED, TestServer, UNSWEPT_END, append, cluster, command, conversation, exchange, made_by, make,
-    patient, providers, recall, recalled_texts, say, texts, window,
+    BEGINNING, ERASED, TestServer, UNSWEPT_END, append, cluster, command, compact, conversation, exchange, made_by,
+    make, patient, providers, recall, recalled_texts, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -28,7 +28,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// The documentation of the crate lists these rights.
-const RIGHTS: &str = "+evalsha +eval +get +set +unlink +exists +hget +hgetall +hkeys +hlen +hmget +hset +hdel +lindex \
+const RIGHTS: &str = "+evalsha +eval +get +set +unlink +exists +hget +hkeys +hlen +hmget +hset +hdel +lindex \
                       +llen +lrange +lset +ltrim +rpush +persist +pexpireat +time +zadd +zcard +zcount \
                       +zmscore +zpopmin +zrange +zrem";
 /// The additional rights for a cluster.
@@ -77,7 +77,7 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     for text in ["two", "three", "four"] {
         last = say(store, id, text).await;
     }
-    store.compact(id, last.revision.incarnation(), compact(CompactionVersion::NONE, 1)).await.unwrap();
+    store.compact(id, last.revision.incarnation(), compact(CompactionVersion::NONE, 1, None)).await.unwrap();
     assert_eq!(texts(store, id).await, ["one", "two", "three", "four"]);
     recall(expiring, id, "cites zero", &[0]).await;
     assert_eq!(recalled_texts(store, id).await[5], "cites zero");
@@ -156,7 +156,7 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                 exchange.recalled = Some(Recalled::new("cites two", vec![Citation::new(Seq::new(1), 0..1)]));
                 store.append(&id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
                 let incarnation = window(store, &id).await.revision.incarnation();
-                store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1)).await.unwrap();
+                store.compact(&id, incarnation, compact(CompactionVersion::NONE, 1, None)).await.unwrap();
             }
             if call.ends_with("prune") && call.starts_with("append") {
                 test.change_state(&id, &[(BEGINNING, 1)]);
@@ -198,7 +198,7 @@ async fn write(
     call: &str,
     revision: Option<Revision>,
 ) -> Result<(), StoreError> {
-    let compaction = || compact(CompactionVersion::new(1), 2);
+    let compaction = || compact(CompactionVersion::new(1), 2, None);
     let (revision, turns) = (revision.unwrap_or(Revision::new(Incarnation::random(), 0)), PruneTo::LastTurns(2));
     let incarnation = revision.incarnation();
     match call {
@@ -213,8 +213,8 @@ async fn write(
         "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
         "prune" => store.prune(id, incarnation, turns, Derived::Keep).await.map(drop),
         "prune and erase" => store.prune(id, incarnation, turns, Derived::Erase).await.map(drop),
-        "truncate" => store.truncate(id, revision, Seq::new(3)).await.map(drop),
-        "truncate all" => store.truncate(id, revision, Seq::FIRST).await.map(drop),
+        "truncate" => store.truncate(id, revision, Seq::new(3), None).await.map(drop),
+        "truncate all" => store.truncate(id, revision, Seq::FIRST, None).await.map(drop),
         "delete" => store.delete(id).await,
         "erase" => store.erase(&Prefix::from(id), None, 9).await.map(drop),
         "erase if" => store.erase_if(id, revision).await.map(drop),
@@ -232,10 +232,6 @@ async fn write(
         },
         _ => store.append(id, append("more")).await.map(drop),
     }
-}
-
-fn compact(replaces: CompactionVersion, window_start: u64) -> Compact {
-    Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(window_start)))
 }
 
 /// A slot moves from one node to another. A user with few rights is redirected as well.

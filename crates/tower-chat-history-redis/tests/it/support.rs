@@ -7,8 +7,8 @@ use test_servers::{cluster::Cluster, redis::Server};
 use tower_chat_history_conformance::shorthand;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, window};
 use tower_chat_history_core::{
-    Append, Appended, Citation, ConversationId, Cut, Digest, Exchange, Expect, HistoryStore, Origin, PromptDigests,
-    Provenance, Recalled, Seq,
+    Append, Appended, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Exchange, Expect,
+    HistoryStore, Origin, Profile, PromptDigests, Provenance, Recalled, Seq,
 };
 use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 
@@ -166,15 +166,15 @@ pub(crate) const BEGINNING: usize = 32;
 pub(crate) const BEHIND: usize = 44;
 /// The offset of the sums of everything before the end. An index entry has the sums of everything before it,
 /// in the same form, from offset 1 on.
-pub(crate) const SUMS: usize = 56;
+pub(crate) const SUMS: usize = 50;
 
 /// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
 /// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
 /// the second part of the state, which a conversation without recalled messages and provenances does not have.
-pub(crate) const RECALLED: usize = 92;
-pub(crate) const ERASED: usize = 98;
-pub(crate) const UNSWEPT: usize = 104;
-pub(crate) const UNSWEPT_END: usize = 110;
+pub(crate) const RECALLED: usize = 86;
+pub(crate) const ERASED: usize = 92;
+pub(crate) const UNSWEPT: usize = 98;
+pub(crate) const UNSWEPT_END: usize = 104;
 
 /// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];
@@ -221,4 +221,10 @@ pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<St
 /// Returns the texts of a window, in order.
 pub(crate) async fn texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     shorthand::texts(&window(store, id).await)
+}
+
+/// A compaction of the default profile, with this text in place of the exchanges before the window.
+pub(crate) fn compact(replaces: CompactionVersion, window_start: u64, derived: Option<&str>) -> Compact {
+    let derived = derived.map(|text| text.as_bytes().into());
+    Compact::new(Profile::default(), replaces, Seq::new(window_start), b"state"[..].into(), derived)
 }

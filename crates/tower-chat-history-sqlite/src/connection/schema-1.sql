@@ -56,12 +56,16 @@ CREATE TABLE exchange (
 -- Finds the recalled messages that a prune removes. Exchanges without recalled messages have no entry.
 CREATE INDEX exchange_recalled ON exchange (conversation, recalled_first) WHERE recalled_first IS NOT NULL;
 
--- The stored compaction of each profile of each conversation. Exchanges do not depend on it.
+-- The stored compaction of each profile of each conversation. Exchanges do not depend on it. The store reads
+-- neither `state` nor `derived`: they belong to whoever compacts. `derived` has text that was made from messages, such
+-- as a summary, or is NULL. `state` has no such text.
 CREATE TABLE compaction (
     conversation INTEGER NOT NULL,
     profile TEXT NOT NULL,
     version INTEGER NOT NULL,
-    body TEXT NOT NULL,
+    window_start INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    derived BLOB,
     PRIMARY KEY (conversation, profile)
 ) STRICT, WITHOUT ROWID;
 

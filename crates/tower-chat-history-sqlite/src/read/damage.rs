@@ -27,8 +27,8 @@ pub(crate) enum Damage {
     Entry { created: i64, updated: i64, bytes: i64 },
     #[error("the conversation's labels are damaged, or their version, which is {version}")]
     Labels { version: i64 },
-    #[error("the compaction's version is damaged: {version}")]
-    Version { version: i64 },
+    #[error("the compaction's row is damaged: version {version}, start of the window {window_start}")]
+    Compaction { version: i64, window_start: i64 },
 }
 
 impl Damage {

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, Row, types::ValueRef};
 use tower_chat_history_core::{
-    CompactionError, CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
+    CompactionVersion, ConversationId, KnownState, Load, Loaded, Recorded, Seq, Window,
     backend::{Scan, WindowScan},
 };
 
 use super::{
-    damage::{Damage, corrupt_compaction, size},
+    damage::{Damage, size},
     erasures,
     log::{Log, SELECT_BACK},
 };
@@ -38,8 +38,7 @@ impl Request for LoadWindow {
         {
             return Ok(Loaded::Unchanged);
         }
-        let compaction = compaction.map(|stored| stored.parse(&self.id, &self.load.profile, log.len)).transpose()?;
-        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.cut.window_start);
+        let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
         let (exchanges, truncated) = self.walk(connection, &log, start.get().max(log.first()), counters)?;
         let damaged = |_| Damage::Bytes { bytes: log.bytes }.at(&self.id, 0);
         let log_bytes = u64::try_from(log.bytes).map_err(damaged)?;
@@ -77,12 +76,6 @@ impl LoadWindow {
             };
             if scan.offer(Seq::new(expected), stored.opens_turn, messages, bytes) == Scan::Stop {
                 break;
-            }
-            if expected == first && first > log.first() && !stored.opens_turn {
-                // A window starts after the beginning of the log only because of a compaction, so the compaction is
-                // damaged.
-                let source = CompactionError::NotAnOpening { seq: Seq::new(first) };
-                return Err(corrupt_compaction(&self.id, &self.load.profile, source).into());
             }
             newest_first.push(Log::decode(&self.id, row));
         }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
     Compaction, CompactionVersion, ConversationId, ExchangeId, Incarnation, Profile, Recalled, Recorded, Revision, Seq,
-    StoreError, backend::ExchangeRecords,
+    backend::ExchangeRecords,
 };
 
 use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
@@ -147,34 +147,27 @@ impl Log {
         Ok(same.optional()?.unwrap_or(false))
     }
 
+    /// Returns the compaction of a profile.
     pub(crate) fn compaction(
         &self,
         connection: &Connection,
         id: &ConversationId,
         profile: &Profile,
-    ) -> Result<Option<StoredCompaction>, Failure> {
-        let sql = "SELECT version, body FROM compaction WHERE conversation = ?1 AND profile = ?2";
+    ) -> Result<Option<Compaction>, Failure> {
+        let sql =
+            "SELECT version, window_start, state, derived FROM compaction WHERE conversation = ?1 AND profile = ?2";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![self.id, profile.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        let stored = StoredCompaction::from_row(row, 0)?;
-        let damaged = |version| corrupt_compaction(id, profile, Damage::Version { version });
-        Ok(Some(stored.map_err(damaged)?))
-    }
 
-    /// Returns the compactions of all profiles, except those that cannot be read.
-    pub(crate) fn compactions(&self, connection: &Connection) -> Result<Vec<(Profile, Compaction)>, Failure> {
-        let sql = "SELECT profile, version, body FROM compaction WHERE conversation = ?1";
-        let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query([self.id])?;
-        let mut compactions = Vec::new();
-        while let Some(row) = rows.next()? {
-            let profile = row.get_ref(0)?.as_str().ok().and_then(|profile| Profile::new(profile).ok());
-            let stored = StoredCompaction::from_row(row, 1)?.ok();
-            let compaction = stored.and_then(|stored| stored.compaction(self.len).ok());
-            compactions.extend(profile.zip(compaction));
-        }
-        Ok(compactions)
+        let version: i64 = row.get(0)?;
+        let window_start: i64 = row.get(1)?;
+        let damaged = || corrupt_compaction(id, profile, Damage::Compaction { version, window_start });
+        // Version 0 means that there is no compaction, and a window after the end of the log would be empty.
+        let number = u64::try_from(version).ok().filter(|version| *version > 0).ok_or_else(damaged)?;
+        let start = u64::try_from(window_start).ok().filter(|start| *start < self.len).ok_or_else(damaged)?;
+
+        Ok(Some(Compaction::new(CompactionVersion::new(number), Seq::new(start), row.get(2)?, row.get(3)?)))
     }
 
     /// Reads the exchange at a position within the log.
@@ -214,38 +207,6 @@ impl Log {
             return Err(Damage::Columns.at(id, seq));
         }
         Ok(Recorded::new(Seq::new(seq), exchange))
-    }
-}
-
-/// A compaction's row, not parsed yet: most callers need its version only.
-#[derive(Debug)]
-pub(crate) struct StoredCompaction {
-    pub(crate) version: CompactionVersion,
-    /// JSON, unless it is damaged.
-    body: Vec<u8>,
-}
-
-impl StoredCompaction {
-    /// Reads the version and the body of a compaction from two columns. `Err` is an invalid version.
-    fn from_row(row: &Row<'_>, column: usize) -> rusqlite::Result<Result<Self, i64>> {
-        let version: i64 = row.get(column)?;
-        let body = row.get_ref(column + 1)?.as_bytes()?.to_owned();
-        // Version 0 means that there is no compaction.
-        let number = u64::try_from(version).ok().filter(|version| *version > 0);
-        Ok(number.map(|number| Self { version: CompactionVersion::new(number), body }).ok_or(version))
-    }
-
-    /// Decodes the compaction, which must fit a log of `len` exchanges.
-    pub(crate) fn parse(&self, id: &ConversationId, profile: &Profile, len: u64) -> Result<Compaction, StoreError> {
-        self.compaction(len).map_err(|source| corrupt_compaction(id, profile, source))
-    }
-
-    fn compaction(&self, len: u64) -> Result<Compaction, BoxError> {
-        let compaction = Compaction::decode(self.version, std::str::from_utf8(&self.body)?)?;
-        // No position of a stored cut is after the end of its log. A load also checks that the window starts at an
-        // opening, so this check does not.
-        compaction.cut.check(None, len, |_| true)?;
-        Ok(compaction)
     }
 }
 

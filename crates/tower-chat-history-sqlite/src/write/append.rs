@@ -95,21 +95,18 @@ impl Request for AppendExchange {
             _ => Failure::from(error),
         })?;
         NotWritten::check(rows)?;
-        // The exchange has been inserted, so the window may start at its position.
+        // The log has the exchange now, so the window may start at its position.
         let compaction = self.compact.as_ref().map(|compact| self.compact(connection, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
     }
 }
 
 impl AppendExchange {
-    /// Stores the compaction that the append carries. If the stored one cannot be read, or if a trigger prevents the
-    /// change, the stored one is kept, and the exchange is stored nevertheless.
+    /// Stores the compaction that the append carries. If the stored one is damaged, it is kept, and the exchange is
+    /// stored nevertheless.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
         match compact::store(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
-            Err(Failure::Store(StoreError::Backend { source })) if source.is::<NotWritten>() => {
-                Ok(CompactOutcome::Kept(None))
-            }
             outcome => outcome,
         }
     }

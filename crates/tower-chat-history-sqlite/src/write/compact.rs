@@ -1,9 +1,7 @@
 //! Storing a compaction.
 
-use rusqlite::{Connection, OptionalExtension, params};
-use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, ConversationId, Incarnation, Seq, StoreError,
-};
+use rusqlite::{Connection, params};
+use tower_chat_history_core::{Compact, CompactOutcome, CompactionVersion, ConversationId, Incarnation, StoreError};
 
 use crate::{
     error::{Failure, NotWritten},
@@ -35,35 +33,38 @@ pub(super) fn store(
     compact: &Compact,
 ) -> Result<CompactOutcome, Failure> {
     let stored = log.compaction(connection, id, &compact.profile)?;
-    let stored = stored.map(|stored| stored.parse(id, &compact.profile, log.len)).transpose()?;
     let version = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
     if version != compact.replaces {
         return Ok(CompactOutcome::Kept(stored));
     }
-    let mut looked_up = Ok(true);
-    let allowed = compact.cut.check(stored.as_ref().map(|stored| &stored.cut), log.len, |seq| {
-        looked_up = opens_turn(connection, log, seq);
-        *looked_up.as_ref().unwrap_or(&false)
-    });
-    // If the lookup failed, the check failed because of it, so the lookup's error is returned.
-    looked_up?;
-    allowed.map_err(StoreError::from)?;
-    let version = version.next();
-    let body = compact.stored_as(version).encode().map_err(StoreError::backend)?;
-    let sql = "INSERT INTO compaction (conversation, profile, version, body) VALUES (?1, ?2, ?3, ?4) \
-               ON CONFLICT (conversation, profile) DO UPDATE SET version = excluded.version, body = excluded.body";
-    let number = i64::try_from(version.get()).unwrap_or(i64::MAX);
-    let rows = connection.prepare_cached(sql)?.execute(params![log.id, compact.profile.as_str(), number, body])?;
-    NotWritten::check(rows)?;
-    Ok(CompactOutcome::Stored(version))
+    write(connection, log.id, compact).map(CompactOutcome::Stored)
 }
 
-fn opens_turn(connection: &Connection, log: &Log, seq: Seq) -> rusqlite::Result<bool> {
-    if seq < log.revision.first() {
-        // A pruned position counts as an opening: a window from there starts with the log.
-        return Ok(true);
-    }
-    let sql = "SELECT continues IS NULL FROM exchange WHERE place = ?1";
-    let opens = connection.prepare_cached(sql)?.query_row([log.place(seq.get())], |row| row.get(0)).optional()?;
-    Ok(opens.unwrap_or(false))
+/// Writes the compaction in place of the stored one, and returns its version.
+pub(super) fn write(connection: &Connection, number: i64, compact: &Compact) -> Result<CompactionVersion, Failure> {
+    let version = compact.replaces.next();
+    let sql = "REPLACE INTO compaction (conversation, profile, version, window_start, state, derived) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let row = params![
+        number,
+        compact.profile.as_str(),
+        integer(version.get()),
+        integer(compact.window_start.get()),
+        &*compact.state,
+        compact.derived.as_deref(),
+    ];
+    NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
+    Ok(version)
+}
+
+/// Returns `true` if the compaction that this one replaces is stored.
+pub(super) fn is_current(connection: &Connection, number: i64, compact: &Compact) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM compaction WHERE conversation = ?1 AND profile = ?2 AND version = ?3";
+    let key = params![number, compact.profile.as_str(), integer(compact.replaces.get())];
+    connection.prepare_cached(sql)?.exists(key)
+}
+
+/// Converts a version or a position for SQLite. None that occurs exceeds the maximum.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

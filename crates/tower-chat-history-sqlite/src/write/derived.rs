@@ -1,4 +1,4 @@
-//! Removing recalled messages and provenances together with exchanges.
+//! Removing what was derived from removed exchanges.
 
 use rusqlite::{Connection, OptionalExtension};
 use tower_chat_history_core::StoreError;
@@ -8,9 +8,13 @@ use crate::{
     read::{MAX_EXCHANGES, place},
 };
 
-/// Removes the data that does not survive an erasure from a log that begins at `first`: recalled messages that cite
-/// something else than the log, and all provenances.
+/// Removes the data that does not survive an erasure from a log that begins at `first`: the text in compactions,
+/// recalled messages that cite something else than the log, and all provenances.
 pub(super) fn erase(connection: &Connection, number: i64, first: u64) -> Result<(), Failure> {
+    // `Compaction::without_derived`
+    let sql = "UPDATE compaction SET version = version + 1, derived = NULL, \
+               window_start = CASE WHEN derived IS NULL THEN window_start ELSE ?2 END WHERE conversation = ?1";
+    connection.prepare_cached(sql)?.execute([number, position(first)])?;
     let sql = "UPDATE exchange SET recalled_first = NULL, recalled = NULL \
                WHERE conversation = ?1 AND recalled_first < ?2";
     connection.prepare_cached(sql)?.execute([number, position(first)])?;

@@ -3,7 +3,6 @@
 mod append;
 mod batch;
 mod compact;
-mod compactions;
 mod delete;
 mod derived;
 mod erase;

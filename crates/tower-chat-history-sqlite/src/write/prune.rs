@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 use tower_chat_history_core::{
-    Compaction, ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
+    ConversationId, Derived, Incarnation, PruneTo, Pruned, Seq, StoreError,
     backend::{PruneScan, Scan},
 };
 
-use super::{compactions, delete, derived, truncate};
+use super::{delete, derived, truncate};
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
@@ -33,8 +33,6 @@ impl Request for PruneLog {
         if self.derived == Derived::Keep || first == 0 && !derived::has_foreign(connection, log.id, first)? {
             return Ok(Pruned::new(log.revision, removed));
         }
-        // A compaction that cannot be read might contain removed text, so it is removed.
-        compactions::rewrite(connection, &log, Compaction::without_derived)?;
         derived::erase(connection, log.id, first)?;
         let revision = truncate::begin_incarnation(connection, &log, log.len, 0)?;
         Ok(Pruned::new(revision, removed))

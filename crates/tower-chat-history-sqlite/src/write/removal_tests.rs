@@ -45,7 +45,7 @@ fn instructions(exchanges: u64) -> u64 {
     };
     connection.progress_handler(1, Some(count)).unwrap();
     let [first, second, third] = ids;
-    run(&connection, &TruncateLog { id: first, expect: truncated, from: Seq::new(1) });
+    run(&connection, &TruncateLog { id: first, expect: truncated, from: Seq::new(1), keep: None });
     let (incarnation, keep) = (erased.incarnation(), PruneTo::LastTurns(1));
     run(&connection, &PruneLog { id: second, incarnation, keep, derived: Derived::Erase });
     run(&connection, &DeleteConversation { id: third });

@@ -1,9 +1,9 @@
 //! Removing the end of a log.
 
 use rusqlite::{Connection, params};
-use tower_chat_history_core::{ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
+use tower_chat_history_core::{Compact, ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{compactions, delete, erasures};
+use super::{compact, delete, erasures};
 use crate::{
     error::{Failure, NotWritten},
     job::Request,
@@ -15,6 +15,7 @@ pub(crate) struct TruncateLog {
     pub(crate) id: ConversationId,
     pub(crate) expect: Revision,
     pub(crate) from: Seq,
+    pub(crate) keep: Option<Compact>,
 }
 
 impl Request for TruncateLog {
@@ -34,10 +35,24 @@ impl Request for TruncateLog {
             return Ok(Truncated::new(None, log.len - log.first()));
         }
         let removed = delete::exchanges(connection, log.id, len, MAX_EXCHANGES)?;
-        // A compaction that cannot be read might contain removed text, so it is removed.
-        compactions::rewrite(connection, &log, |stored| stored.truncated_to(len))?;
+        self.remove_compactions(connection, log.id)?;
         let revision = begin_incarnation(connection, &log, len, removed)?;
         Ok(Truncated::new(Some(revision), log.len - len))
+    }
+}
+
+impl TruncateLog {
+    /// Removes the compactions, except the one that the caller carries over.
+    fn remove_compactions(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
+        let carried = match &self.keep {
+            Some(keep) if compact::is_current(connection, number, keep)? => Some(keep),
+            _ => None,
+        };
+        connection.prepare_cached("DELETE FROM compaction WHERE conversation = ?1")?.execute([number])?;
+        if let Some(keep) = carried {
+            compact::write(connection, number, keep)?;
+        }
+        Ok(())
     }
 }
 

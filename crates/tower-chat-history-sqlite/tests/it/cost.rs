@@ -2,11 +2,11 @@
 
 use tower_chat_history_conformance::shorthand::page_sizes;
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, HistoryStore, KnownState, Load, LoadLimit, Loaded, Profile, Seq,
+    CompactOutcome, CompactionVersion, HistoryStore, KnownState, Load, LoadLimit, Loaded, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Stats, Synchronous};
 
-use crate::support::{TestDatabase, append, conversation, enqueue, exchange, say};
+use crate::support::{TestDatabase, append, compact, conversation, enqueue, exchange, say};
 
 const EXCHANGES: u64 = 50_000;
 
@@ -48,9 +48,8 @@ async fn a_load_of_a_long_log_reads_no_further_than_the_limit() {
     assert_eq!(cost(before, store.stats()), (501, 500));
 
     // A compaction also bounds the walk.
-    let compact = |cut| Compact::new(Profile::default(), CompactionVersion::NONE, cut);
-    let cut = Cut::window_from(Seq::new(EXCHANGES - 7));
-    let stored = store.compact(&id, window.revision.incarnation(), compact(cut)).await.unwrap();
+    let stored =
+        store.compact(&id, window.revision.incarnation(), compact("default", EXCHANGES - 7, None)).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)));
     let before = store.stats();
     let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };

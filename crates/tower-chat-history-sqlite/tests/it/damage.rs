@@ -1,11 +1,14 @@
 //! Damaged records and compactions.
 
 use tower_chat_history_core::{
-    Compact, CompactOutcome, CompactionVersion, Cut, Derived, HistoryStore, HistoryStoreExt, Load, Profile, PruneTo,
-    Seq, StoreError,
+    CompactOutcome, CompactionVersion, Derived, HistoryStore, HistoryStoreExt, Load, PruneTo, Seq, StoreError,
 };
 
-use crate::support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};
+use crate::support::{TestDatabase, append, assert_corrupt_at, compact, conversation, damaged, say, texts, window};
+
+/// Stores a compaction whose window would start after the end of the log.
+const DAMAGED_COMPACTION: &str =
+    "INSERT INTO compaction VALUES (1, 'default', 1, 9, CAST('secret' AS BLOB), CAST('secret' AS BLOB))";
 
 #[tokio::test]
 async fn a_malformed_record_is_corrupt() {
@@ -44,8 +47,7 @@ async fn a_missing_record_is_corrupt() {
 
 #[tokio::test]
 async fn a_damaged_compaction_is_reported_without_its_text() {
-    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
-    let (_database, store, id) = damaged(sql).await;
+    let (_database, store, id) = damaged(DAMAGED_COMPACTION).await;
     let error = store.load(&id, Load::new()).await.unwrap_err();
     assert!(
         matches!(error, StoreError::CorruptCompaction { .. }) && !format!("{error:?}").contains("secret"),
@@ -57,28 +59,21 @@ async fn a_damaged_compaction_is_reported_without_its_text() {
 
 #[tokio::test]
 async fn appends_work_with_a_damaged_compaction() {
-    use tower_chat_history_core::{
-        Append, Compact, CompactOutcome, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Message, Profile,
-    };
-
-    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"')"#;
     for replaces in [0, 1, 77] {
-        let (_database, store, id) = damaged(sql).await;
-        let (replaces, cut) = (CompactionVersion::new(replaces), Cut::window_from(Seq::new(1)));
-        let compact = Compact::new(Profile::default(), replaces, cut);
-        let exchange = Exchange::new(ExchangeId::generate(), [Message::user("four")]);
-        let append = Append::new(Expect::AnyOrCreate, exchange).compact(compact);
-        let appended = store.append(&id, append).await.unwrap();
+        let (_database, store, id) = damaged(DAMAGED_COMPACTION).await;
+        let mut compact = compact("default", 1, None);
+        compact.replaces = CompactionVersion::new(replaces);
+        let appended = store.append(&id, append("four").compact(compact)).await.unwrap();
         assert_eq!((appended.duplicate, appended.compaction), (false, Some(CompactOutcome::Kept(None))));
-        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 7);
+        assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 8);
     }
 }
 
 #[tokio::test]
 async fn a_truncation_removes_damaged_compactions() {
-    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (1, 'newer', 1, '{"v":9}'),
-                 (1, 'bytes', 1, CAST(x'ff00ff' AS TEXT)), (2, 'default', 1, '"secret"');
-                 UPDATE exchange SET body = '{secret' WHERE seq = 2 AND conversation = 1"#;
+    let sql = "INSERT INTO compaction VALUES (1, 'default', 1, 9, x'ff00ff', x'ff'), (1, 'other', 0, 0, x'00', NULL),
+               (2, 'default', 1, 9, x'ff00ff', x'ff');
+               UPDATE exchange SET body = '{secret' WHERE seq = 2 AND conversation = 1";
     let (database, store, id) = damaged(sql).await;
     let truncated = store.conversation(&id).truncate(Seq::new(2)).await.unwrap();
     assert_eq!(truncated.removed, 1);
@@ -126,15 +121,16 @@ async fn a_prune_reads_no_records() {
 }
 
 #[tokio::test]
-async fn an_erasing_prune_removes_damaged_compactions() {
-    let sql = r#"INSERT INTO compaction VALUES (1, 'default', 1, '"secret"'), (2, 'default', 1, '"secret"')"#;
+async fn an_erasing_prune_removes_the_text_of_damaged_compactions() {
+    let sql = "INSERT INTO compaction VALUES (1, 'default', 1, 9, x'00', CAST('secret' AS BLOB)),
+               (1, 'other', -1, 9, x'00', CAST('secret' AS BLOB)), (2, 'default', 1, 9, x'00', CAST('secret' AS BLOB))";
     let (database, store, id) = damaged(sql).await;
     let left = || {
-        let left = "SELECT count(*) FROM compaction";
+        let left = "SELECT count(derived) FROM compaction";
         database.connect().query_row(left, [], |row| row.get::<_, i64>(0)).unwrap()
     };
     store.conversation(&id).keep_last_turns(2).await.unwrap();
-    assert_eq!(left(), 2, "a prune that keeps derived data removes none");
+    assert_eq!(left(), 3, "a prune that keeps derived data removes none");
     store.conversation(&id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
     assert_eq!(left(), 1, "the other conversation's compaction is kept");
     assert_eq!(texts(&window(&store, &id).await), ["two", "three"]);
@@ -158,10 +154,6 @@ async fn pruned_text_is_erased_from_the_files() {
     );
 }
 
-fn compact() -> Compact {
-    Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(1)))
-}
-
 fn assert_not_written<T: std::fmt::Debug>(answer: Result<T, StoreError>, change: &str) {
     let error = answer.unwrap_err();
     let StoreError::Backend { source } = &error else { panic!("{change}: {error:?}") };
@@ -174,7 +166,7 @@ async fn an_exchange_that_a_trigger_swallows_is_not_acknowledged() {
         let trigger = format!("CREATE TRIGGER swallows BEFORE {change} BEGIN SELECT RAISE(IGNORE); END");
         let (database, store, id) = damaged(&trigger).await;
         let (new, before) = (conversation("new"), window(&store, &id).await);
-        for append in [append("four"), append("four").compact(compact())] {
+        for append in [append("four"), append("four").compact(compact("default", 1, None))] {
             if change != "INSERT ON conversation" {
                 assert_not_written(store.append(&id, append.clone()).await, change);
             }
@@ -195,9 +187,9 @@ async fn a_compaction_that_a_trigger_swallows_is_not_acknowledged() {
     let trigger = "CREATE TRIGGER swallows BEFORE INSERT ON compaction BEGIN SELECT RAISE(IGNORE); END";
     let (_database, store, id) = damaged(trigger).await;
     let incarnation = window(&store, &id).await.revision.incarnation();
-    assert_not_written(store.compact(&id, incarnation, compact()).await, trigger);
-    let appended = store.append(&id, append("four").compact(compact())).await.unwrap();
-    assert_eq!(appended.compaction, Some(CompactOutcome::Kept(None)));
+    let compact = compact("default", 1, None);
+    assert_not_written(store.compact(&id, incarnation, compact.clone()).await, trigger);
+    assert_not_written(store.append(&id, append("four").compact(compact)).await, trigger);
     let after = window(&store, &id).await;
-    assert_eq!((after.compaction, after.exchanges.len()), (None, 4));
+    assert_eq!((after.compaction, after.exchanges.len()), (None, 3));
 }

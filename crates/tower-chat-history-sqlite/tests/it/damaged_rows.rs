@@ -1,9 +1,9 @@
 //! Rows with impossible numbers, and records in the rows of other exchanges.
 
-use crate::support::{TestDatabase, append, assert_corrupt_at, conversation, damaged, say, texts, window};
+use crate::support::{TestDatabase, append, assert_corrupt_at, compact, conversation, damaged, say, texts, window};
 use tower_chat_history_core::{
-    Append, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
-    HistoryStore, HistoryStoreExt, Load, LoadLimit, Loaded, Profile, Seq, StoreError, Window,
+    Append, CompactOutcome, CompactionVersion, ConversationId, Exchange, ExchangeId, Expect, HistoryStore,
+    HistoryStoreExt, Load, LoadLimit, Loaded, Profile, Seq, StoreError, Window,
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -192,43 +192,20 @@ async fn assert_prune_is_refused(sql: &str) {
 
 #[tokio::test]
 async fn a_compaction_that_does_not_fit_its_log_is_corrupt() {
-    let cut = |window: u64, rounds: u64, covers: u64| {
-        format!(
-            r#"{{"v":1,"window_start":{window},"rounds_start":{rounds},"cleared_before":0,
-                "summary":{{"text":"secret","covers_to":{covers}}}}}"#
-        )
-    };
-    let bodies = [
-        (1, cut(3, 3, 0)),
-        (1, cut(u64::MAX, u64::MAX, 0)),
-        (1, cut(1, 4, 0)),
-        (1, cut(1, 1, 2)),
-        (0, cut(1, 1, 1)),
-        (-1, cut(1, 1, 1)),
-        (1, cut(2, 2, 0)),
-        (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":4}"#.to_owned()),
-        (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"reasoning_from":4}"#.to_owned()),
-        (1, r#"{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"encrypted_from":4}"#.to_owned()),
-        (1, r#"{"v":0,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
-        (1, r#"{"v":4294967296,"window_start":1,"rounds_start":1,"cleared_before":0}"#.to_owned()),
-    ];
-    for (version, body) in bodies {
-        // Exchange 2 continues another one, so no window starts there.
-        let sql = "UPDATE exchange SET continues = 1, body = json_set(body, '$.continues', 1)
-                   WHERE conversation = 1 AND seq = 2";
-        let (database, store, id) = damaged(sql).await;
-        database.connect().execute("INSERT INTO compaction VALUES (1, 'default', ?1, ?2)", (version, &body)).unwrap();
+    for (version, window_start) in [(1, 3), (1, i64::MAX), (1, -1), (0, 1), (-1, 1)] {
+        let (database, store, id) = damaged("").await;
+        let sql = "INSERT INTO compaction VALUES (1, 'default', ?1, ?2, x'00', CAST('secret' AS BLOB))";
+        database.connect().execute(sql, (version, window_start)).unwrap();
         let load = store.load(&id, Load::new()).await.unwrap_err();
         let reported = matches!(load, StoreError::CorruptCompaction { .. });
-        assert!(reported && !format!("{load:?}").contains("secret"), "{version} {body}: {load:?}");
+        assert!(reported && !format!("{load:?}").contains("secret"), "{version} {window_start}: {load:?}");
         assert_eq!(store.conversation(&id).messages().await.unwrap().len(), 6);
     }
 }
 
 #[tokio::test]
-async fn a_compaction_that_is_not_text_is_an_error_of_its_profile_only() {
-    let sql = "INSERT INTO compaction VALUES (1, 'default', 1, CAST(x'ff00ff' AS TEXT))";
-    let (_database, store, id) = damaged(sql).await;
+async fn a_damaged_compaction_is_an_error_of_its_profile_only() {
+    let (_database, store, id) = damaged("INSERT INTO compaction VALUES (1, 'default', 1, 9, x'00', NULL)").await;
     let error = store.load(&id, Load::new()).await.unwrap_err();
     assert!(matches!(error, StoreError::CorruptCompaction { .. }), "{error:?}");
     let other = Load::new().profile(Profile::new("other").unwrap());
@@ -237,23 +214,13 @@ async fn a_compaction_that_is_not_text_is_an_error_of_its_profile_only() {
 
 #[tokio::test]
 async fn an_append_is_stored_even_if_the_compaction_that_it_replaces_is_damaged() {
-    for row in [
-        "1, '{secret'",
-        "1, CAST(x'ff00ff' AS TEXT)",
-        "-1, '{}'",
-        r#"1, '{"v":9}'"#,
-        r#"1, '{"v":1,"window_start":99,"rounds_start":99,"cleared_before":0}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":99,"cleared_before":0}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":99}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":99}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"reasoning_from":99}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"encrypted_from":99}'"#,
-        r#"1, '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"summary":{"text":"","covers_to":99}}'"#,
-    ] {
-        let (_database, store, id) = damaged(&format!("INSERT INTO compaction VALUES (1, 'default', {row})")).await;
+    for row in ["-1, 1", "0, 1", "1, 99", "1, -1"] {
+        let sql = format!("INSERT INTO compaction VALUES (1, 'default', {row}, x'00', NULL)");
+        let (_database, store, id) = damaged(&sql).await;
         let incarnation = store.read(&id, Seq::FIRST, 1).await.unwrap().revision.unwrap().incarnation();
         for replaces in [CompactionVersion::NONE, CompactionVersion::new(1)] {
-            let compact = Compact::new(Profile::default(), replaces, Cut::window_from(Seq::new(1)));
+            let mut compact = compact("default", 1, None);
+            compact.replaces = replaces;
             let refused = store.compact(&id, incarnation, compact.clone()).await.unwrap_err();
             assert!(matches!(refused, StoreError::CorruptCompaction { .. }), "{row}: {refused:?}");
             let appended = store.append(&id, append("paid").compact(compact)).await.unwrap();

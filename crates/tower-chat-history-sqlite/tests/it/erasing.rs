@@ -8,12 +8,12 @@ use std::{
 
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, ByStore, Compact, CompactionVersion, ConversationId, Cut, Epoch, Erase, Expect, HistoryStore, Labels,
-    LabelsOutcome, LabelsVersion, List, Load, Loaded, Prefix, Profile, Removed, Seq, StoreError, Summary, Truncate,
+    Append, ByStore, ConversationId, Epoch, Erase, Expect, HistoryStore, Labels, LabelsOutcome, LabelsVersion, List,
+    Load, Loaded, Prefix, Removed, Seq, StoreError, Truncate,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{TestDatabase, append, assert_backend, child_test, conversation, enqueue, exchange, say};
+use crate::support::{TestDatabase, append, assert_backend, child_test, compact, conversation, enqueue, exchange, say};
 
 fn id(text: &str) -> ConversationId {
     text.parse().unwrap()
@@ -45,10 +45,7 @@ async fn create(store: &SqliteStore, id: &ConversationId) {
         last = Some(say(store, id, text).await.revision.incarnation());
     }
     let incarnation = last.unwrap();
-    let mut summary = Cut::window_from(Seq::new(1));
-    summary.summary = Some(Summary::new("one", Seq::new(1)));
-    for (profile, cut) in [("default", summary), ("other", Cut::window_from(Seq::new(2)))] {
-        let compact = Compact::new(Profile::new(profile).unwrap(), CompactionVersion::NONE, cut);
+    for compact in [compact("default", 1, Some("a summary")), compact("other", 2, None)] {
         store.compact(id, incarnation, compact).await.unwrap();
     }
     let labels = Labels::new([("title", "Nemo")]).unwrap();
@@ -180,7 +177,7 @@ async fn a_truncation_to_nothing_refuses_late_first_turns() {
     let id = conversation("a");
     let epoch = Epoch::FIRST;
     let revision = say(&store, &id, "x").await.revision;
-    store.truncate(&id, revision, Seq::FIRST).await.unwrap();
+    store.truncate(&id, revision, Seq::FIRST, None).await.unwrap();
     let late = Append::new(Expect::AnyOrCreate, exchange("x")).since(Some(epoch));
     assert!(matches!(store.append(&id, late).await, Err(StoreError::Gone)));
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap fails the test.
 
 mod batching;
+mod compactions;
 mod conformance;
 mod cost;
 mod crash;

@@ -7,13 +7,12 @@ use std::{
 };
 
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Epoch, Expect, HistoryStore,
-    HistoryStoreExt, Labels, LabelsVersion, List, Load, LoadLimit, Loaded, Message, Origin, Profile, Recalled, Seq,
-    StoreError, Summary,
+    Append, Citation, ConversationId, Cut, Cuts, Digest, Epoch, Expect, HistoryStore, HistoryStoreExt, Labels,
+    LabelsVersion, List, Load, LoadLimit, Loaded, Message, Origin, Recalled, Seq, StoreError,
 };
 use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{TestDatabase, append, conversation, exchange, patient, say, texts, window};
+use crate::support::{TestDatabase, append, compact, conversation, exchange, patient, say, texts, window};
 
 #[tokio::test]
 async fn acknowledged_writes_are_found_after_reopening() {
@@ -26,9 +25,7 @@ async fn acknowledged_writes_are_found_after_reopening() {
         let mut first = exchange("one");
         first.messages.push(Message::from_json(odd).unwrap());
         let first = store.append(&id, Append::new(Expect::Absent, first)).await.unwrap();
-        let mut cut = Cut::window_from(Seq::new(1));
-        cut.summary = Some(Summary::new("they said hello", Seq::new(1)));
-        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+        let compact = compact("default", 1, Some("they said hello"));
         let second = Append::new(Expect::Exactly(first.revision), exchange("two")).compact(compact);
         store.append(&id, second).await.unwrap();
         let before = window(&store, &id).await;
@@ -178,7 +175,8 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.3");
-    assert_eq!(loaded.compaction.unwrap().cut.summary.unwrap().text, "They greeted each other.");
+    let Cuts { cut, replaced, .. } = Cuts::read(&loaded.compaction.unwrap()).unwrap();
+    assert_eq!((cut.summary.unwrap().text.as_str(), replaced), ("They greeted each other.", None));
     assert_eq!(loaded.exchanges, log[2..]);
     let entry = store.describe(&id).await.unwrap().unwrap();
     let times = (entry.created_at.as_unix_millis(), entry.updated_at.as_unix_millis());
@@ -193,12 +191,11 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!(ids, [(2, "e2"), (3, "e3")]);
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "ffeeddccbbaa99887766554433221100.4.2");
-    let compaction = loaded.compaction.unwrap();
-    let cut = compaction.cut;
+    let Cuts { cut, replaced, .. } = Cuts::read(&loaded.compaction.unwrap()).unwrap();
     assert_eq!((cut.recalled_from, cut.reasoning_from), (Seq::new(3), Seq::new(4)));
     assert_eq!(cut.encrypted_from, Seq::new(2));
     assert_eq!(cut.summary.unwrap().text, "They greeted each other.");
-    let replaced = compaction.replaced.unwrap();
+    let replaced = replaced.unwrap();
     assert_eq!((replaced.window_start, replaced.rounds_start), (Seq::new(0), Seq::new(1)));
     assert_eq!((loaded.exchanges, loaded.truncated), (log, false));
     let entry = store.describe(&id).await.unwrap().unwrap();

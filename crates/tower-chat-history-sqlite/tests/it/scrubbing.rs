@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, Citation, Compact, CompactionVersion, ConversationId, Cut, Digest, Erase, Exchange, ExchangeId, Expect,
-    HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, Profile, PromptDigests, Provenance, Recalled,
-    Seq, Summary,
+    Append, Citation, CompactionVersion, ConversationId, Cut, Digest, Erase, Exchange, ExchangeId, Expect,
+    HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, PromptDigests, Provenance, Recalled, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::support::{TestDatabase, say};
+use crate::support::{TestDatabase, compact, say};
 
 /// A text that occurs nowhere else. An id may consist of it.
 const SECRET: &str = "pharaoh-Ramesses-4711";
@@ -30,9 +29,8 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     exchange.provenance = Some(Box::new(Provenance::new(1, cut, origin).digests(Some(digests))));
     let appended = store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     let incarnation = appended.revision.incarnation();
-    let mut cut = Cut::window_from(Seq::FIRST);
-    cut.summary = Some(Summary::new(text(5), Seq::FIRST));
-    let compact = Compact::new(Profile::new(SECRET).unwrap(), CompactionVersion::new(turn as u64), cut);
+    let mut compact = compact(SECRET, 0, Some(&text(5)));
+    compact.replaces = CompactionVersion::new(turn as u64);
     store.compact(id, incarnation, compact).await.unwrap();
     let labels = Labels::new([(SECRET, SECRET.repeat(1 + turn))]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::new(turn as u64), labels).await.unwrap();

@@ -5,6 +5,7 @@ use std::{
     path::PathBuf,
     pin::Pin,
     process::{Child, Command, Stdio},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -13,7 +14,8 @@ use rusqlite::{Connection, types::ValueRef};
 use tempfile::TempDir;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, texts, window};
 use tower_chat_history_core::{
-    Citation, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load, Recalled, Seq, StoreError,
+    Citation, Compact, CompactionVersion, ConversationId, Exchange, HistoryStore, HistoryStoreExt, Load, Profile,
+    Recalled, Seq, StoreError,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore};
 
@@ -92,6 +94,13 @@ pub(crate) fn recalling(text: &str, recalled: &str, cited: &[u64]) -> Exchange {
     let citations = cited.iter().map(|seq| Citation::new(Seq::new(*seq), 0..1)).collect();
     exchange.recalled = Some(Recalled::new(recalled, citations));
     exchange
+}
+
+/// Returns the first compaction of a profile. The text stands for a summary.
+pub(crate) fn compact(profile: &str, window_start: u64, text: Option<&str>) -> Compact {
+    let profile = Profile::new(profile).unwrap();
+    let derived = text.map(|text| Arc::from(text.as_bytes()));
+    Compact::new(profile, CompactionVersion::NONE, Seq::new(window_start), Arc::from(&b"state"[..]), derived)
 }
 
 /// A call that is queued: it runs even if it is not polled again.

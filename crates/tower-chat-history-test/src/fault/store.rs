@@ -87,8 +87,14 @@ impl<S: HistoryStore> HistoryStore for FaultStore<S> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for FaultStore<S> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.of(Op::Truncate).run_stages(Some(id), self.inner.truncate(id, expect, from)).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        self.of(Op::Truncate).run_stages(Some(id), self.inner.truncate(id, expect, from, keep)).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cut, Exchange, ExchangeId, Expect,
+    Append, Appended, Compact, CompactOutcome, CompactionVersion, ConversationId, Cuts, Exchange, ExchangeId, Expect,
     HistoryStore, Incarnation, Load, Loaded, Message, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -93,7 +93,7 @@ async fn every_operation_fails_as_planned() {
     for op in [Op::Load, Op::Append, Op::Compact, Op::Read, Op::Delete] {
         store.fail(op, 1, Fault::Backend);
     }
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::default());
+    let compact = Cuts::default().compact(Profile::default(), CompactionVersion::NONE).unwrap();
     assert_eq!(kind(store.load(&id, Load::new()).await), "backend");
     assert_eq!(kind(store.append(&id, append()).await), "backend");
     assert_eq!(kind(store.compact(&id, INCARNATION, compact).await), "backend");

@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 
 use tower_chat_history_core::{
-    Compaction, Digest, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
+    Cuts, Digest, Listed, Load, LoadLimit, Loaded, Page, Profile, Revision, Seq, StoreError,
 };
 
 use super::{options::Sources, report::ExportReport};
-use crate::line::{ConversationLine, Cut, EndLine, write};
+use crate::{
+    cuts,
+    line::{ConversationLine, Cut, EndLine, write},
+};
 
 /// The number of exchanges that are read per call of the store.
 const PAGE: usize = 64;
@@ -23,7 +26,7 @@ pub(super) struct Part {
     next: Seq,
     digest: Digest,
     end: EndLine,
-    compactions: Vec<(Profile, Compaction)>,
+    compactions: Vec<(Profile, Cuts)>,
     /// The first page, which was read before the first line was made.
     page: Option<Page>,
 }
@@ -61,7 +64,7 @@ impl Part {
 
     fn new(
         listed: Listed,
-        compactions: Vec<(Profile, Compaction)>,
+        compactions: Vec<(Profile, Cuts)>,
         page: Option<Page>,
         ready: &mut VecDeque<String>,
         report: &mut ExportReport,
@@ -135,14 +138,14 @@ impl Part {
 
     fn write_compactions(&mut self, ready: &mut VecDeque<String>, report: &mut ExportReport) -> Result<(), StoreError> {
         let next = self.listed.revision.next().get();
-        for (profile, compaction) in std::mem::take(&mut self.compactions) {
+        for (profile, cuts) in std::mem::take(&mut self.compactions) {
             // A compaction of a later state of the log is left out.
-            if compaction.cut.check(None, next, |_| true).is_err() {
+            if cuts.cut.check(None, next, |_| true).is_err() {
                 let profile = profile.as_str();
                 report.missing(&self.listed.id, format!("the compaction of profile {profile:?} is of a later state"));
                 continue;
             }
-            let written = write::compaction(self.digest, &profile, &compaction);
+            let written = write::compaction(self.digest, &profile, &cuts);
             let (line, digest) = written.map_err(StoreError::backend)?;
             ready.push_back(line);
             self.digest = digest;
@@ -168,23 +171,28 @@ fn has_same_beginning(now: Revision, then: Revision) -> bool {
 }
 
 /// Returns the compactions of a conversation, and the reasons why others cannot be read.
-async fn compactions(
-    sources: &Sources,
-    listed: &Listed,
-) -> Result<(Vec<(Profile, Compaction)>, Vec<String>), StoreError> {
+async fn compactions(sources: &Sources, listed: &Listed) -> Result<(Vec<(Profile, Cuts)>, Vec<String>), StoreError> {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let smallest = LoadLimit::new(1, 1).unwrap_or_default();
     for profile in &sources.options.profiles {
         let load = Load::new().profile(profile.clone()).limit(smallest);
-        match sources.store.load(&listed.id, load).await {
-            Ok(Loaded::Window(window)) => {
-                let is_same = window.revision.incarnation() == listed.revision.incarnation();
-                found.extend(window.compaction.filter(|_| is_same).map(|compaction| (profile.clone(), compaction)));
-            }
+        let window = match sources.store.load(&listed.id, load).await {
+            Ok(Loaded::Window(window)) => window,
             // If an exchange is damaged, the pages of the log say so.
-            Ok(_) | Err(StoreError::Corrupt { .. }) => {}
-            Err(error @ StoreError::CorruptCompaction { .. }) => unread.push(error.to_string()),
+            Ok(_) | Err(StoreError::Corrupt { .. }) => continue,
+            Err(error @ StoreError::CorruptCompaction { .. }) => {
+                unread.push(error.to_string());
+                continue;
+            }
             Err(error) => return Err(error),
+        };
+        if window.revision.incarnation() != listed.revision.incarnation() {
+            continue;
+        }
+        let Some(compaction) = &window.compaction else { continue };
+        match cuts::read(compaction, &listed.id, profile) {
+            Ok(cuts) => found.push((profile.clone(), cuts)),
+            Err(error) => unread.push(error.to_string()),
         }
     }
     Ok((found, unread))

@@ -1,15 +1,18 @@
 //! The lines of one conversation.
 
 use tower_chat_history_core::{
-    Compact, Compaction, CompactionVersion, ConversationId, Digest, Exchange, LabelsOutcome, LabelsVersion, List, Load,
-    LoadLimit, Loaded, Profile, Seq, StoreError,
+    CompactOutcome, CompactionVersion, ConversationId, Cuts, Digest, Exchange, LabelsOutcome, LabelsVersion, List,
+    Load, LoadLimit, Loaded, Profile, Revision, Seq, StoreError,
 };
 
 use super::{
     log::{Log, Put, may_concern_one_conversation},
     report::{ImportReport, Reason},
 };
-use crate::line::{ConversationLine, EndLine, Line};
+use crate::{
+    cuts,
+    line::{ConversationLine, EndLine, Line},
+};
 
 /// The conversation whose lines are imported.
 #[derive(Debug)]
@@ -100,9 +103,9 @@ impl Part {
         }
         match line {
             Line::Exchange { seq, exchange, .. } => self.exchange(store, seq, *exchange, at, report).await,
-            Line::Compaction { profile, compaction, .. } => {
+            Line::Compaction { profile, cuts, .. } => {
                 self.counts.compactions += 1;
-                self.compaction(store, profile, compaction, at, report).await
+                self.compaction(store, profile, cuts, at, report).await
             }
             Line::End(end) => self.end(store, &end, at, report).await,
             Line::Unknown => Ok(()),
@@ -137,30 +140,40 @@ impl Part {
         Ok(())
     }
 
+    /// Stores a compaction. The file is not trusted, so the rules for cuts are checked.
     async fn compaction(
         &mut self,
         store: &dyn List,
         profile: Profile,
-        compaction: Compaction,
+        cuts: Cuts,
         at: u64,
         report: &mut ImportReport,
     ) -> Result<(), StoreError> {
         let Some(revision) = self.log.as_ref().and_then(Log::revision) else { return Ok(()) };
+        let id = &self.first.id;
         let load = Load::new().profile(profile.clone()).limit(LoadLimit::new(1, 1).unwrap_or_default());
-        let stored = match store.load(&self.first.id, load).await? {
+        let stored = match store.load(id, load).await? {
             Loaded::Window(window) => window.compaction,
             Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => None,
         };
-        if stored.as_ref().is_some_and(|stored| stored.cut == compaction.cut) {
+        let replaces = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
+        let stored = stored.map(|stored| cuts::read(&stored, id, &profile)).transpose()?;
+        if stored.as_ref().is_some_and(|stored| stored.cut == cuts.cut) {
             return Ok(());
         }
-        let replaces = stored.map_or(CompactionVersion::NONE, |stored| stored.version);
-        let compact =
-            Compact::new(profile.clone(), replaces, compaction.cut).replacing(compaction.replaced.map(|cut| *cut));
-        match store.compact(&self.first.id, revision.incarnation(), compact).await {
-            Ok(tower_chat_history_core::CompactOutcome::Stored(_)) => report.compactions += 1,
-            Ok(_) | Err(StoreError::Compaction(_) | StoreError::Gone) => {
-                report.skip(at, Some(&self.first.id), Reason::Compaction(profile));
+
+        let opens_turn = opens_turn(store, id, revision, cuts.cut.window_start).await?;
+        let checked = cuts.cut.check(stored.as_ref().map(|stored| &stored.cut), revision.next().get(), |_| opens_turn);
+        if checked.is_err() {
+            report.skip(at, Some(id), Reason::Compaction(profile));
+            return Ok(());
+        }
+
+        let compact = cuts.compact(profile.clone(), replaces).map_err(StoreError::backend)?;
+        match store.compact(id, revision.incarnation(), compact).await {
+            Ok(CompactOutcome::Stored(_)) => report.compactions += 1,
+            Ok(CompactOutcome::Kept(_)) | Err(StoreError::Gone) => {
+                report.skip(at, Some(id), Reason::Compaction(profile));
             }
             Err(error) => return Err(error),
         }
@@ -207,4 +220,13 @@ impl Part {
         }
         Ok(())
     }
+}
+
+/// Returns `true` if a window may start at this position of a log: the exchange there opens a turn, or was pruned.
+async fn opens_turn(store: &dyn List, id: &ConversationId, log: Revision, seq: Seq) -> Result<bool, StoreError> {
+    if seq < log.first() {
+        return Ok(true);
+    }
+    let page = store.read(id, seq, 1).await?;
+    Ok(page.exchanges.first().is_some_and(|recorded| recorded.seq == seq && recorded.exchange.opens_turn()))
 }

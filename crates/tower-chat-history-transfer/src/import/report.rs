@@ -127,8 +127,10 @@ pub enum Reason {
     /// The store has other labels, which stay.
     #[error("the store has other labels, which stay")]
     Labels,
-    /// The store has another compaction of this profile, which stays.
-    #[error("the store has another compaction of profile {0}, which stays")]
+    /// The store has another compaction of this profile, which stays, or the one in the file does not fit the log.
+    #[error(
+        "the store has another compaction of profile {0}, which stays, or the one in the file does not fit the log"
+    )]
     Compaction(Profile),
     /// The conversation is not under the prefix that is imported.
     #[error("the conversation is not under the prefix to rename")]

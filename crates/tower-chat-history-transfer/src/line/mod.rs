@@ -5,8 +5,7 @@ pub(crate) mod write;
 
 use serde::{Deserialize, Serialize};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, Digest, Exchange, Labels, Profile, Seq, Timestamp,
-    backend::RecordError,
+    ConversationId, Cuts, Digest, Exchange, Labels, Profile, Seq, Timestamp, backend::RecordError,
 };
 
 /// The name of the format, in its first line.
@@ -42,8 +41,8 @@ pub enum Line {
     Compaction {
         /// The profile whose compaction it is.
         profile: Profile,
-        /// The compaction. Its version is not in the line, because each store has its own.
-        compaction: Compaction,
+        /// The cuts in it. Its version is not in the line, because each store has its own.
+        cuts: Cuts,
         /// The digest of the conversation's lines up to this one.
         digest: Digest,
     },
@@ -171,6 +170,3 @@ pub enum LineError {
 fn digest_of<'t>(before: Digest, texts: impl IntoIterator<Item = &'t str>) -> Digest {
     texts.into_iter().fold(before, |digest, text| digest.then(Digest::of(text.as_bytes())))
 }
-
-/// The version of compactions that are read from a file.
-const UNVERSIONED: CompactionVersion = CompactionVersion::NONE;

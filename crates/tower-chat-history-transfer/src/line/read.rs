@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use tower_chat_history_core::{Compaction, Digest, Profile, Seq, backend::ExchangeRecords};
+use tower_chat_history_core::{Cuts, Digest, Profile, Seq, backend::ExchangeRecords};
 
 use super::{
-    ConversationLine, FORMAT, Line, LineError, UNVERSIONED, VERSION, digest_of,
+    ConversationLine, FORMAT, Line, LineError, VERSION, digest_of,
     write::{conversation_digest, exchange_digest},
 };
 
@@ -118,6 +118,6 @@ fn compaction(line: CompactionFields, before: Digest) -> Result<Line, LineError>
     let CompactionFields { profile, record, digest } = line;
     let record = text(&record)?;
     let digest = checked(digest_of(before, [profile.as_str(), &record]), digest)?;
-    let compaction = Compaction::decode(UNVERSIONED, &record)?;
-    Ok(Line::Compaction { profile, compaction, digest })
+    let cuts = Cuts::decode(&record)?;
+    Ok(Line::Compaction { profile, cuts, digest })
 }

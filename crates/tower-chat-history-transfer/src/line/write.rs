@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tower_chat_history_core::{
-    Compaction, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
+    Cuts, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
 };
 
 use super::{ConversationLine, EndLine, FORMAT, VERSION, digest_of};
@@ -139,12 +139,8 @@ pub(super) fn exchange_digest(
 }
 
 /// Returns the line of a compaction and its digest. `before` is the digest of the lines before it.
-pub(crate) fn compaction(
-    before: Digest,
-    profile: &Profile,
-    compaction: &Compaction,
-) -> Result<(String, Digest), RecordError> {
-    let record = compaction.encode()?;
+pub(crate) fn compaction(before: Digest, profile: &Profile, cuts: &Cuts) -> Result<(String, Digest), RecordError> {
+    let record = cuts.encode()?;
     let digest = digest_of(before, [profile.as_str(), &record]);
     let fields = CompactionFields { r#type: "compaction", profile, record: Record::new(&record), digest };
     Ok((line(&fields), digest))

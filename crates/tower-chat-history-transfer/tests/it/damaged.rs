@@ -1,9 +1,16 @@
 //! Damaged, cut off and hostile files.
 
-use proptest::prelude::*;
-use tower_chat_history_transfer::{ImportError, ImportOptions};
+use std::sync::Arc;
 
-use crate::support::{TestStore, assert_skipped, exported, fill, imported, texts, try_import};
+use proptest::prelude::*;
+use tower_chat_history_core::{
+    Append, Compaction, CompactionVersion, Cut, Cuts, Expect, HistoryStore as _, Profile, Seq,
+};
+use tower_chat_history_transfer::{ExportOptions, ImportError, ImportOptions};
+
+use crate::support::{
+    TestStore, assert_skipped, compaction, exchange, exported, fill, id, imported, texts, try_export, try_import,
+};
 
 async fn lines() -> Vec<String> {
     let store = TestStore::default();
@@ -142,6 +149,48 @@ async fn errors_do_not_quote_the_file() {
     let report = imported(&TestStore::default(), &lines).await;
     let shown = format!("{report:?}{}", serde_json::to_string(&report).unwrap());
     assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_compaction_that_does_not_fit_its_log_is_skipped() {
+    let (source, target) = (TestStore::default(), TestStore::default());
+    fill(&source, "a", 0, 3).await;
+    let set = |store: &TestStore, window_start| {
+        let compaction = compaction(&Cuts::new(Cut::window_from(Seq::new(window_start))));
+        store.change(|logs| logs.get_mut("a").unwrap().compactions.insert(Profile::default(), compaction));
+    };
+
+    let continued = TestStore::default();
+    fill(&continued, "a", 0, 1).await;
+    let mut exchange = exchange("a-1", 1_001);
+    exchange.continues = Some(Seq::FIRST);
+    continued.append(&id("a"), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+    set(&continued, 1);
+    let report = imported(&TestStore::default(), &exported(&continued, "").await).await;
+    assert_skipped(&report, "compaction of profile default");
+
+    set(&source, 1);
+    let lines = exported(&source, "").await;
+    assert_eq!(imported(&target, &lines).await.compactions, 1);
+    set(&target, 2);
+    let report = imported(&target, &lines).await;
+    assert_skipped(&report, "compaction of profile default");
+    assert_eq!(target.logs()["a"].compactions[&Profile::default()].window_start, Seq::new(2));
+}
+
+#[tokio::test]
+async fn a_compaction_that_cannot_be_read_is_reported_without_its_text() {
+    let store = TestStore::default();
+    fill(&store, "a", 0, 2).await;
+    let version = CompactionVersion::new(1);
+    let unreadable = Compaction::new(version, Seq::FIRST, Arc::from(&b"secret"[..]), None);
+    store.change(|logs| logs.get_mut("a").unwrap().compactions.insert(Profile::default(), unreadable));
+    let options = ExportOptions::new().compactions([Profile::default()]);
+    let (lines, report) = try_export(&store, "", options).await.unwrap();
+    let [not_whole] = &*report.named else { panic!("{report:?}") };
+    assert!(not_whole.reason.contains("default") && !not_whole.reason.contains("secret"), "{not_whole:?}");
+    assert_eq!((report.exchanges, report.compactions), (2, 0));
+    assert_eq!(imported(&TestStore::default(), &lines).await.stored, 2);
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tower_chat_history_core::{Compaction, CompactionVersion, Cut, HistoryStore, Labels, Profile, Seq, StoreError};
+use tower_chat_history_core::{Cut, Cuts, HistoryStore, Labels, Profile, Seq, StoreError};
 use tower_chat_history_transfer::{ExportOptions, ImportError, ImportOptions, Importer};
 
 use crate::support::{
-    Logs, TestStore, assert_skipped, exported, fill, id, imported, prefix, texts, try_export, try_import,
+    Logs, TestStore, assert_skipped, compaction, exported, fill, id, imported, prefix, texts, try_export, try_import,
 };
 
 async fn source() -> TestStore {
@@ -66,7 +66,7 @@ async fn a_conversation_that_the_store_cannot_take_does_not_stop_the_import() {
 #[tokio::test]
 async fn a_conversation_that_is_damaged_in_the_store_does_not_stop_the_import() {
     let source = source().await;
-    let compaction = Compaction::new(CompactionVersion::new(1), Cut::window_from(Seq::new(1)));
+    let compaction = compaction(&Cuts::new(Cut::window_from(Seq::new(1))));
     source.change(|logs| logs.get_mut("a/1").unwrap().compactions.insert(Profile::default(), compaction));
     let export = exported(&source, "a").await;
     for fails in ["read", "load", "compact", "set_labels"] {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use tower_chat_history_core::{
-    AnthropicMessages, Citation, Compaction, CompactionVersion, Cut, Digest, Exchange, ExchangeId, Incarnation, Labels,
-    LabelsVersion, Message, OpenAiResponses, Profile, Provenance, Recalled, Recorded, Seq, Summary, Timestamp,
+    AnthropicMessages, Citation, Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, Labels, LabelsVersion, Message,
+    OpenAiResponses, Profile, Provenance, Recalled, Recorded, Seq, Summary, Timestamp,
 };
 
 use tower_chat_history_transfer::Line;
 
-use crate::support::{Log, Logs, TestStore, exported, imported, texts};
+use crate::support::{Log, Logs, TestStore, compaction, exported, imported, texts};
 
 fn message() -> impl Strategy<Value = Message> {
     prop_oneof![
@@ -70,7 +70,7 @@ fn log() -> impl Strategy<Value = Log> {
             let mut cut = Cut::window_from(Seq::FIRST);
             cut.recalled_from = Seq::new(first);
             cut.summary = Some(Summary::new("a \u{0} summary\n", Seq::FIRST));
-            let compaction = Compaction::new(CompactionVersion::new(1), cut).replacing(Some(Cut::default()));
+            let compaction = compaction(&Cuts::new(cut).replacing(Some(Cut::default())));
             let compacted = compacted.then(|| (Profile::default(), compaction));
             let title: String = title.chars().take(100).collect();
             Log {

@@ -172,7 +172,7 @@ impl CachedWindow {
         if compact.profile != self.profile {
             return false;
         }
-        let (window, start) = (&mut self.window, compact.cut.window_start);
+        let (window, start) = (&mut self.window, compact.window_start);
         window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
         window.compaction = Some(compact.stored_as(*version));
         self.begin_at(start);
@@ -236,7 +236,7 @@ impl Size {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{CompactionVersion, Cut, ExchangeId, Message, Revision};
+    use tower_chat_history_core::{CompactionVersion, ExchangeId, Message, Revision};
 
     use super::*;
 
@@ -307,8 +307,8 @@ mod tests {
         let revision = Revision::new(Incarnation::from_bytes([7; 16]), 101);
         let appended = Appended::stored(revision, Seq::new(100), None);
         let grown = entry.appended(exchange("e100"), None, &appended).unwrap();
-        let cut = Cut::window_from(Seq::new(99));
-        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+        let compact =
+            Compact::new(Profile::default(), CompactionVersion::NONE, Seq::new(99), Arc::from([0_u8; 9]), None);
         let stored = CompactOutcome::Stored(CompactionVersion::new(1));
         let cut = grown.compacted(revision.incarnation(), &compact, &stored).unwrap();
         for (entry, len) in [(entry, 100), (grown, 101), (cut, 2)] {

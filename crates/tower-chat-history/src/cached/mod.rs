@@ -275,8 +275,14 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Truncate> Truncate for CachedStore<S> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        removing(&self.windows, id, self.inner.truncate(id, expect, from)).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        removing(&self.windows, id, self.inner.truncate(id, expect, from, keep)).await
     }
 }
 

@@ -1,7 +1,8 @@
 //! The compactions that this engine last loaded or stored, by conversation.
 
 use quick_cache::sync::Cache;
-use tower_chat_history_core::{ConversationId, Cut, Incarnation, Prefix, Revision, Seq, Window};
+use tower_chat_history_context::plan::LoadedWindow;
+use tower_chat_history_core::{ConversationId, Cut, Incarnation, Prefix, Revision, Seq};
 
 use crate::report::SinceLast;
 
@@ -38,8 +39,8 @@ impl CompactionPositions {
         }
     }
 
-    pub(super) fn of_window(window: &Window) -> Self {
-        Self::of(window.revision, window.compaction.as_ref().map(|compaction| &compaction.cut))
+    pub(super) fn of_window(window: &LoadedWindow) -> Self {
+        Self::of(window.revision, window.cut())
     }
 
     /// Returns the start of the window.

@@ -9,10 +9,8 @@ use std::{
 
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
-use tower_chat_history_context::plan::{Plan, Recallable};
-use tower_chat_history_core::{
-    Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq, Window,
-};
+use tower_chat_history_context::plan::{LoadedWindow, Plan, Recallable};
+use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq};
 use tracing::{Instrument as _, Span};
 
 use super::{fair::fairly, running::RunningWork, store::BoundedStore, turn::Call};
@@ -98,7 +96,7 @@ impl RecallWorker {
     pub(super) async fn before_call(
         &self,
         call: &Call,
-        window: Option<&Window>,
+        window: Option<&LoadedWindow>,
         plan: &Plan,
     ) -> Option<RecalledForCall> {
         let Recallable { before, room } = plan.recallable?;
@@ -201,9 +199,8 @@ impl RecallWorker {
 }
 
 /// Returns the messages that the planned prompt already shows again.
-fn shown(window: &Window, plan: &Plan, before: Seq) -> Vec<Citation> {
-    let stored = window.compaction.as_ref().map(|compaction| &compaction.cut);
-    let from = plan.fit.cut.as_ref().or(stored).map_or(Seq::FIRST, |cut| cut.recalled_from);
+fn shown(window: &LoadedWindow, plan: &Plan, before: Seq) -> Vec<Citation> {
+    let from = plan.fit.cut.as_ref().or(window.cut()).map_or(Seq::FIRST, |cut| cut.recalled_from);
     let sent = window.exchanges.iter().filter(|recorded| recorded.seq >= from.max(before));
     let recalled = sent.filter_map(|recorded| recorded.exchange.recalled.as_ref());
     recalled.flat_map(|recalled| &recalled.citations).cloned().collect()

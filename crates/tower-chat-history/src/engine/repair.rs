@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{CompactOutcome, Compaction, ConversationId, Incarnation, Seq};
+use tower_chat_history_core::{ConversationId, Incarnation, Seq};
 
 use super::{
     running::RunningWork,
-    store::{BoundedStore, FIRST_PAUSE},
+    store::{BoundedStore, Compacted, FIRST_PAUSE, StoredCut},
 };
 use crate::timer;
 
@@ -70,7 +70,7 @@ async fn leave_out_encrypted(
     incarnation: Incarnation,
     before: Seq,
 ) {
-    let mut replaced: Option<Compaction> = None;
+    let mut replaced: Option<StoredCut> = None;
     let (mut merges, mut attempts, mut pause) = (0, 1, FIRST_PAUSE);
     loop {
         let mut cut = replaced.as_ref().map(|stored| stored.cut.clone()).unwrap_or_default();
@@ -79,12 +79,12 @@ async fn leave_out_encrypted(
         }
         cut.encrypted_from = before;
         match store.compact(conversation, incarnation, replaced.as_ref(), cut).await {
-            Ok(CompactOutcome::Stored(_)) => return,
-            Ok(CompactOutcome::Kept(stored)) if merges < MAX_MERGES => {
+            Ok(Compacted::Stored) => return,
+            Ok(Compacted::Kept(stored)) if merges < MAX_MERGES => {
                 replaced = stored;
                 merges += 1;
             }
-            Ok(CompactOutcome::Kept(_)) => {
+            Ok(Compacted::Kept(_)) => {
                 tracing::warn!(
                     merges,
                     "a compaction without encrypted elements could not be stored, because other \

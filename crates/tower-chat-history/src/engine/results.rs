@@ -8,8 +8,8 @@ use tower_chat_history_context::{
     view::OpenCalls,
 };
 use tower_chat_history_core::{
-    Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Loaded, Message,
-    NewestRound, Revision, Seq, StoreError, Window,
+    Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Message, NewestRound,
+    Recorded, Revision, Seq, StoreError,
 };
 use tracing::{Instrument as _, Span};
 
@@ -17,7 +17,7 @@ use super::{
     Engine,
     queue::Entered,
     retention::ExchangeFacts,
-    store::BoundedStore,
+    store::{BoundedStore, Found},
     turn::{check_turn, read_each},
     wait::Ahead,
 };
@@ -102,14 +102,15 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         // returned an error.
         let id_to_find = (named || checks > 0).then_some(&id);
         let window = match load(store, &conversation, dialect, id_to_find, &within).await? {
-            Found::Recorded(seq) => {
-                let Found::Window(Some(window)) = load(store, &conversation, dialect, None, &within).await? else {
+            Found::Recorded(Recorded { seq, .. }) => {
+                let Found::Window(window) = load(store, &conversation, dialect, None, &within).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
                 return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
             }
-            Found::Window(window) => window,
+            Found::Window(window) => Some(window),
+            Found::Absent(_) => None,
         };
         if let Some(exceeded) = exceeded {
             return Err(HistoryError::from(exceeded).into());
@@ -152,11 +153,7 @@ async fn load(
     exchange: Option<&ExchangeId>,
     within: &Span,
 ) -> Result<Found, HistoryError> {
-    Ok(match store.load(conversation, dialect, exchange, within).await? {
-        Loaded::AlreadyRecorded(recorded) => Found::Recorded(recorded.seq),
-        Loaded::Window(window) => Found::Window(Some(window)),
-        Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) => Found::Window(None),
-    })
+    Ok(store.load(conversation, dialect, exchange, within).await?)
 }
 
 async fn append_results(
@@ -182,14 +179,6 @@ async fn append_results(
     let is_duplicate = appended.as_ref().is_ok_and(|stored| stored.duplicate);
     step.ended(appended.as_ref(), is_duplicate, None, attempts);
     appended
-}
-
-/// The result of a load.
-enum Found {
-    /// The exchange is already in the log, at this position.
-    Recorded(Seq),
-    /// The exchange is not in the log. `None` if there is no conversation.
-    Window(Option<Window>),
 }
 
 fn check(results: &[Message]) -> Result<(), InputError> {

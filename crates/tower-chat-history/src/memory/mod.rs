@@ -201,10 +201,17 @@ impl HistoryStore for MemoryStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Truncate for MemoryStore {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
         let (truncated, tail, removed) = {
             let mut shard = self.shard(id);
-            let (truncated, tail) = shard.get_mut(id).ok_or(StoreError::Gone)?.truncate(expect, from)?;
+            let log = shard.get_mut(id).ok_or(StoreError::Gone)?;
+            let (truncated, tail) = log.truncate(expect, from, keep, &self.shared.space)?;
             let removed = if truncated.revision.is_none() { self.remove(&mut shard, id) } else { None };
             if removed.is_some() {
                 // As after a deletion, a call that is running cannot begin the conversation again.

@@ -154,8 +154,14 @@ impl<R: Route> HistoryStore for RoutedStore<R> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<R: Route<Store: Truncate>> Truncate for RoutedStore<R> {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.route(id).truncate(id, expect, from).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        self.route(id).truncate(id, expect, from, keep).await
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use tower_chat_history_core::Loaded;
+use tower_chat_history_context::plan::LoadedWindow;
+use tower_chat_history_core::Recorded;
 use tracing::{Span, field::Empty, info_span, record_all};
 
 use super::{
@@ -48,26 +49,24 @@ impl LoadStep<'_> {
         &self.span
     }
 
-    /// Records the result of the load, or the kind of the error.
-    pub(crate) fn ended(self, loaded: Result<&Loaded, &'static str>) {
+    /// Records the exchanges that were loaded, and the window if it was loaded, or the kind of the error.
+    pub(crate) fn ended(self, loaded: Result<(&[Recorded], Option<&LoadedWindow>), &'static str>) {
         let Self { recorder, span: load, begun } = &self;
         recorder.metrics.loaded(recorder.store, loaded.err(), begun.elapsed());
         if load.is_disabled() {
             return;
         }
-        let recorded = match loaded {
+        let (recorded, window) = match loaded {
             Err(kind) => return fail(load, kind),
-            Ok(Loaded::Window(window)) => {
-                record_all!(
-                    load,
-                    { attributes::LOAD_TRUNCATED } = window.truncated,
-                    { attributes::VERSION } = int(window.revision.version()),
-                );
-                window.exchanges.as_slice()
-            }
-            Ok(Loaded::AlreadyRecorded(recorded)) => std::slice::from_ref(recorded),
-            Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_)) => &[],
+            Ok(loaded) => loaded,
         };
+        if let Some(window) = window {
+            record_all!(
+                load,
+                { attributes::LOAD_TRUNCATED } = window.truncated,
+                { attributes::VERSION } = int(window.revision.version()),
+            );
+        }
         let messages: usize = recorded.iter().map(|recorded| recorded.exchange.messages.len()).sum();
         record_all!(
             load,

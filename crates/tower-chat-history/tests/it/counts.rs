@@ -8,7 +8,7 @@ use std::sync::{
 use tower_chat_history::{
     CallOptions, ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _,
     MemoryStore, Message, Reply, TurnInput,
-    store::{Compact, Compaction, Load, Loaded, Profile, Window},
+    store::{Cuts, Load, Loaded, Profile, Window},
     summary::{Summaries, SummarizeWhen},
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
@@ -188,9 +188,10 @@ async fn the_size_of_a_summary_that_another_counter_stored_is_not_used() {
     let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
     make_summaries(&engine, &facts, 1).await;
     let stored = window(&store).await;
-    let Compaction { version, mut cut, .. } = stored.compaction.unwrap();
+    let compaction = stored.compaction.unwrap();
+    let mut cut = Cuts::read(&compaction).unwrap().cut;
     cut.summary.as_mut().unwrap().tokens = Some(1_000_000);
-    let compact = Compact::new(Profile::default(), version, cut);
+    let compact = Cuts::new(cut).compact(Profile::default(), compaction.version).unwrap();
     store.compact(&id(), stored.revision.incarnation(), compact).await.unwrap();
     make_summaries(&engine, &facts, 2).await;
     let replaced: Vec<u64> = collected.all().iter().map(|report| report.replaced_tokens).collect();
@@ -211,7 +212,8 @@ async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
         let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
         let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
         make_summaries(&engine, &facts, 1).await;
-        let summary = window(&store).await.compaction.unwrap().cut.summary.unwrap();
+        let cuts = Cuts::read(&window(&store).await.compaction.unwrap()).unwrap();
+        let summary = cuts.cut.summary.unwrap();
         let counted = u32::try_from(summary.text.len()).unwrap();
         assert_eq!(summary.tokens, (!is_broken).then_some(counted), "{}", summary.text);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
-    store::{Append, Compact, CompactionVersion, Cut, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary},
+    store::{Append, Compact, CompactionVersion, Cut, Cuts, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary},
 };
 
 use tower_chat_history_core::{Erase, List, Prefix};
@@ -108,7 +108,7 @@ async fn a_limit_of_zero_refuses_every_message() {
 fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compact {
     let mut cut = Cut::default();
     cut.summary = Some(Summary::new("s".repeat(summary), Seq::FIRST));
-    Compact::new(Profile::new(format!("profile-{profile}")).unwrap(), replaces, cut)
+    Cuts::new(cut).compact(Profile::new(format!("profile-{profile}")).unwrap(), replaces).unwrap()
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStoreExt as _, Message, Role,
-    store::{Load, Loaded, Profile, Recalled, Recorded, Seq},
+    store::{Cuts, Load, Loaded, Profile, Recalled, Recorded, Seq},
 };
 
 use super::{
@@ -216,7 +216,8 @@ impl Log {
         let loaded = loaded.map_err(|error| Violation::new("a window can be loaded", error.to_string()))?;
         let Loaded::Window(window) = loaded else { return Ok(Positions::default()) };
         let Some(compaction) = window.compaction else { return Ok(Positions::default()) };
-        let cut = &compaction.cut;
+        let cuts = Cuts::read(&compaction);
+        let cut = &cuts.map_err(|error| Violation::new("a compaction can be read", error.to_string()))?.cut;
         let now = Positions {
             version: compaction.version.get(),
             window_start: cut.window_start.get(),

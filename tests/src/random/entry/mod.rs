@@ -12,7 +12,7 @@ use std::{
 
 use tower_chat_history::{
     ContextBudget, ConversationId, Exchange, ExchangeId, Message,
-    store::{Compaction, CompactionVersion, Cut, Profile, Revision, Seq, Summary, Usage},
+    store::{Compaction, CompactionVersion, Cut, Cuts, Profile, Revision, Seq, Summary, Usage},
     summary::SummaryFormat,
     tokens::{ByteEstimate, LangChainEstimate, TokenCounter as _},
     trim::{Trim, trim_messages},
@@ -105,12 +105,19 @@ fn records(texts: &mut Texts) -> Checked {
     }
     let mut cut = Cut::window_from(Seq::new(texts.number()));
     cut.summary = Some(Summary::new(texts.odd(), Seq::new(texts.number())));
-    let compaction = Compaction::new(CompactionVersion::NONE, cut);
-    let decode = |record: &str| Compaction::decode(CompactionVersion::NONE, record);
-    let record = compaction.encode().map_err(unwritten)?;
-    let is_same = decode(&record).is_ok_and(|again| again == compaction);
-    holds(is_same, "a compaction is read as it was written", || record.clone())?;
-    black_box(decode(&texts.changed(&record)).is_ok());
+    let cuts = Cuts::new(cut);
+    let record = cuts.encode().map_err(unwritten)?;
+    let is_same = Cuts::decode(&record).is_ok_and(|again| again == cuts);
+    holds(is_same, "cuts are read as they were written", || record.clone())?;
+    black_box(Cuts::decode(&texts.changed(&record)).is_ok());
+
+    let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).map_err(unwritten)?;
+    let stored = compact.stored_as(CompactionVersion::NONE);
+    let is_same = Cuts::read(&stored).is_ok_and(|again| again == cuts);
+    holds(is_same, "a compaction is read as it was written", || format!("{stored:?}"))?;
+    let state = texts.changed(&String::from_utf8_lossy(&stored.state)).into_bytes();
+    let changed = Compaction::new(stored.version, stored.window_start, state.into(), stored.derived);
+    black_box(Cuts::read(&changed).is_ok());
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tower_chat_history::{
     Exchange, ExchangeId, HistoryStore as _, Message, StoreError,
     store::{
-        Append, Compact, CompactOutcome, CompactionVersion, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded,
-        Prefix, Profile, Prune as _, PruneTo, Revision, Seq, Summary, Timestamp, Truncate as _,
+        Append, Compact, CompactOutcome, CompactionVersion, Derived, Expect, Incarnation, Load, LoadLimit, Loaded,
+        Prefix, Profile, Prune as _, PruneTo, Revision, Seq, Timestamp, Truncate as _,
     },
 };
 
@@ -95,53 +95,49 @@ impl Case {
         Message::from_json(format!(r#"{{"role":"{role}", "content":"{text}","n":1.50}}"#)).unwrap()
     }
 
-    fn cut(&mut self) -> Compact {
+    /// Returns a compaction whose window starts at an opening of the log. Its bytes are arbitrary.
+    fn compaction(&mut self) -> Compact {
         let profile = self.profile();
-        let (next, stored) = match &self.life {
-            Some(life) => (life.next(), life.compactions.get(&profile).cloned()),
-            None => (0, None),
-        };
-        let (version, before) = stored.unwrap_or_default();
-        let stored_cut = before.clone();
-        let from = |position: Seq, rng: &mut crate::rng::SeededRng| {
-            Seq::new((position.get() + rng.below(3)).min(next + u64::from(rng.once_in(10))))
-        };
-        let mut cut = Cut::default();
-        cut.window_start = from(before.window_start, &mut self.rng);
-        cut.rounds_start = from(before.rounds_start, &mut self.rng);
-        cut.cleared_before = from(before.cleared_before, &mut self.rng);
-        cut.encrypted_from = from(before.encrypted_from, &mut self.rng);
-        if self.rng.once_in(2) {
-            let covers = from(before.covers_to(), &mut self.rng).min(cut.window_start);
-            let mut text = "summary ".repeat(self.rng.index(5));
-            if self.ingredients.has(Ingredient::Nuls) && self.rng.once_in(2) {
-                text.push('\0');
-            }
-            if self.ingredients.has(Ingredient::LargeCompactions) && self.rng.once_in(4) {
-                text.push_str(&"large ".repeat(1_000));
-            }
-            let mut summary = Summary::new(text, covers);
-            summary.tokens = self.rng.once_in(2).then_some(7);
-            let nul = self.ingredients.has(Ingredient::Nuls) && self.rng.once_in(4);
-            summary.model = self.rng.once_in(2).then(|| if nul { "m\0".to_owned() } else { "m".to_owned() });
-            cut.summary = Some(summary);
-        } else {
-            cut.summary = before.summary.clone();
+        let stored = self.life.as_ref().and_then(|life| life.compactions.get(&profile).cloned());
+        let version = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
+        if let Some(stored) = stored
+            && self.ingredients.has(Ingredient::EqualCuts)
+            && self.rng.once_in(3)
+        {
+            // The compaction that another replica has just stored.
+            let replaces = CompactionVersion::new(version.get() - 1);
+            return Compact::new(profile, replaces, stored.window_start, stored.state, stored.derived);
         }
+
+        let starts = self.life.as_ref().map_or_else(|| vec![Seq::FIRST], |life| life.starts(life.next()));
+        let start = *self.rng.pick(&starts);
         let mut replaces = version;
         if self.rng.once_in(4) {
             replaces =
                 if self.rng.once_in(2) { CompactionVersion::NONE } else { CompactionVersion::new(version.get() + 3) };
         }
-        if self.ingredients.has(Ingredient::EqualCuts) && version != CompactionVersion::NONE && self.rng.once_in(3) {
-            // The compaction that another replica has just stored.
-            replaces = CompactionVersion::new(version.get() - 1);
-            cut = before;
+        let state = self.bytes();
+        let derived = self.rng.once_in(2).then(|| self.bytes());
+        Compact::new(profile, replaces, start, state, derived)
+    }
+
+    /// Returns bytes, which need not be UTF-8.
+    fn bytes(&mut self) -> Arc<[u8]> {
+        let mut bytes: Vec<u8> =
+            (0..self.rng.index(40)).map(|_| u8::try_from(self.rng.below(256)).unwrap_or_default()).collect();
+        if self.ingredients.has(Ingredient::LargeCompactions) && self.rng.once_in(4) {
+            bytes.resize(6_000, b'x');
         }
-        if !self.ingredients.has(Ingredient::EqualCuts) && cut == stored_cut {
-            replaces = version;
-        }
-        Compact::new(profile, replaces, cut)
+        Arc::from(bytes)
+    }
+
+    /// Returns the compaction to keep when the log is truncated to the exchanges before a position.
+    fn kept_before(&mut self, from: u64) -> Option<Compact> {
+        let kept = self.compaction();
+        let starts = self.life.as_ref()?.starts(from);
+        let start = *self.rng.pick(&starts);
+        (kept.replaces != CompactionVersion::NONE)
+            .then(|| Compact::new(kept.profile, kept.replaces, start, kept.state, kept.derived))
     }
 
     async fn append(&mut self) -> Checked {
@@ -153,7 +149,7 @@ impl Case {
             _ => Expect::AnyOrCreate,
         };
         if self.rng.once_in(4) {
-            append.compact = Some(self.cut());
+            append.compact = Some(self.compaction());
         }
         if self.rng.once_in(4) {
             append.first = Seq::new(self.rng.below(3));
@@ -182,9 +178,7 @@ impl Case {
             outcome = Err("continues_unknown");
         } else if let Some(compact) = &compact {
             let empty = Life::new(Incarnation::random(), first, exchange.at);
-            let life = self.life.as_ref().unwrap_or(&empty);
-            let log = [life.entries.as_slice(), std::slice::from_ref(&exchange)].concat();
-            outcome = life.compact(compact, &log).map(Some);
+            outcome = Ok(Some(self.life.as_ref().unwrap_or(&empty).compact(compact)));
         }
         let (answer, compacted) = match (answer, outcome) {
             (Ok(answer), Ok(compacted)) => (answer, compacted),
@@ -219,12 +213,12 @@ impl Case {
                     "a compaction has a new version",
                     String::new,
                 )?;
-                life.compactions.insert(compact.profile, (version, compact.cut));
+                let stored = compact.stored_as(version);
+                life.compactions.insert(compact.profile, stored);
                 self.figures.count("compactions");
                 Ok(())
             }
             (Compacted::Kept, CompactOutcome::Kept(kept)) => {
-                let kept = kept.map(|kept| (kept.version, kept.cut));
                 same("the compaction that was kept", &kept, &life.compactions.get(&compact.profile).cloned())
             }
             (expected, answer) => differ("a compaction", &answer, &expected),
@@ -232,10 +226,10 @@ impl Case {
     }
 
     async fn compact(&mut self) -> Checked {
-        let (incarnation, compact) = (self.incarnation(), self.cut());
+        let (incarnation, compact) = (self.incarnation(), self.compaction());
         let answer = self.store().compact(&self.id, incarnation, compact.clone()).await;
         let expected = match self.life.as_ref().filter(|life| life.incarnation == incarnation) {
-            Some(life) => life.compact(&compact, &life.entries),
+            Some(life) => Ok(life.compact(&compact)),
             None => Err("gone"),
         };
         match (answer, expected) {
@@ -305,8 +299,7 @@ impl Case {
         self.figures.count("windows");
         same("a window's revision", &window.revision, &life.revision())?;
         same("the size of the log of a window", &window.log_bytes, &life.bytes())?;
-        let compaction = window.compaction.clone().map(|compaction| (compaction.version, compaction.cut));
-        same("a window's compaction", &compaction, &life.compactions.get(&load.profile).cloned())?;
+        same("a window's compaction", &window.compaction, &life.compactions.get(&load.profile).cloned())?;
         if load.profile == Profile::new("default").unwrap() {
             self.known.push(window.known());
         }
@@ -368,7 +361,8 @@ impl Case {
         let next = self.life.as_ref().map_or(0, Life::next);
         // Usually near the end.
         let from = if self.rng.once_in(3) { self.rng.below(next + 2) } else { next.saturating_sub(self.rng.below(3)) };
-        let answer = self.store().truncate(&self.id, revision, Seq::new(from)).await;
+        let keep = self.kept_before(from);
+        let answer = self.store().truncate(&self.id, revision, Seq::new(from), keep.clone()).await;
         if let Err(refused) = expected(Expect::Exactly(revision), self.life.as_ref()) {
             return match answer {
                 Err(error) => refusal("truncate", &error, refused),
@@ -391,7 +385,7 @@ impl Case {
         }
         let new = answer.revision.map_or(life.incarnation, |revision| revision.incarnation());
         holds(!self.ended.contains(&new), "a truncation begins another incarnation", String::new)?;
-        life.truncate(from, new);
+        life.truncate(from, new, keep.as_ref());
         same("a revision after a truncation", &answer.revision, &Some(life.revision()))
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tower_chat_history::{
     Exchange,
     store::{
-        Compact, CompactionVersion, Cut, Derived, Expect, Incarnation, Labels, LabelsVersion, Load, LoadLimit, Profile,
-        PruneTo, Revision, Seq, Timestamp,
+        Compact, Compaction, CompactionVersion, Derived, Expect, Incarnation, Labels, LabelsVersion, Load, LoadLimit,
+        Profile, PruneTo, Revision, Seq, Timestamp,
     },
 };
 
@@ -16,7 +16,7 @@ pub(super) struct Life {
     pub(super) incarnation: Incarnation,
     pub(super) first: u64,
     pub(super) entries: Vec<Exchange>,
-    pub(super) compactions: BTreeMap<Profile, (CompactionVersion, Cut)>,
+    pub(super) compactions: BTreeMap<Profile, Compaction>,
     pub(super) labels: Labels,
     pub(super) labels_version: LabelsVersion,
     pub(super) created_at: Timestamp,
@@ -78,7 +78,7 @@ impl Life {
     }
 
     pub(super) fn version(&self, profile: &Profile) -> CompactionVersion {
-        self.compactions.get(profile).map_or(CompactionVersion::NONE, |(version, _)| *version)
+        self.compactions.get(profile).map_or(CompactionVersion::NONE, |stored| stored.version)
     }
 
     /// Returns the position of the exchange with an id.
@@ -86,29 +86,16 @@ impl Life {
         self.entries.iter().position(|exchange| exchange.id == *id).map(|at| self.first + at as u64)
     }
 
-    /// Returns the outcome of a compaction in this log, or the reason to refuse it.
-    pub(super) fn compact(&self, compact: &Compact, log: &[Exchange]) -> Result<Compacted, Refused> {
-        if compact.replaces != self.version(&compact.profile) {
-            return Ok(Compacted::Kept);
-        }
-        let (cut, len) = (&compact.cut, self.first + log.len() as u64);
-        let stored = self.compactions.get(&compact.profile).map(|(_, cut)| cut.clone()).unwrap_or_default();
-        let start = cut.window_start.get();
-        let opens = match start.checked_sub(self.first) {
-            Some(at) => {
-                usize::try_from(at).ok().and_then(|at| log.get(at)).is_some_and(|exchange| exchange.continues.is_none())
-            }
-            None => true,
-        };
-        let goes_back = cut.window_start < stored.window_start
-            || cut.rounds_start < stored.rounds_start
-            || cut.cleared_before < stored.cleared_before
-            || cut.encrypted_from < stored.encrypted_from
-            || cut.covers_to() < stored.covers_to();
-        let latest = cut.rounds_start.max(cut.cleared_before).max(cut.encrypted_from);
-        let beyond = start >= len || latest.get() > len;
-        let wrong = goes_back || beyond || cut.covers_to() > cut.window_start || start > 0 && !opens;
-        if wrong { Err("compaction") } else { Ok(Compacted::Stored) }
+    /// Returns the outcome of a compaction.
+    pub(super) fn compact(&self, compact: &Compact) -> Compacted {
+        if compact.replaces == self.version(&compact.profile) { Compacted::Stored } else { Compacted::Kept }
+    }
+
+    /// Returns the positions before `end` at which a window may start. Where the log was pruned, any position may be
+    /// one.
+    pub(super) fn starts(&self, end: u64) -> Vec<Seq> {
+        let openings = (self.first..end).filter(|seq| self.at(*seq).is_some_and(Exchange::opens_turn));
+        [0].into_iter().chain(openings).map(Seq::new).collect()
     }
 
     /// Returns the answer to a load.
@@ -122,8 +109,8 @@ impl Life {
                 return Answer::Unchanged;
             }
         }
-        let cut = self.compactions.get(&load.profile).map_or(0, |(_, cut)| cut.window_start.get());
-        let start = cut.max(self.first);
+        let start = self.compactions.get(&load.profile).map_or(0, |stored| stored.window_start.get());
+        let start = start.max(self.first);
         let (from, truncated) = self.limited(start, load.limit);
         Answer::Window(from, truncated)
     }
@@ -189,45 +176,21 @@ impl Life {
     pub(super) fn forget_traces(&mut self, traces: Derived, incarnation: Incarnation) {
         if traces == Derived::Erase && self.first > 0 {
             self.incarnation = incarnation;
-            self.replace_compactions(|cut| match cut.summary {
-                None => Some(cut.clone()),
-                Some(_) => without_encrypted(cut.encrypted_from),
-            });
+            for stored in self.compactions.values_mut() {
+                let start = if stored.derived.is_some() { Seq::new(self.first) } else { stored.window_start };
+                *stored = Compaction::new(stored.version.next(), start, stored.state.clone(), None);
+            }
         }
     }
 
-    /// Removes the exchanges from a position on.
-    pub(super) fn truncate(&mut self, from: u64, incarnation: Incarnation) {
+    /// Removes the exchanges from a position on, and all compactions but the one to keep.
+    pub(super) fn truncate(&mut self, from: u64, incarnation: Incarnation, keep: Option<&Compact>) {
         self.entries.truncate(usize::try_from(from.saturating_sub(self.first)).unwrap_or_default());
         self.incarnation = incarnation;
-        let end = Seq::new(from);
-        self.replace_compactions(|cut| {
-            if cut.window_start >= end || cut.covers_to() > end {
-                return without_encrypted(cut.encrypted_from.min(end));
-            }
-            let mut cut = cut.clone();
-            cut.rounds_start = cut.rounds_start.min(end);
-            cut.cleared_before = cut.cleared_before.min(end);
-            cut.encrypted_from = cut.encrypted_from.min(end);
-            Some(cut)
-        });
+        let keep = keep.filter(|keep| keep.replaces == self.version(&keep.profile));
+        let kept = keep.map(|keep| (keep.profile.clone(), keep.stored_as(keep.replaces.next())));
+        self.compactions = kept.into_iter().collect();
     }
-
-    /// Replaces each cut, or removes its compaction.
-    fn replace_compactions(&mut self, replaced: impl Fn(&Cut) -> Option<Cut>) {
-        self.compactions.retain(|_, (version, cut)| {
-            let Some(left) = replaced(cut) else { return false };
-            (*version, *cut) = (version.next(), left);
-            true
-        });
-    }
-}
-
-/// Returns what remains of a cut that is removed.
-fn without_encrypted(before: Seq) -> Option<Cut> {
-    let mut left = Cut::default();
-    left.encrypted_from = before;
-    (before > Seq::FIRST).then_some(left)
 }
 
 /// Checks a log against an expectation.

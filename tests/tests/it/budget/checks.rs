@@ -6,7 +6,7 @@ use tower_chat_history::{
     Message, TurnReport,
     budget::{DoesNotFit, PromptTokens},
     report::{Outcome, TurnTokens},
-    store::{Compaction, CompactionVersion},
+    store::{Compaction, CompactionVersion, Cuts},
     tokens::{REPLY_PRIMING, TokenCounter},
     view::View,
 };
@@ -31,7 +31,8 @@ pub(crate) struct Made {
 pub(crate) type Positions = (u64, u64, u64);
 
 fn positions(compaction: Option<&Compaction>) -> Positions {
-    compaction.map_or_else(Positions::default, |Compaction { cut, .. }| {
+    compaction.map_or_else(Positions::default, |compaction| {
+        let cut = Cuts::read(compaction).unwrap().cut;
         (cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get())
     })
 }

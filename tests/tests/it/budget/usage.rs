@@ -6,7 +6,7 @@ use tower_chat_history::{
     ContextBudget, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, MemoryStore, Message,
     Reply, TurnInput,
     report::TurnTokens,
-    store::{Cut, Load, Loaded, Usage},
+    store::{Cut, Cuts, Load, Loaded, Usage},
     tokens::{ByteEstimate, TokenCounter as _},
 };
 
@@ -108,7 +108,7 @@ impl Service {
         };
         let loaded = self.store.load(&id(call.conversation), Load::new()).await.unwrap();
         let cut = match loaded {
-            Loaded::Window(window) => window.compaction.map(|compaction| compaction.cut),
+            Loaded::Window(window) => window.compaction.map(|compaction| Cuts::read(&compaction).unwrap().cut),
             _ => None,
         };
         Outcome { planned, cut }

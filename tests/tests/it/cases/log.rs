@@ -103,7 +103,7 @@ async fn a_log_beyond_the_load_limit_starts_at_three_quarters_of_it(storage: Sto
         let sent = &prompts(&chat.llm)[0];
         assert_eq!((sent.len(), sent[0].as_str()), (14 + 1, "user: u43"));
         let Loaded::Window(window) = storage.store.load(&id, Load::new()).await.unwrap() else { panic!() };
-        assert_eq!(window.compaction.unwrap().cut.window_start, Seq::new(43));
+        assert_eq!(window.compaction.unwrap().window_start, Seq::new(43));
         assert_eq!(exchanges(&storage.store, &id).await.len(), 51, "the log keeps everything");
     }
 }

@@ -8,8 +8,8 @@ use tower_chat_history::{
     ConversationId, HistoryStore as _, Message, StoreError,
     dialect::Digest,
     store::{
-        Append, Citation, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion,
-        List as _, Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
+        Append, Citation, CompactionVersion, Cut, Cuts, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _,
+        Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
     },
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
@@ -17,8 +17,9 @@ use tower_chat_history_sqlite::SqliteStore;
 
 type Store = EncryptedStore<SqliteStore>;
 
-/// The number of characters of the header of a sealed item, which has the id of the key.
-const HEADER: usize = 12;
+/// The number of bytes of the header of a sealed item, which has the id of the key, and of characters in a text.
+const HEADER: usize = 9;
+const HEADER_IN_TEXT: usize = 12;
 
 /// A column with a sealed item.
 struct Column {
@@ -32,7 +33,7 @@ const COLUMNS: [Column; 5] = [
     Column { table: "exchange", column: "body", item: "exchange 1" },
     Column { table: "exchange", column: "recalled", item: "exchange 1" },
     Column { table: "exchange", column: "provenance", item: "exchange 1" },
-    Column { table: "compaction", column: "body", item: "profile default" },
+    Column { table: "compaction", column: "derived", item: "profile default" },
     Column { table: "conversation", column: "labels", item: "labels" },
 ];
 
@@ -40,6 +41,11 @@ impl Column {
     /// Returns the condition for the only row that is changed.
     fn row(&self) -> &'static str {
         if self.table == "exchange" { "seq = 1" } else { "true" }
+    }
+
+    /// Returns `true` if the sealed item is a part of a text. Otherwise, it is the whole value.
+    fn is_text(&self) -> bool {
+        self.column != "derived"
     }
 
     fn stored(&self, file: &Connection) -> Vec<u8> {
@@ -50,12 +56,16 @@ impl Column {
 
     fn change(&self, file: &Connection, bytes: &[u8]) {
         let Self { table, column, .. } = self;
-        let sql = format!("UPDATE {table} SET {column} = CAST(?1 AS TEXT) WHERE {}", self.row());
+        let kind = if self.is_text() { "TEXT" } else { "BLOB" };
+        let sql = format!("UPDATE {table} SET {column} = CAST(?1 AS {kind}) WHERE {}", self.row());
         assert_eq!(file.execute(&sql, params![bytes]).unwrap(), 1);
     }
 
-    /// Returns the place of the sealed item: the longest piece of base64.
-    fn sealed(stored: &[u8]) -> Range<usize> {
+    /// Returns the place of the sealed item: in a text, the longest piece of base64.
+    fn sealed(&self, stored: &[u8]) -> Range<usize> {
+        if !self.is_text() {
+            return 0..stored.len();
+        }
         let (mut longest, mut start) = (0..0, 0);
         for at in 0..=stored.len() {
             if !stored.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)) {
@@ -69,8 +79,8 @@ impl Column {
     }
 
     /// Returns `true` if a row with this byte in its sealed item is still a record.
-    const fn is_record(byte: u8) -> bool {
-        byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')
+    fn is_record(&self, byte: u8) -> bool {
+        !self.is_text() || byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')
     }
 }
 
@@ -87,7 +97,7 @@ async fn fill(store: &Store, id: &ConversationId) {
     append(second).await.unwrap();
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new("s", Seq::new(1)));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(id, incarnation, compact).await.unwrap();
     let labels = Labels::new([("title", "t")]).unwrap();
     store.set_labels(id, incarnation, LabelsVersion::NONE, labels).await.unwrap();
@@ -104,7 +114,7 @@ async fn read(store: &Store, id: &ConversationId, column: &Column) -> Result<Str
         }
         "compaction" => {
             let Loaded::Window(window) = store.load(id, Load::new()).await? else { panic!("no window") };
-            format!("{:?}", window.compaction.unwrap().cut.summary.map(|summary| summary.text))
+            format!("{:?}", Cuts::read(&window.compaction.unwrap()).unwrap().cut.summary.map(|summary| summary.text))
         }
         _ => format!("{:?}", store.describe(id).await?.unwrap().labels.iter().collect::<Vec<_>>()),
     })
@@ -134,7 +144,8 @@ async fn every_changed_bit_of_a_stored_row_is_an_error_that_names_the_item_and_t
         let place = format!("{}.{}", column.table, column.column);
         let before = read(&store, &id, column).await.unwrap();
         let stored = column.stored(&file);
-        let sealed = Column::sealed(&stored);
+        let sealed = column.sealed(&stored);
+        let header = if column.is_text() { HEADER_IN_TEXT } else { HEADER };
         assert!(sealed.len() >= 49, "{place}: {sealed:?}");
         let (mut key, mut named) = (None, 0);
         for bit in 0..stored.len() * 8 {
@@ -151,7 +162,7 @@ async fn every_changed_bit_of_a_stored_row_is_an_error_that_names_the_item_and_t
                 }
             };
             assert!(error.contains(column.item), "{place}, bit {bit}: {error}");
-            if at >= sealed.start + HEADER && sealed.contains(&at) && Column::is_record(changed[at]) {
+            if at >= sealed.start + header && sealed.contains(&at) && column.is_record(changed[at]) {
                 let (_, rest) = error.split_once("(key ").unwrap_or_else(|| panic!("{place}, bit {bit}: {error}"));
                 assert_eq!(key.get_or_insert_with(|| rest[..16].to_owned()), &rest[..16], "{place}, bit {bit}");
                 named += 1;

@@ -6,8 +6,8 @@ use tests::Storage;
 use tower_chat_history::{
     ConversationId, HistoryStore as _, Message,
     store::{
-        Append, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _,
-        Listed, Prefix, Profile, Recorded, Seq, Summary, Timestamp,
+        Append, CompactionVersion, Cut, Cuts, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _, Listed,
+        Prefix, Profile, Recorded, Seq, Summary, Timestamp,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at
         if turn == "two" {
             let mut cut = Cut::window_from(Seq::new(1));
             cut.summary = Some(Summary::new(format!("summary of {said}"), Seq::new(1)));
-            append = append.compact(Compact::new(Profile::default(), CompactionVersion::NONE, cut));
+            append = append.compact(Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap());
         }
         appended = Some(storage.store.append(id, append).await.unwrap());
     }

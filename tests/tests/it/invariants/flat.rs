@@ -25,7 +25,7 @@ fn limited() -> HistoryOptions {
 async fn window(store: &dyn tower_chat_history::HistoryStore, id: &tower_chat_history::ConversationId) -> (u64, bool) {
     let load = Load::new().limit(LoadLimit::new(LIMIT, 1 << 20).unwrap());
     let Loaded::Window(window) = store.load(id, load).await.unwrap() else { panic!("it is there") };
-    (window.compaction.map_or(0, |compaction| compaction.cut.window_start.get()), window.truncated)
+    (window.compaction.map_or(0, |compaction| compaction.window_start.get()), window.truncated)
 }
 
 async fn invariant_9_a_turn_costs_one_bounded_load_and_one_append(storage: Storage) {
@@ -95,7 +95,7 @@ async fn invariant_9_a_turn_on_a_log_of_100_000_messages_reads_its_window_only()
         assert!(rows <= expected + 1, "{rows} rows");
         assert_eq!(report.messages_sent as u64, 2 * (375 + turn) + 1);
         let Loaded::Window(window) = file.load(&id, Load::new()).await.unwrap() else { panic!("it is there") };
-        starts.push(window.compaction.unwrap().cut.window_start);
+        starts.push(window.compaction.unwrap().window_start);
     }
     assert_eq!(starts, [Seq::new(EXCHANGES - 375); 3]);
     assert_eq!((store.calls(Op::Load), store.calls(Op::Append)), (3, 3));

@@ -17,7 +17,7 @@ use tower_chat_history::{
     dialect::{AnthropicMessages, CallId, Digest},
     engine::ToolResults,
     report::Outcome,
-    store::{Compact, Derived, Load, Loaded, Origin, Positions, Profile, PruneTo, Recorded, Seq, Summary, Usage},
+    store::{Cuts, Derived, Load, Loaded, Origin, Positions, Profile, PruneTo, Recorded, Seq, Summary, Usage},
 };
 use tower_chat_history_core::Rounds;
 use tower_chat_history_test::messages::{MessagesProvider, Say, ThinkingCounts};
@@ -470,14 +470,15 @@ impl World {
         let Some(opening) = window.exchanges.iter().rfind(|recorded| recorded.exchange.opens_turn()) else {
             return Ok(());
         };
-        let previous = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
+        let previous = window.compaction.as_ref().map(Cuts::read).transpose().map_err(failed)?.map(|cuts| cuts.cut);
         let mut cut = previous.clone().unwrap_or_default();
         cut.window_start = cut.window_start.max(opening.seq);
         cut.rounds_start = cut.rounds_start.max(cut.window_start);
         if summarizes && cut.window_start > cut.covers_to() {
             cut.summary = Some(Summary::new(format!("up to {}", cut.window_start), cut.window_start));
         }
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(previous);
+        let cuts = Cuts::new(cut).replacing(previous);
+        let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(failed)?;
         self.stores[1].compact(&self.id, window.revision.incarnation(), compact).await.map_err(failed)?;
         Ok(())
     }

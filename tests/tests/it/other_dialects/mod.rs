@@ -13,7 +13,7 @@ use tower_chat_history::{
     dialect::Dialect,
     error::OtherDialect,
     policy::OnOtherDialect,
-    store::{Compact, Cut, Load, Loaded, Profile, Recorded, Role, Summary},
+    store::{Cut, Cuts, Load, Loaded, Profile, Recorded, Role, Summary},
 };
 
 /// A conversation.
@@ -64,7 +64,7 @@ impl Talk {
         let turn = window.exchanges.iter().rfind(|recorded| recorded.exchange.opens_turn()).unwrap().seq;
         let mut cut = Cut::window_from(turn);
         cut.summary = Some(Summary::new("what was said", turn));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+        let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
         store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 

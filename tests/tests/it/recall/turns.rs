@@ -6,7 +6,7 @@ use tower_chat_history::HistoryStore as _;
 use tower_chat_history::{
     ContextBudget, HistoryOptions, HistoryStoreExt as _,
     recall::{PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection},
-    store::{Citation, Load, Loaded, Recalled, Seq},
+    store::{Citation, Cuts, Load, Loaded, Recalled, Seq},
 };
 use tower_chat_history_test::{Replies, Reply};
 
@@ -90,7 +90,7 @@ async fn a_stored_compaction_leaves_recalled_messages_out(storage: Storage) {
         if report.await.unwrap().tokens.unwrap().compacted {
             compactions += 1;
             let Loaded::Window(window) = replica.store.load(&id, Load::new()).await.unwrap() else { panic!("absent") };
-            let cut = window.compaction.unwrap().cut;
+            let cut = Cuts::read(&window.compaction.unwrap()).unwrap().cut;
             assert!(cut.window_start > Seq::FIRST);
             assert!(compactions == 1 || cut.recalled_from == Seq::new(turn), "turn {turn}: {cut:?}");
             let recalled = prompt.iter().filter(|message| message.contains("earlier_messages")).count();

@@ -18,7 +18,7 @@ use tower_chat_history::{
     adapt::extract::FromExtensions,
     engine::InputMode,
     report::{NotStored, Outcome},
-    store::{Cut, Load, Loaded, Seq},
+    store::{Cut, Cuts, Load, Loaded, Seq},
 };
 use tower_chat_history_http::HttpHistory;
 use tower_chat_history_test::responses::Say;
@@ -82,7 +82,7 @@ impl Replica {
 /// Returns the stored cut.
 async fn cut(store: &impl HistoryStore, id: &ConversationId) -> Option<Cut> {
     match store.load(id, Load::new()).await.unwrap() {
-        Loaded::Window(window) => window.compaction.map(|compaction| compaction.cut),
+        Loaded::Window(window) => window.compaction.map(|compaction| Cuts::read(&compaction).unwrap().cut),
         _ => None,
     }
 }

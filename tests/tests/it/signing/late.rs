@@ -7,7 +7,7 @@ use tower_chat_history::{
     ContextOptions, ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message,
     TurnInput,
     dialect::{CallId, Digest, Space},
-    store::{Append, Compact, CompactionVersion, Cut, Expect, Profile, Seq},
+    store::{Append, CompactionVersion, Cut, Cuts, Expect, Profile, Seq},
 };
 
 fn element(json: &str) -> Message {
@@ -43,7 +43,7 @@ async fn check_under_all_cuts(log: Vec<Exchange>, input: Message) {
         let mut cut = Cut::window_from(Seq::FIRST);
         cut.rounds_start = Seq::new(rounds);
         let profile = Profile::new(format!("p{rounds}")).unwrap();
-        let compact = Compact::new(profile.clone(), CompactionVersion::NONE, cut);
+        let compact = Cuts::new(cut).compact(profile.clone(), CompactionVersion::NONE).unwrap();
         store.compact(&id, revision.unwrap().incarnation(), compact).await.unwrap();
         let options = HistoryOptions::new().context(ContextOptions::new().profile(profile));
         let engine = Engine::with_options(Arc::clone(&store), options);

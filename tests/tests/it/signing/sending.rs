@@ -5,7 +5,7 @@ use test_providers::signing::{SigningDialect, SigningProvider};
 use tower_chat_history::{
     CallOptions, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError, Turn, TurnInput,
     report::Outcome,
-    store::{CompactionVersion, Load, Loaded, Origin, Positions, Seq, Usage},
+    store::{CompactionVersion, Cuts, Load, Loaded, Origin, Positions, Seq, Usage},
 };
 use tower_chat_history_core::Digest;
 
@@ -59,8 +59,8 @@ impl World {
     async fn compaction(&self) -> Checked<(CompactionVersion, Seq)> {
         let loaded = self.stores[0].load(&self.id(), Load::new()).await.map_err(failed)?;
         let Loaded::Window(window) = loaded else { return Ok((CompactionVersion::NONE, Seq::FIRST)) };
-        let reasoning_from = window.compaction.as_ref().map(|compaction| compaction.cut.reasoning_from);
-        Ok((window.compaction_version(), reasoning_from.unwrap_or_default()))
+        let cuts = window.compaction.as_ref().map(Cuts::read).transpose().map_err(failed)?.unwrap_or_default();
+        Ok((window.compaction_version(), cuts.cut.reasoning_from))
     }
 
     /// Sends a prompt, and checks it. Returns `None` if it does not fit.

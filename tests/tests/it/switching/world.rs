@@ -16,7 +16,7 @@ use tower_chat_history::{
     engine::ToolResults,
     error::{DialectPlace, StoreResultsError},
     report::TranslationReport,
-    store::{Compact, Load, Loaded, Profile, Seq, Summary},
+    store::{Cuts, Load, Loaded, Profile, Seq, Summary},
 };
 
 use super::{
@@ -297,7 +297,7 @@ impl World {
         let Loaded::Window(window) = loaded else { return Ok(()) };
         let opens = |recorded: &&tower_chat_history::store::Recorded| recorded.exchange.opens_turn();
         let Some(turn) = window.exchanges.iter().rfind(opens) else { return Ok(()) };
-        let replaced = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
+        let replaced = window.compaction.as_ref().map(Cuts::read).transpose().map_err(failed)?.map(|cuts| cuts.cut);
         let mut cut = replaced.clone().unwrap_or_default();
         if turn.seq <= cut.window_start || turn.seq <= cut.covers_to() || !self.open.1.is_empty() {
             return Ok(());
@@ -305,7 +305,8 @@ impl World {
         cut.window_start = turn.seq;
         cut.rounds_start = cut.rounds_start.max(turn.seq);
         cut.summary = Some(Summary::new("what was said", turn.seq));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(replaced);
+        let cuts = Cuts::new(cut).replacing(replaced);
+        let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(failed)?;
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.map_err(failed)?;
         self.before = Default::default();
         let window = window.exchanges.iter().filter(|recorded| recorded.seq >= turn.seq);

@@ -1,11 +1,17 @@
 //! Tests of the stored form.
 
-use super::*;
+use std::sync::Arc;
+
+use super::{
+    cuts::{CUTS, STATES, cuts_1},
+    *,
+};
 use crate::{
-    compaction::Summary,
+    compaction::{Compaction, CompactionVersion, Cut, Cuts, Summary},
     digest::Digest,
     exchange::{TokenCounts, Usage},
     exchange_id::ExchangeId,
+    profile::Profile,
     provenance::{Origin, PromptDigests},
     seq::Seq,
     timestamp::Timestamp,
@@ -24,11 +30,11 @@ fn full() -> Exchange {
 }
 
 fn record_of(cut: &Cut) -> String {
-    Compaction::new(CompactionVersion::NONE, cut.clone()).encode().unwrap()
+    Cuts::new(cut.clone()).encode().unwrap()
 }
 
 fn cut_of(record: &str) -> Result<Cut, RecordError> {
-    Compaction::decode(CompactionVersion::NONE, record).map(|compaction| compaction.cut)
+    Cuts::decode(record).map(|cuts| cuts.cut)
 }
 
 fn recalled_of(record: &str) -> Result<Recalled, RecordError> {
@@ -129,8 +135,8 @@ fn newer_and_damaged_records_are_different_errors_without_quotes() {
 
 #[test]
 fn the_newest_reader_reads_the_written_version() {
-    let readers = [EXCHANGES.len(), CUTS.len(), RECALLED.len(), PROVENANCES.len()];
-    assert_eq!(readers.map(|readers| readers as u64), [VERSION; 4]);
+    let readers = [EXCHANGES.len(), CUTS.len(), STATES.len(), RECALLED.len(), PROVENANCES.len()];
+    assert_eq!(readers.map(|readers| readers as u64), [VERSION; 5]);
 }
 
 #[test]
@@ -161,10 +167,10 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
         v: Version,
         start: Seq,
     }
-    let cuts = |start| Cuts { cut: Cut::window_from(start), replaced: None };
+    let cuts = |start| Cuts::new(Cut::window_from(start));
     let next: Reader<Cuts> = |record| {
         let Next { v, start } = serde_json::from_str(record)?;
-        Ok((v, Cuts { cut: Cut::window_from(start), replaced: None }))
+        Ok((v, Cuts::new(Cut::window_from(start))))
     };
     let readers = [cuts_1 as Reader<Cuts>, next];
     let cut = Cut::window_from(Seq::new(7));
@@ -180,16 +186,58 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
     }
 }
 
-#[test]
-fn version_1_of_a_compaction_has_the_cut_that_it_replaced() {
-    let mut compaction = Compaction::new(CompactionVersion::new(3), Cut::window_from(Seq::new(2)));
-    compaction.cut.reasoning_from = Seq::new(4);
+fn both() -> Cuts {
+    let mut cut = Cut::window_from(Seq::new(2));
+    cut.reasoning_from = Seq::new(4);
+    cut.summary = Some(Summary { tokens: Some(7), model: Some("m".into()), ..Summary::new("t", Seq::new(2)) });
     let mut replaced = Cut::window_from(Seq::new(1));
-    replaced.summary = Some(Summary::new("s", Seq::new(1)));
-    let compaction = compaction.replacing(Some(replaced));
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"reasoning_from":4,"replaced":{"window_start":1,"rounds_start":1,"cleared_before":1,"summary":{"text":"s","covers_to":1}}}"#;
-    assert_eq!(compaction.encode().unwrap(), text);
-    assert_eq!(Compaction::decode(CompactionVersion::new(3), text).unwrap(), compaction);
+    replaced.summary = Some(Summary::new("s \u{0}", Seq::new(1)));
+    Cuts::new(cut).replacing(Some(replaced))
+}
+
+#[test]
+fn version_1_of_cuts_in_a_file_has_the_cut_that_was_replaced() {
+    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"reasoning_from":4,"summary":{"text":"t","covers_to":2,"tokens":7,"model":"m"},"replaced":{"window_start":1,"rounds_start":1,"cleared_before":1,"summary":{"text":"s \u0000","covers_to":1}}}"#;
+    assert_eq!(both().encode().unwrap(), text);
+    assert_eq!(Cuts::decode(text).unwrap(), both());
+}
+
+#[test]
+fn version_1_of_a_compaction_has_positions_in_its_state_and_text_apart() {
+    let compact = both().compact(Profile::default(), CompactionVersion::new(3)).unwrap();
+    assert_eq!((compact.replaces, compact.window_start), (CompactionVersion::new(3), Seq::new(2)));
+    let state = r#"{"v":1,"cut":[2,2,2,0,4,0,2],"replaced":[1,1,1,0,0,0,1]}"#;
+    assert_eq!(*compact.state, *state.as_bytes());
+    let derived = r#"{"summary":{"text":"t","tokens":7,"model":"m"},"replaced":{"text":"s \u0000"}}"#;
+    assert_eq!(compact.derived.as_deref(), Some(derived.as_bytes()));
+    assert_eq!(Cuts::read(&compact.stored_as(CompactionVersion::new(4))).unwrap(), both());
+
+    let plain = Cuts::new(Cut::window_from(Seq::new(2)));
+    let compact = plain.compact(Profile::default(), CompactionVersion::NONE).unwrap();
+    assert_eq!((&*compact.state, compact.derived.as_deref()), (&br#"{"v":1,"cut":[2,2,2,0,0,0,0]}"#[..], None));
+    assert_eq!(Cuts::read(&compact.stored_as(CompactionVersion::new(1))).unwrap(), plain);
+}
+
+#[test]
+fn damaged_compactions_are_errors_without_quotes() {
+    let read = |state: &[u8], derived: Option<&[u8]>| {
+        let derived = derived.map(Arc::from);
+        Cuts::read(&Compaction::new(CompactionVersion::new(1), Seq::new(2), Arc::from(state), derived)).unwrap_err()
+    };
+    let state = br#"{"v":1,"cut":[2,2,2,0,0,0,2]}"#;
+    for (state, derived) in [
+        (&b"\xff"[..], None),
+        (b"secret", None),
+        (br#"{"v":1,"cut":[2,2,2,0,0,0]}"#, None),
+        (state, Some(&b"\xff secret"[..])),
+        (state, Some(br#"{"secret":1}"#)),
+        (state, Some(br#"{"summary":{"text":"secret"},"replaced":1}"#)),
+    ] {
+        let error = read(state, derived);
+        assert!(matches!(error, RecordError::Malformed { .. }) && !error.to_string().contains("secret"), "{error}");
+    }
+    let newer = read(br#"{"v":2,"secret":1}"#, None);
+    assert!(matches!(newer, RecordError::Newer { version: 2, known: 1 }), "{newer}");
 }
 
 #[test]

@@ -17,8 +17,8 @@
 -- on. If there is no conversation, the only row has the epoch, which belongs to the same state. `r_from` is null if
 -- nothing has changed since the state that the caller knows. If the exchange `a_exchange` is in the log, it is the only
 -- one, and `r_recorded` is true. If `a_added` is 1 and the log has only grown since the known state, the exchanges are
--- those that were added, and `r_added` is true. In the conversation's row, the body is that of the compaction, `r_cut`
--- has its positions, and `r_bytes` is the size of the log.
+-- those that were added, and `r_added` is true. If the exchanges are a window, the conversation's row has the
+-- compaction. `r_bytes` is the size of the log.
 --
 -- If a limit cuts the window off, a scan from the newest exchange ends at the first one that exceeds it. The newest
 -- turn is always returned whole. Each row has the sums of all exchanges before it, so this check needs no addition. A
@@ -30,7 +30,8 @@ create function @.load_1(
 ) returns table (
     r_seq bigint, r_body text, r_recalled text, r_provenance text,
     r_incarnation uuid, r_first bigint, r_len bigint, r_from bigint, r_recorded boolean,
-    r_compaction bigint, r_cut bigint[], r_epoch bigint, r_bytes bigint, r_added boolean
+    r_compaction bigint, r_window bigint, r_state bytea, r_derived bytea,
+    r_epoch bigint, r_bytes bigint, r_added boolean
 ) language plpgsql stable rows 1
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
@@ -38,11 +39,9 @@ declare
     s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_start bigint; s_to bigint;
 begin
     select c.id, c.incarnation, c.first, c.len, c.opening, c.messages, c.bytes,
-            k.version, k.body, array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
-                k.encrypted_from, k.covers_to],
-            greatest(c.first, k.window_start)
+            k.version, k.window_start, k.state, k.derived, greatest(c.first, k.window_start)
         into s_conversation, r_incarnation, r_first, r_len, s_opening, s_messages, s_bytes,
-            r_compaction, r_body, r_cut, s_start
+            r_compaction, r_window, r_state, r_derived, s_start
         from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
         where c.key = a_key;
     if not found then
@@ -64,7 +63,8 @@ begin
             select e.id from @.exchange e
             where e.conversation = s_conversation and e.seq >= r_len - 1 order by e.seq limit 1
         )) then
-        r_body := null;
+        r_state := null;
+        r_derived := null;
         return next;
         return;
     elsif a_added = 1 and r_incarnation = a_incarnation and r_len > a_version and r_first = a_first
@@ -75,7 +75,8 @@ begin
             where e.conversation = s_conversation and e.seq >= a_version - 1 order by e.seq limit 1
         ) then
         r_added := true;
-        r_body := null;
+        r_state := null;
+        r_derived := null;
         r_from := a_version;
         s_to := r_len;
     else
@@ -111,7 +112,7 @@ begin
     return next;
     return query select e.seq, e.body, e.recalled, e.provenance,
             null::uuid, null::bigint, null::bigint, null::bigint, null::boolean,
-            null::bigint, null::bigint[], null::bigint, null::bigint, null::boolean
+            null::bigint, null::bigint, null::bytea, null::bytea, null::bigint, null::bigint, null::boolean
         from @.exchange e where e.conversation = s_conversation and e.seq >= r_from and e.seq < s_to
         order by e.seq;
 end

@@ -60,23 +60,17 @@ create table @.exchange (
     unique (conversation, id)
 );
 
--- The stored compaction of each profile. The body is the complete record. The positions are separate columns for
--- comparisons, because no function parses a body: PostgreSQL's functions for JSON refuse a text with \u0000. The client
--- checks that columns and body match when it reads them. `call` names the call that stored the compaction, so that its
--- repetition after a lost response finds it.
+-- The stored compaction of each profile. The store does not look into `state` and `derived`, which belong to whoever
+-- compacts. `derived` is text that was made from messages, such as a summary, or null. `state` has no such text. `call`
+-- names the call that stored the compaction, so that its repetition after a lost response finds it.
 create table @.compaction (
     conversation bigint not null,
     profile text collate "C" not null,
     version bigint not null,
     window_start bigint not null,
-    rounds_start bigint not null,
-    cleared_before bigint not null,
-    recalled_from bigint not null,
-    reasoning_from bigint not null,
-    encrypted_from bigint not null,
-    covers_to bigint not null,
     call uuid not null,
-    body text not null,
+    state bytea not null,
+    derived bytea,
     primary key (conversation, profile)
 );
 
@@ -99,11 +93,11 @@ create table @.epoch (
 insert into @.epoch (newest, forgotten, kept) values (0, 0, 0);
 
 -- `analyze` copies values of a column to PostgreSQL's own tables, where an erasure would not remove them. No plan needs
--- them, so none are collected for texts.
+-- them, so none are collected for texts and bytes.
 alter table @.conversation
     alter column key set statistics 0, alter column labels set statistics 0;
 alter table @.exchange
     alter column id set statistics 0, alter column body set statistics 0, alter column recalled set statistics 0,
     alter column provenance set statistics 0;
 alter table @.compaction
-    alter column profile set statistics 0, alter column body set statistics 0;
+    alter column profile set statistics 0, alter column state set statistics 0, alter column derived set statistics 0;

@@ -1,7 +1,8 @@
 -- The notes at the top of `reading.sql` apply here too.
 
 -- Appends an exchange. Returns a verdict: 0 stored, 1 duplicate, 2 not as expected, 3 it continues an unknown position,
--- 4 the compaction is refused, 5 erased after the epoch `a_since`. `r_incarnation` is null if there is no conversation.
+-- 4 erased after the epoch `a_since`. `r_incarnation` is null if there is no conversation. An append with a compaction
+-- also returns the result of `put_compaction_1`.
 --
 -- `a_expect`: 0 absent, 1 exactly, 2 any revision of the incarnation, 3 anything. `a_since` is null if erasures do not
 -- matter. `a_first` is the position of the exchange if the append creates the conversation. `a_at` is the exchange's
@@ -18,11 +19,10 @@
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_since bigint, a_first bigint,
     a_call uuid, a_id text, a_at bigint, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
-    a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint,
-    a_window bigint, a_rounds bigint, a_cleared bigint, a_recalled_from bigint, a_reasoning_from bigint,
-    a_encrypted_from bigint, a_covers bigint, a_cut text,
+    a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint, a_window bigint,
+    a_state bytea, a_derived bytea,
     out r_verdict int, out r_incarnation uuid, out r_first bigint, out r_len bigint, out r_seq bigint,
-    out r_compaction int, out r_compaction_version bigint, out r_compaction_cut bigint[], out r_compaction_body text
+    out r_compacted boolean, out r_compaction bigint, out r_window bigint, out r_state bytea, out r_derived bytea
 ) language plpgsql volatile
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -85,7 +85,7 @@ begin
                 raise exception using errcode = 'lock_not_available';
             end if;
             if @.erased_1(a_key, a_since) then
-                r_verdict := 5;
+                r_verdict := 4;
                 return;
             end if;
         end if;
@@ -124,13 +124,10 @@ begin
             -- This call has run before, and its response was lost. The call's name tells if its compaction was stored.
             r_verdict := 0;
             if a_profile is not null then
-                select case when k.call = a_call then 0 else 1 end, k.version,
-                        array[k.window_start, k.rounds_start, k.cleared_before, k.recalled_from, k.reasoning_from,
-                            k.encrypted_from, k.covers_to],
-                        k.body
-                    into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
+                select k.call = a_call, k.version, k.window_start, k.state, k.derived
+                    into r_compacted, r_compaction, r_window, r_state, r_derived
                     from @.compaction k where k.conversation = s_conversation and k.profile = a_profile;
-                r_compaction := coalesce(r_compaction, 1);
+                r_compacted := coalesce(r_compacted, false);
             end if;
             return;
         end if;
@@ -139,7 +136,7 @@ begin
             return;
         end if;
         if a_since is not null and @.erased_1(a_key, a_since) then
-            r_verdict := 5;
+            r_verdict := 4;
             return;
         end if;
         if a_expect = 0 or (a_expect in (1, 2) and r_incarnation <> a_incarnation)
@@ -159,19 +156,10 @@ begin
             -- client appends the exchange alone, while its caller still waits.
             s_limit := set_config('lock_timeout', '2s', true);
         end if;
-        select p.r_verdict, p.r_version, p.r_cut, p.r_body
-            into r_compaction, r_compaction_version, r_compaction_cut, r_compaction_body
+        select p.r_compacted, p.r_compaction, p.r_window, p.r_state, p.r_derived
+            into r_compacted, r_compaction, r_window, r_state, r_derived
             from @.put_compaction_1(
-                s_conversation, r_first, r_len + 1, case when a_continues is null then r_seq end, a_call,
-                a_profile, a_replaces, a_window, a_rounds, a_cleared, a_recalled_from, a_reasoning_from,
-                a_encrypted_from, a_covers, a_cut) p;
-        if r_compaction > 1 then
-            if s_created then
-                delete from @.conversation c where c.id = s_conversation;
-            end if;
-            r_verdict := 4;
-            return;
-        end if;
+                s_conversation, a_call, a_profile, a_replaces, a_window, a_state, a_derived) p;
     end if;
     insert into @.exchange
         (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,

@@ -112,7 +112,7 @@ async fn each_append_has_its_own_answer() {
         store.append(id, again.clone()).await.unwrap();
         revisions.push(say(&store, id, "two").await.revision);
     }
-    let compacting = |at| append("three").compact(compact(CompactionVersion::NONE, at));
+    let compacting = |replaces| append("three").compact(compact(CompactionVersion::new(replaces), 1));
     let stale = window(&store, &ids[1]).await.revision;
     say(&store, &ids[1], "newer").await;
     let continues = exchange("no end").continuing(Seq::new(7));
@@ -123,8 +123,8 @@ async fn each_append_has_its_own_answer() {
             store.append(&ids[0], append("first")),
             store.append(&ids[1], Append::new(Expect::Exactly(stale), exchange("stale"))),
             store.append(&ids[2], again),
-            store.append(&ids[3], compacting(1)),
-            store.append(&ids[4], compacting(99)),
+            store.append(&ids[3], compacting(0)),
+            store.append(&ids[4], compacting(7)),
             store.append(&ids[5], Append::new(Expect::AnyOrCreate, continues)),
             store.append(&ids[6], Append::new(Expect::Absent, exchange("there is one"))),
             store.append(&ids[7], Append::new(Expect::AnyIn(revisions[6].incarnation()), exchange("three"))),
@@ -132,13 +132,14 @@ async fn each_append_has_its_own_answer() {
     )
     .await;
     assert_eq!(proxy.trips(), 1);
-    let [first, stale, again, cut, beyond, unknown, exists, any] = answers.try_into().unwrap();
+    let [first, stale, again, compacted, kept, unknown, exists, any] = answers.try_into().unwrap();
     let stored = |answer: Result<Appended, StoreError>| (answer.as_ref().unwrap().duplicate, answer.unwrap().seq.get());
     assert_eq!(stored(first), (false, 0));
     assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
     assert_eq!(stored(again), (true, 0));
-    assert!(matches!(cut.as_ref().unwrap().compaction, Some(CompactOutcome::Stored(_))), "{cut:?}");
-    assert!(matches!(beyond, Err(StoreError::Compaction(_))), "{beyond:?}");
+    assert_eq!(compacted.unwrap().compaction, Some(CompactOutcome::Stored(CompactionVersion::new(1))));
+    let kept = kept.unwrap();
+    assert_eq!((kept.seq, kept.compaction), (Seq::new(2), Some(CompactOutcome::Kept(None))));
     assert!(matches!(unknown, Err(StoreError::ContinuesUnknown { len: 2, .. })), "{unknown:?}");
     assert!(matches!(exists, Err(StoreError::Conflict { .. })), "{exists:?}");
     assert_eq!(stored(any), (false, 2));

@@ -7,12 +7,12 @@ mod recalled;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Compact, CompactionVersion, ConversationId, Cut, Derived, HistoryStore, HistoryStoreExt, KnownState, List, Load,
-    Loaded, Prefix, Profile, Prune, PruneTo, Revision, Seq, StoreError, Truncate,
+    CompactionVersion, ConversationId, Derived, HistoryStore, HistoryStoreExt, KnownState, List, Load, Loaded, Prefix,
+    Prune, PruneTo, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::NewerLayout;
 
-use crate::support::{PARTS, TestServer, append, command, connect, conversation, key, say, texts, window};
+use crate::support::{PARTS, TestServer, append, command, compact, connect, conversation, key, say, texts, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     let mut tests = trials![
@@ -53,13 +53,13 @@ fn assert_no_secret(error: &StoreError) {
 async fn assert_corrupt(test: &TestServer, id: &ConversationId) {
     let store = &test.store;
     let incarnation = window(store, &conversation("whole")).await.revision.incarnation();
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(1)));
+    let compact = compact(CompactionVersion::NONE, 1, None);
     for error in [
         store.load(id, Load::new()).await.unwrap_err(),
         store.append(id, append("four")).await.unwrap_err(),
         store.read(id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(id, incarnation, compact).await.unwrap_err(),
-        store.truncate(id, Revision::new(incarnation, 3), Seq::new(1)).await.unwrap_err(),
+        store.truncate(id, Revision::new(incarnation, 3), Seq::new(1), None).await.unwrap_err(),
         store.prune(id, incarnation, PruneTo::LastTurns(1), Derived::Keep).await.unwrap_err(),
         store.prune(id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
     ] {
@@ -103,8 +103,7 @@ async fn a_newer_layout_is_reported_and_not_changed() {
     let known = KnownState { revision, compaction: CompactionVersion::NONE, newest: None };
     test.set_state(&id, b"\x02secret");
     let store = &test.store;
-    let cut = Cut::window_from(Seq::new(1));
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+    let compact = compact(CompactionVersion::NONE, 1, None);
     let incarnation = revision.incarnation();
     for error in [
         store.load(&id, Load::new()).await.unwrap_err(),
@@ -112,7 +111,7 @@ async fn a_newer_layout_is_reported_and_not_changed() {
         store.append(&id, append("four")).await.unwrap_err(),
         store.read(&id, Seq::FIRST, 9).await.unwrap_err(),
         store.compact(&id, incarnation, compact).await.unwrap_err(),
-        store.truncate(&id, revision, Seq::new(1)).await.unwrap_err(),
+        store.truncate(&id, revision, Seq::new(1), None).await.unwrap_err(),
         store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Keep).await.unwrap_err(),
         store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await.unwrap_err(),
     ] {

@@ -38,7 +38,9 @@ CREATE TABLE compaction (
     conversation INTEGER NOT NULL,
     profile TEXT NOT NULL,
     version INTEGER NOT NULL,
-    body TEXT NOT NULL,
+    window_start INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    derived BLOB,
     PRIMARY KEY (conversation, profile)
 ) STRICT, WITHOUT ROWID;
 
@@ -57,8 +59,8 @@ INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) V
 INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
     '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
-INSERT INTO compaction VALUES (1, 'default', 1,
-    '{"v":1,"window_start":2,"rounds_start":2,"cleared_before":0,"summary":{"text":"They greeted each other.","covers_to":2}}');
+INSERT INTO compaction VALUES (1, 'default', 1, 2, CAST('{"v":1,"cut":[2,2,0,0,0,0,2]}' AS BLOB),
+    CAST('{"summary":{"text":"They greeted each other."}}' AS BLOB));
 -- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4,
     1700000000000, 1700000003000, 127, 0, NULL);
@@ -66,8 +68,9 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (85899
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
     '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
-INSERT INTO compaction VALUES (2, 'default', 1,
-    '{"v":1,"window_start":1,"rounds_start":1,"cleared_before":0,"recalled_from":3,"reasoning_from":4,"encrypted_from":2,"summary":{"text":"They greeted each other.","covers_to":1},"replaced":{"window_start":0,"rounds_start":1,"cleared_before":0}}');
+INSERT INTO compaction VALUES (2, 'default', 1, 1,
+    CAST('{"v":1,"cut":[1,1,0,3,4,2,1],"replaced":[0,1,0,0,0,0,0]}' AS BLOB),
+    CAST('{"summary":{"text":"They greeted each other."}}' AS BLOB));
 -- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
 INSERT INTO erasure VALUES (6, 'd6f5222ffc6d3eaf474292953285562e');
 INSERT INTO erasure VALUES (7, 'c5434fa6e24db0036a447d3ec8a83e97');

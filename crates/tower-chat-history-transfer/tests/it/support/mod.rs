@@ -4,8 +4,10 @@ mod store;
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{Append, Expect, HistoryStore, StoreError};
-use tower_chat_history_core::{ConversationId, Exchange, ExchangeId, Message, Prefix, Seq, Timestamp};
+use tower_chat_history_core::{
+    Append, Compaction, CompactionVersion, ConversationId, Cuts, Exchange, ExchangeId, Expect, HistoryStore, Message,
+    Prefix, Profile, Seq, StoreError, Timestamp,
+};
 use tower_chat_history_transfer::{Export, ExportOptions, ImportError, ImportOptions, ImportReport, Importer};
 
 pub(crate) use self::store::{Log, Logs, TestStore};
@@ -33,6 +35,11 @@ pub(crate) async fn fill(store: &TestStore, conversation: &str, first: u64, exch
         let append = Append::new(Expect::AnyOrCreate, exchange).beginning_at(Seq::new(first));
         store.append(&id(conversation), append).await.unwrap();
     }
+}
+
+/// Returns the first compaction of the default profile, with these cuts.
+pub(crate) fn compaction(cuts: &Cuts) -> Compaction {
+    cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap().stored_as(CompactionVersion::new(1))
 }
 
 pub(crate) async fn try_export(
@@ -81,7 +88,7 @@ pub(crate) fn texts(store: &TestStore) -> Vec<String> {
             format!("{} {} {recalled:?} {provenance:?}", recorded.seq, exchange.encode().unwrap())
         });
         let mut compactions: Vec<_> =
-            log.compactions.iter().map(|(p, c)| format!("{p} {}", c.encode().unwrap())).collect();
+            log.compactions.iter().map(|(p, c)| format!("{p} {:?}", Cuts::read(c).unwrap().encode())).collect();
         compactions.sort();
         let exchanges: Vec<_> = exchanges.collect();
         format!(

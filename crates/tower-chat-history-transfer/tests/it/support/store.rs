@@ -157,8 +157,6 @@ impl HistoryStore for TestStore {
             if version != compact.replaces {
                 return Ok(CompactOutcome::Kept(stored.cloned()));
             }
-            let opens = |seq| log.exchanges.iter().all(|one| one.seq != seq || one.exchange.opens_turn());
-            compact.cut.check(stored.map(|stored| &stored.cut), log.revision().next().get(), opens)?;
             log.compactions.insert(compact.profile.clone(), compact.stored_as(version.next()));
             Ok(CompactOutcome::Stored(version.next()))
         })

@@ -6,9 +6,11 @@ mod stored;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
+use tower_chat_history_context::plan::LoadedWindow;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Cut, Dialect,
-    DialectName, ExchangeId, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded, Seq, StoreError,
+    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Cut, Cuts, Dialect, DialectName, Epoch,
+    ExchangeId, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded, Seq, StoreError,
+    backend::RecordError,
 };
 use tracing::{Instrument as _, Span};
 
@@ -24,6 +26,47 @@ const MAX_WIDENED_LOADS: u32 = 4;
 
 fn double(limit: LoadLimit) -> LoadLimit {
     LoadLimit::new(limit.messages().saturating_mul(2), limit.bytes().saturating_mul(2)).unwrap_or(limit)
+}
+
+/// The result of a load.
+#[allow(clippy::large_enum_variant)] // A value lives only as long as a call.
+pub(super) enum Found {
+    /// There is no such conversation at this epoch.
+    Absent(Epoch),
+    /// The exchange that was asked for.
+    Recorded(Recorded),
+    /// The profile's window, with its compaction.
+    Window(LoadedWindow),
+}
+
+impl Found {
+    /// Returns the exchanges that were loaded, and the window if it was loaded.
+    fn parts(&self) -> (&[Recorded], Option<&LoadedWindow>) {
+        match self {
+            Self::Absent(_) => (&[], None),
+            Self::Recorded(recorded) => (std::slice::from_ref(recorded), None),
+            Self::Window(window) => (&window.exchanges, Some(window)),
+        }
+    }
+}
+
+/// The compaction of the profile that is stored.
+pub(super) struct StoredCut {
+    version: CompactionVersion,
+    pub(super) cut: Cut,
+}
+
+impl StoredCut {
+    pub(super) fn of(window: &LoadedWindow) -> Option<Self> {
+        Some(Self { version: window.version, cut: window.cut()?.clone() })
+    }
+}
+
+/// The outcome of storing a cut.
+pub(super) enum Compacted {
+    Stored,
+    /// Another compaction than the one to replace is stored, or none.
+    Kept(Option<StoredCut>),
 }
 
 /// A store whose calls obey the timeouts, limits and retries of an engine's [options](HistoryOptions). A clone shares
@@ -63,10 +106,10 @@ impl BoundedStore {
         dialect: &'static dyn Dialect,
         exchange: Option<&ExchangeId>,
         turn: &Span,
-    ) -> Result<Loaded, StoreFailure> {
+    ) -> Result<Found, StoreFailure> {
         let step = self.recorder.load(turn);
         let loaded = self.load_whole_rounds(conversation, dialect, exchange).instrument(step.span().clone()).await;
-        step.ended(loaded.as_ref().map_err(StoreFailure::kind));
+        step.ended(loaded.as_ref().map(Found::parts).map_err(StoreFailure::kind));
         loaded
     }
 
@@ -78,32 +121,44 @@ impl BoundedStore {
         conversation: &ConversationId,
         dialect: &'static dyn Dialect,
         exchange: Option<&ExchangeId>,
-    ) -> Result<Loaded, StoreFailure> {
+    ) -> Result<Found, StoreFailure> {
         let mut load = self.window_or(exchange);
         let mut widened = 0;
         loop {
             let asked = load.clone();
-            let mut loaded = self.bounded(async { self.store.load(conversation, asked).await }).await?;
-            let exchanges = match &loaded {
-                Loaded::Window(window) => window.exchanges.as_slice(),
-                Loaded::AlreadyRecorded(recorded) => std::slice::from_ref(recorded),
-                Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) => &[],
-            };
-            read_own(exchanges, dialect)?;
-            if let Loaded::Window(window) = &mut loaded {
-                let begins = window.exchanges.first();
-                let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
-                if cuts_round && widened < MAX_WIDENED_LOADS {
-                    widened += 1;
-                    load.limit = double(load.limit);
-                    continue;
+            let mut window = match self.bounded(async { self.store.load(conversation, asked).await }).await? {
+                Loaded::Window(window) => window,
+                Loaded::AlreadyRecorded(recorded) => {
+                    read_own(std::slice::from_ref(&recorded), dialect)?;
+                    return Ok(Found::Recorded(recorded));
                 }
-                // The window is marked as truncated, so that a compaction moves its start. The next load then need
-                // not be repeated.
-                window.truncated |= widened > 0;
+                Loaded::Absent(epoch) => return Ok(Found::Absent(epoch)),
+                // This load has no `known` state, so a correct store returns neither of these. They are treated as an
+                // absent conversation.
+                Loaded::Unchanged | Loaded::Added(_) => return Ok(Found::Absent(Epoch::FIRST)),
+            };
+            read_own(&window.exchanges, dialect)?;
+
+            let begins = window.exchanges.first();
+            let cuts_round = window.truncated && begins.is_some_and(|first| !first.exchange.closes_open_calls());
+            if cuts_round && widened < MAX_WIDENED_LOADS {
+                widened += 1;
+                load.limit = double(load.limit);
+                continue;
             }
-            return Ok(loaded);
+            // The window is marked as truncated, so that a compaction moves its start. The next load then need not be
+            // repeated.
+            window.truncated |= widened > 0;
+
+            let window = LoadedWindow::read(window).map_err(|error| self.unreadable(conversation, error));
+            return Ok(Found::Window(window.map_err(StoreFailure::Store)?));
         }
+    }
+
+    /// Returns the error for a compaction that cannot be read.
+    fn unreadable(&self, conversation: &ConversationId, error: RecordError) -> StoreError {
+        let profile = self.options.context.profile.clone();
+        StoreError::CorruptCompaction { conversation: conversation.clone(), profile, source: error.into() }
     }
 
     /// Returns the exchange with this id if it is in the log, with as little else of the log as possible.
@@ -193,18 +248,26 @@ impl BoundedStore {
         Ok(self.bounded(async { self.store.read(conversation, from, limit).await }).await?)
     }
 
-    /// Stores a compaction of the profile in place of this one, in one attempt.
+    /// Stores a cut in place of this one, in one attempt.
     pub(super) async fn compact(
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
-        replaced: Option<&Compaction>,
+        replaced: Option<&StoredCut>,
         cut: Cut,
-    ) -> Result<CompactOutcome, StoreError> {
+    ) -> Result<Compacted, StoreError> {
         let replaces = replaced.map_or(CompactionVersion::NONE, |replaced| replaced.version);
-        let compact = Compact::new(self.options.context.profile.clone(), replaces, cut)
-            .replacing(replaced.map(|replaced| replaced.cut.clone()));
-        Ok(self.bounded(async { self.store.compact(conversation, incarnation, compact).await }).await?)
+        let cuts = Cuts::new(cut).replacing(replaced.map(|replaced| replaced.cut.clone()));
+        let compact = cuts.compact(self.options.context.profile.clone(), replaces).map_err(StoreError::backend)?;
+
+        let compacting = async { self.store.compact(conversation, incarnation, compact).await };
+        let stored = match self.bounded(compacting).await? {
+            CompactOutcome::Stored(_) => return Ok(Compacted::Stored),
+            CompactOutcome::Kept(None) => return Ok(Compacted::Kept(None)),
+            CompactOutcome::Kept(Some(stored)) => stored,
+        };
+        let cuts = Cuts::read(&stored).map_err(|error| self.unreadable(conversation, error))?;
+        Ok(Compacted::Kept(Some(StoredCut { version: stored.version, cut: cuts.cut })))
     }
 
     /// Returns the result of a store call, or an error after the [store

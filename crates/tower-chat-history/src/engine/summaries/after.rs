@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, first_uncovered};
-use tower_chat_history_core::{ConversationId, Cut, Dialect, Loaded, Message, Origin, Window};
+use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, LoadedWindow, first_uncovered};
+use tower_chat_history_core::{ConversationId, Cut, Dialect, Message, Origin};
 use tracing::Span;
 
 use super::{
     super::{
         count::Counting,
+        store::Found,
         turn::{Called, fit_budget, in_dialect, read_each},
     },
     Job, SummaryWorker, is_stored,
@@ -53,7 +54,7 @@ impl SummaryWorker {
     /// nothing to summarize.
     async fn summarize_window(&self, conversation: &ConversationId, turn: &FinishedTurn) -> Option<Arc<SummaryReport>> {
         let loaded = match self.store.load(conversation, turn.dialect, None, &turn.span).await {
-            Ok(Loaded::Window(mut window)) => {
+            Ok(Found::Window(mut window)) => {
                 let called = Called { dialect: turn.dialect, origin: &turn.origin };
                 let read = read_each(self.store.options(), turn.dialect, conversation, &window.exchanges);
                 match read {
@@ -62,7 +63,7 @@ impl SummaryWorker {
                 }
                 .map(|_| window)
             }
-            Ok(Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_)) => return None,
+            Ok(Found::Absent(_) | Found::Recorded(_)) => return None,
             Err(failure) => Err(HistoryError::from(failure)),
         };
         let window = match loaded {
@@ -96,11 +97,11 @@ impl SummaryWorker {
 
 /// Returns the cut that a compaction would store if it were due now. If nothing would leave the window, this is the
 /// stored cut: its summary may not yet cover all exchanges before its window.
-fn next_cut(options: &HistoryOptions, window: &Window, turn: &FinishedTurn) -> Cut {
+fn next_cut(options: &HistoryOptions, window: &LoadedWindow, turn: &FinishedTurn) -> Cut {
     let mut next = turn.budget;
     (next.parts.window, next.parts.input) = (0, 0);
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
-    let stored = || window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
-    plan::next_cut(window, options.context.load_limit, &budget, &turn.origin).unwrap_or_else(stored)
+    let next = plan::next_cut(window, options.context.load_limit, &budget, &turn.origin);
+    next.or_else(|| window.cut().cloned()).unwrap_or_default()
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_context::plan::first_uncovered;
-use tower_chat_history_core::{Compaction, Cut, Window};
+use tower_chat_history_context::plan::{LoadedWindow, first_uncovered};
+use tower_chat_history_core::Cut;
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::turn::{Call, LoadedHistory, PlannedTurn, stored_cut},
+    super::turn::{Call, LoadedHistory, PlannedTurn},
     Job, SummaryWorker, is_stored,
 };
 use crate::{
@@ -103,11 +103,11 @@ impl SummaryWorker {
         self.report(&report, &span);
         drop(span);
         if let Some(cut) = whole {
-            let emptied = loaded.emptied(Compaction::new(job.window.compaction_version(), cut.clone()));
+            let emptied = loaded.emptied(cut.clone());
             if let Ok(mut replanned) = call.plan(&emptied).await {
                 replanned.plan.superseded = planned.plan.superseded;
                 replanned.plan.fit.cut = Some(cut.clone());
-                replanned.history.replaced = stored_cut(&job.window).map(Box::new);
+                replanned.history.replaced = job.window.cut().cloned().map(Box::new);
                 replanned.pending = Some(cut);
                 (*loaded, *planned) = (emptied, *replanned);
             }
@@ -137,9 +137,9 @@ async fn load_and_plan(call: &Call) -> Result<(LoadedHistory, Box<PlannedTurn>),
 }
 
 /// Returns a cut whose window starts after all exchanges. Returns `None` if there are no exchanges.
-fn cut_of_all_exchanges(window: &Window) -> Option<Cut> {
+fn cut_of_all_exchanges(window: &LoadedWindow) -> Option<Cut> {
     let end = window.exchanges.last()?.seq.next();
-    let mut cut = window.compaction.as_ref().map(|compaction| compaction.cut.clone()).unwrap_or_default();
+    let mut cut = window.cut().cloned().unwrap_or_default();
     (cut.window_start, cut.rounds_start) = (end, end);
     Some(cut)
 }

@@ -3,14 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
-use tower_chat_history_context::plan::{can_start_window, first_uncovered};
-use tower_chat_history_core::{
-    CompactOutcome, Compaction, ConversationId, Cut, Dialect, Incarnation, Message, Seq, StoreError, Summary, Window,
-};
+use tower_chat_history_context::plan::{LoadedWindow, can_start_window, first_uncovered};
+use tower_chat_history_core::{ConversationId, Cut, Dialect, Incarnation, Message, Seq, StoreError, Summary};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    super::{count::Counting, turn::read_each},
+    super::{
+        count::Counting,
+        store::{Compacted, StoredCut},
+        turn::read_each,
+    },
     SummaryWorker,
 };
 use crate::{
@@ -29,7 +31,7 @@ const MAX_MERGES: usize = 20;
 pub(in crate::engine) struct Job {
     pub(super) conversation: ConversationId,
     /// The conversation as it was loaded.
-    pub(super) window: Window,
+    pub(super) window: LoadedWindow,
     /// The next cut of the window. It still contains the previous summary.
     pub(super) cut: Cut,
     pub(super) counting: Counting,
@@ -56,7 +58,7 @@ impl Job {
     fn cut_for_part(&self, covers_to: Seq) -> Cut {
         let mut cut = self.cut.clone();
         if !self.waited_for {
-            let stored = self.window.compaction.as_ref().map(|compaction| &compaction.cut);
+            let stored = self.window.cut();
             let least = covers_to.max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
             let mut openings = self.window.exchanges.iter().filter(|recorded| can_start_window(recorded));
             let opening = openings.find(|recorded| recorded.seq >= least).map_or(cut.window_start, |found| found.seq);
@@ -105,7 +107,7 @@ impl SummaryWorker {
     async fn make_and_store_within(&self, job: &Job) -> SummaryReport {
         let (mut report, cut) = self.make(job).await;
         if let Some(cut) = cut {
-            let (incarnation, replaced) = (job.window.revision.incarnation(), job.window.compaction.clone());
+            let (incarnation, replaced) = (job.window.revision.incarnation(), StoredCut::of(&job.window));
             match self.store_summary(&job.conversation, incarnation, replaced, cut).await {
                 Ok(true) => {}
                 Ok(false) => report.outcome = SummaryOutcome::Superseded,
@@ -204,15 +206,15 @@ impl SummaryWorker {
         &self,
         conversation: &ConversationId,
         incarnation: Incarnation,
-        mut replaced: Option<Compaction>,
+        mut replaced: Option<StoredCut>,
         made: Cut,
     ) -> Result<bool, StoreError> {
         let mut cut = made.clone();
         let mut attempts = self.store.options().save_attempts;
         for _ in 0..MAX_MERGES {
             match self.store.compact(conversation, incarnation, replaced.as_ref(), cut.clone()).await {
-                Ok(CompactOutcome::Stored(_)) => return Ok(true),
-                Ok(CompactOutcome::Kept(stored)) => {
+                Ok(Compacted::Stored) => return Ok(true),
+                Ok(Compacted::Kept(stored)) => {
                     replaced = stored;
                     let none = Cut::default();
                     let stored = replaced.as_ref().map_or(&none, |replaced| &replaced.cut);

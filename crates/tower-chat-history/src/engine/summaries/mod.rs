@@ -7,9 +7,8 @@ mod job;
 
 use std::sync::Arc;
 
-use tower_chat_history_core::{
-    Appended, CompactOutcome, CompactionError, ConversationId, Cut, Seq, StoreError, Window,
-};
+use tower_chat_history_context::plan::LoadedWindow;
+use tower_chat_history_core::{Appended, CompactOutcome, ConversationId, Cut, Seq, StoreError};
 
 pub(super) use self::{after::FinishedTurn, job::Job};
 use self::{backoff::SummaryBackoff, job::PAGE};
@@ -51,30 +50,19 @@ impl SummaryWorker {
         self.running.run(conversation, &*self.store.options().spawn, work)
     }
 
-    /// Stores a pending summary on its own, if its exchange was stored without it because another compaction was
-    /// stored first. Returns the cut that was stored, if one was.
+    /// Stores a pending summary on its own, if its exchange was stored without it. Returns the cut that was stored, if
+    /// one was.
     pub(super) async fn store_pending(
         &self,
         conversation: &ConversationId,
         stored: &Appended,
-        pending: Cut,
+        pending: &Cut,
     ) -> Option<Cut> {
         if matches!(stored.compaction, Some(CompactOutcome::Stored(_))) {
             return None;
         }
-        // The compaction to replace is not known. With `None`, the store returns the current compaction if there is
-        // one, and the summary is merged into it.
-        let incarnation = stored.revision.incarnation();
-        let mut cut = pending;
-        let mut result = self.store_summary(conversation, incarnation, None, cut.clone()).await;
-        if let Err(StoreError::Compaction(CompactionError::NotAnOpening { seq })) = result {
-            // At the position where the window should start, tool results of an earlier turn were stored. The window
-            // therefore starts after them, and the next summary covers them.
-            cut.window_start = self.opening_after(conversation, seq, stored.seq).await;
-            result = self.store_summary(conversation, incarnation, None, cut.clone()).await;
-        }
-        match result {
-            Ok(is_stored) => is_stored.then_some(cut),
+        match self.store_pending_cut(conversation, stored, pending.clone()).await {
+            Ok(stored) => stored,
             Err(error) => {
                 tracing::warn!(error.type = error.kind(), error = %error, "a summary could not be stored");
                 None
@@ -82,16 +70,32 @@ impl SummaryWorker {
         }
     }
 
-    /// Returns the position of the first exchange after `seq` that opens a turn. `last`, which opens a turn, is the
-    /// latest possible result.
-    async fn opening_after(&self, conversation: &ConversationId, seq: Seq, last: Seq) -> Seq {
-        let Ok(page) = self.store.read_bounded(conversation, seq, PAGE).await else { return last };
-        let mut openings = page.exchanges.iter().filter(|recorded| recorded.exchange.opens_turn());
-        openings.find(|recorded| recorded.seq > seq).map_or(last, |opening| opening.seq.min(last))
+    async fn store_pending_cut(
+        &self,
+        conversation: &ConversationId,
+        stored: &Appended,
+        mut cut: Cut,
+    ) -> Result<Option<Cut>, StoreError> {
+        // At the position where the window should start, tool results of an earlier turn may have been stored. The
+        // window then starts after them, and the next summary covers them.
+        let Some(opening) = self.opening_from(conversation, cut.window_start).await? else { return Ok(None) };
+        cut.window_start = opening;
+
+        // The compaction to replace is not known. With `None`, the store returns the current compaction if there is
+        // one, and the summary is merged into it.
+        let is_stored = self.store_summary(conversation, stored.revision.incarnation(), None, cut.clone()).await?;
+        Ok(is_stored.then_some(cut))
+    }
+
+    /// Returns the position of the first exchange from `seq` on that opens a turn.
+    async fn opening_from(&self, conversation: &ConversationId, seq: Seq) -> Result<Option<Seq>, StoreError> {
+        let page = self.store.read_bounded(conversation, seq, PAGE).await?;
+        let opening = page.exchanges.iter().find(|recorded| recorded.exchange.opens_turn());
+        Ok(opening.map(|opening| opening.seq))
     }
 }
 
 /// Returns `true` if a cut's window starts at an exchange that is stored.
-fn is_stored(cut: &Cut, window: &Window) -> bool {
+fn is_stored(cut: &Cut, window: &LoadedWindow) -> bool {
     window.exchanges.last().is_some_and(|last| cut.window_start <= last.seq)
 }

@@ -6,10 +6,10 @@ use tokio::runtime::Handle;
 use tower_chat_history_context::{
     RequestInfo,
     budget::CalibrationKey,
-    plan::Conditions,
+    plan::{Conditions, LoadedWindow},
     tokens::{ByteEstimate, Estimate, TokenCounter},
 };
-use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin, Window};
+use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin};
 use tracing::Span;
 
 use super::{
@@ -106,7 +106,7 @@ impl Call {
 
     /// Returns the provider that is called, or, if it is not known, the one that made the newest reply of which the
     /// provider is recorded.
-    pub(super) fn provider(&self, window: Option<&Window>) -> Option<String> {
+    pub(super) fn provider(&self, window: Option<&LoadedWindow>) -> Option<String> {
         let recorded = || {
             let mut newest = window?.exchanges.iter().rev();
             newest.find_map(|recorded| recorded.exchange.provenance.as_ref()?.origin.provider.clone())

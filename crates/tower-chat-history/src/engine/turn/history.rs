@@ -1,12 +1,11 @@
 //! Loading a call's conversation.
 
-use tower_chat_history_context::plan::{self, History, TranscriptError};
-use tower_chat_history_core::{
-    Compaction, ConversationId, Cut, Dialect, DialectName, Epoch, Loaded, Recorded, Seq, StoreError, Window,
-};
+use tower_chat_history_context::plan::{self, History, LoadedWindow, TranscriptError};
+use tower_chat_history_core::{ConversationId, Cut, Cuts, Dialect, DialectName, Epoch, Recorded, Seq, StoreError};
 
 use super::{
-    Call, stored_cut,
+    super::store::Found,
+    Call,
     translate::{Translations, check_turn, in_dialect, read_each},
 };
 use crate::{
@@ -19,7 +18,7 @@ use crate::{
 #[derive(Clone)]
 pub(in crate::engine) struct LoadedHistory {
     pub(super) status: HistoryStatus,
-    pub(in crate::engine) window: Option<Window>,
+    pub(in crate::engine) window: Option<LoadedWindow>,
     /// The epoch of the load, if the conversation does not exist.
     epoch: Epoch,
     /// The caller's transcript, if the history could not be loaded. It is then used as history.
@@ -48,12 +47,9 @@ impl Call {
             .load(&self.conversation, self.dialect, self.exchange.as_ref(), &self.span)
             .await;
         let (status, window, epoch) = match loaded {
-            Ok(Loaded::AlreadyRecorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
-            Ok(Loaded::Window(window)) => (HistoryStatus::Loaded, Some(window), Epoch::FIRST),
-            Ok(Loaded::Absent(epoch)) => (HistoryStatus::Absent, None, epoch),
-            // This load has no `known` state, so a correct store returns neither `Unchanged` nor `Added`. They are
-            // treated as an absent conversation.
-            Ok(Loaded::Unchanged | Loaded::Added(_)) => (HistoryStatus::Absent, None, Epoch::FIRST),
+            Ok(Found::Recorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
+            Ok(Found::Window(window)) => (HistoryStatus::Loaded, Some(window), Epoch::FIRST),
+            Ok(Found::Absent(epoch)) => (HistoryStatus::Absent, None, epoch),
             Err(failure) => {
                 let error = HistoryError::from(failure);
                 let (kind, cause) = (error.kind(), error.to_string());
@@ -81,7 +77,7 @@ impl Call {
                     None => None,
                 };
                 if let Some((pinned, translated)) = pinned {
-                    (stored, is_pinned) = (stored_cut(&window).map(Box::new), true);
+                    (stored, is_pinned) = (window.cut().cloned().map(Box::new), true);
                     (window, translations) = (pinned, translated);
                 }
                 Some(window)
@@ -122,10 +118,10 @@ impl Call {
     /// together, because results can be in another part of the log than their calls.
     async fn pinned(
         &self,
-        window: &Window,
+        window: &LoadedWindow,
         translations: Option<&Translations>,
         cut: Cut,
-    ) -> Result<Option<(Window, Option<Translations>)>, HistoryError> {
+    ) -> Result<Option<(LoadedWindow, Option<Translations>)>, HistoryError> {
         let from = cut.window_start.max(window.revision.first());
         let loaded = translations.map_or(&window.exchanges, |translations| &translations.as_stored);
         let loaded_from = loaded.first().map_or(window.revision.next(), |first| first.seq);
@@ -133,15 +129,21 @@ impl Call {
         read_each(self.engine.options(), self.dialect, &self.conversation, &exchanges)?;
         exchanges.extend_from_slice(loaded);
         let translations = in_dialect(self.called(), &mut exchanges).await?;
-        let compaction = Compaction::new(window.compaction_version(), cut);
-        let pinned = Window::new(window.revision, Some(compaction), exchanges, false).log_bytes(window.log_bytes);
+        let cuts = Some(Cuts::new(cut));
+        let LoadedWindow { revision, version, log_bytes, .. } = *window;
+        let pinned = LoadedWindow { revision, version, cuts, exchanges, truncated: false, log_bytes };
         Ok(Some((pinned, translations)))
     }
 
     /// Reads the exchanges between two positions. Returns `None` if the log was deleted or changed in the meantime,
     /// or if they are more turns than the load limit allows. A single turn may exceed it, because the call that came
     /// after this turn loaded it whole, too.
-    async fn read_between(&self, window: &Window, from: Seq, to: Seq) -> Result<Option<Vec<Recorded>>, HistoryError> {
+    async fn read_between(
+        &self,
+        window: &LoadedWindow,
+        from: Seq,
+        to: Seq,
+    ) -> Result<Option<Vec<Recorded>>, HistoryError> {
         let (store, limit) = (self.engine.bounded_store(), self.engine.options().context.load_limit);
         let (mut read, mut next): (Vec<Recorded>, _) = (Vec::new(), from);
         let (mut turns, mut messages, mut bytes) = (0, 0, 0);
@@ -206,7 +208,7 @@ impl LoadedHistory {
         if self.is_pinned || self.is_repaired {
             return self.stored.as_deref().cloned();
         }
-        stored_cut(self.window.as_ref()?)
+        self.window.as_ref()?.cut().cloned()
     }
 
     /// Returns the history without the encrypted elements of all exchanges that are stored. Returns `None` if no
@@ -215,10 +217,9 @@ impl LoadedHistory {
         self.stored = self.stored_cut().map(Box::new);
         self.is_repaired = true;
         let window = self.window.as_mut()?;
-        let version = window.compaction_version();
-        let mut cut = stored_cut(window).unwrap_or_default();
+        let mut cut = window.cut().cloned().unwrap_or_default();
         cut.encrypted_from = window.revision.next();
-        window.compaction = Some(Compaction::new(version, cut));
+        window.cuts = Some(Cuts::new(cut));
         Some(self)
     }
 
@@ -227,12 +228,12 @@ impl LoadedHistory {
         self.status == HistoryStatus::Absent
     }
 
-    /// Returns the history as if this compaction were stored already and its window were empty.
-    pub(in crate::engine) fn emptied(&self, compaction: Compaction) -> Self {
+    /// Returns the history as if this cut were stored already and its window were empty.
+    pub(in crate::engine) fn emptied(&self, cut: Cut) -> Self {
         let mut emptied = self.clone();
         if let Some(window) = &mut emptied.window {
             window.exchanges.clear();
-            window.compaction = Some(compaction);
+            window.cuts = Some(Cuts::new(cut));
         }
         emptied
     }

@@ -28,7 +28,7 @@ use crate::{
 pub(super) use self::{
     call::Call,
     history::{LoadedHistory, read_in},
-    planned::{PlannedTurn, fit_budget, stored_cut},
+    planned::{PlannedTurn, fit_budget},
     translate::{Called, check_turn, in_dialect, read_each},
 };
 

@@ -6,7 +6,7 @@ use tower_chat_history_context::{
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
 };
 use tower_chat_history_core::{
-    CompactionVersion, Cut, DialectName, Epoch, Expect, Incarnation, Message, Positions, Recalled, Seq, Window,
+    CompactionVersion, Cut, DialectName, Epoch, Expect, Message, Positions, Recalled, Revision, Seq,
 };
 use tracing::Instrument as _;
 
@@ -61,8 +61,8 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) provider: Option<String>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
-    /// The incarnation of the log that was loaded.
-    pub(super) incarnation: Option<Incarnation>,
+    /// The revision of the log that was loaded.
+    pub(super) revision: Option<Revision>,
     /// The start of the window by the stored compaction.
     pub(in crate::engine) window_start: Seq,
     /// True if that start moved after the conversation's previous turn in this engine.
@@ -74,11 +74,6 @@ pub(in crate::engine) struct HistoryFacts {
     pub(super) compaction: CompactionVersion,
     /// The cut that a new one replaces, if there is a new one.
     pub(in crate::engine) replaced: Option<Box<Cut>>,
-}
-
-/// Returns the stored cut of a window.
-pub(in crate::engine) fn stored_cut(window: &Window) -> Option<Cut> {
-    window.compaction.as_ref().map(|compaction| compaction.cut.clone())
 }
 
 impl Call {
@@ -158,13 +153,13 @@ impl Call {
             since_last: None,
             provider: self.provider(window),
             next: history.next(),
-            incarnation: window.map(|window| window.revision.incarnation()),
+            revision: window.map(|window| window.revision),
             window_start: Seq::FIRST,
             window_moved: false,
             // Tool results are stored even after a conflict, because their calls would otherwise stay open.
             since: history.since(),
             expect: history.expect(options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none()),
-            compaction: window.map(Window::compaction_version).unwrap_or_default(),
+            compaction: window.map(|window| window.version).unwrap_or_default(),
             replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
         };
         Ok(Box::new(PlannedTurn {

@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     tokens::{TokenCounter as _, has_fixed_cost},
 };
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, Cut, DialectName, Exchange, ExchangeId, Message, StoreError, Usage,
+    Append, Appended, CompactOutcome, Cuts, DialectName, Exchange, ExchangeId, Expect, Message, StoreError, Usage,
 };
 use tracing::Instrument as _;
 
@@ -27,13 +27,12 @@ impl Turn {
     /// Stores the exchange and ends the turn.
     pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
         self.0.learn(reply.usage);
-        let pending = self.0.planned.pending.take();
         let outcome = match self.0.append(reply) {
             Err(outcome) => outcome,
             Ok(append) => {
                 let step = self.engine().recorder().save(self.span(), append.exchange.messages.len());
                 let span = step.span().clone();
-                self.0.store(append, pending, step).instrument(span).await
+                self.0.store(append, step).instrument(span).await
             }
         };
         self.ended(outcome)
@@ -73,9 +72,7 @@ impl TurnState {
             return Err(Outcome::NotStored(why));
         }
         if let Err(error) = check_dialect(self.call.dialect, &reply.messages, DialectPlace::Reply) {
-            let error = SaveError::from(error);
-            tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
-            return Err(Outcome::Failed(Arc::new(error)));
+            return Err(failed(error.into()));
         }
         let reply_len = reply.messages.len();
         let mut messages = Vec::with_capacity(input.len() + reply_len);
@@ -97,18 +94,26 @@ impl TurnState {
         let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
         let provenance = plan::provenance(&exchange, prompt, self.call.conditions());
         exchange.provenance = provenance.map(Box::new);
-        let mut append = Box::new(Append::new(self.planned.history.expect, exchange).since(self.planned.history.since));
-        append.compact = self.planned.plan.fit.cut.take().map(|cut| {
+
+        let history = &mut self.planned.history;
+        let expect = match (&self.planned.pending, history.revision) {
+            // The window of the summary starts at this exchange, so no other one may be stored before it.
+            (Some(_), Some(revision)) => Expect::Exactly(revision),
+            _ => history.expect,
+        };
+        let mut append = Box::new(Append::new(expect, exchange).since(history.since));
+        if let Some(cut) = &self.planned.plan.fit.cut {
+            let cuts = Cuts::new(cut.clone()).replacing(history.replaced.take().map(|cut| *cut));
             let profile = self.call.engine.options().context.profile.clone();
-            Compact::new(profile, self.planned.history.compaction, cut)
-                .replacing(self.planned.history.replaced.take().map(|cut| *cut))
-        });
+            let compact = cuts.compact(profile, history.compaction);
+            append.compact = Some(compact.map_err(|error| failed(SaveError::Store(StoreError::backend(error))))?);
+        }
         Ok(append)
     }
 
     /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
     /// The futures of rare steps are boxed, so that other calls do not pay for their size.
-    async fn store(&self, mut append: Box<Append>, pending: Option<Cut>, step: SaveStep<'_>) -> Outcome {
+    async fn store(&self, mut append: Box<Append>, step: SaveStep<'_>) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let runtime = Handle::try_current().ok();
         let tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
@@ -117,9 +122,8 @@ impl TurnState {
         let exchange = &append.exchange;
         let (continues, incomplete, facts) = (exchange.continues, exchange.incomplete, ExchangeFacts::of(exchange));
         let is_paused = exchange.is_paused();
-        let cut = append.compact.as_ref().map(|compact| compact.cut.clone());
         let (store, next, mut attempts) = (engine.bounded_store(), self.planned.history.next, 0);
-        let mut appended = self.append_with_or_without_compaction(&append, &mut attempts).await;
+        let mut appended = self.append_with_or_without_summary(&append, &mut attempts).await;
         let mut is_duplicate = false;
         if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
             match Box::pin(store.is_own(conversation, exchange, self.has_caller_id, attempts)).await {
@@ -130,12 +134,10 @@ impl TurnState {
         step.ended(appended.as_ref(), is_duplicate, next, attempts);
         let stored = match appended {
             Ok(stored) => stored,
-            Err(error) => {
-                tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
-                return Outcome::Failed(Arc::new(error));
-            }
+            Err(error) => return failed(error),
         };
-        if self.planned.history.incarnation.is_some_and(|loaded| loaded != stored.revision.incarnation()) {
+        let loaded = self.planned.history.revision.map(|revision| revision.incarnation());
+        if loaded.is_some_and(|loaded| loaded != stored.revision.incarnation()) {
             // The loaded log ended during the turn, by a deletion, an erasure or a truncation, and the new log had the
             // exchange already. The summary and the positions of this turn are of the old log.
             return if is_duplicate {
@@ -145,8 +147,8 @@ impl TurnState {
             };
         }
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
-        let stored_cut = cut.filter(|_| has_cut);
-        let seen = CompactionPositions::of(stored.revision, stored_cut.as_ref());
+        let stored_cut = self.planned.plan.fit.cut.as_ref().filter(|_| has_cut);
+        let seen = CompactionPositions::of(stored.revision, stored_cut);
         engine.shared.last_seen.update(conversation, seen);
         if let Some(before) = self.repaired.filter(|_| !has_cut) {
             engine.shared.repairs.start(conversation, stored.revision.incarnation(), before);
@@ -154,7 +156,7 @@ impl TurnState {
         // This runs even if the log has the exchange of another call under the same id, because the turn is over in
         // this case too.
         if let Some(summaries) = &engine.shared.summaries {
-            if let Some(pending) = pending
+            if let Some(pending) = &self.planned.pending
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, &stored, pending)).await
             {
                 let seen = CompactionPositions::of(stored.revision, Some(&cut));
@@ -170,7 +172,7 @@ impl TurnState {
         }
         if let Some(recall) = &engine.shared.recall {
             let loaded = self.planned.history.window_start;
-            let start = stored_cut.as_ref().map_or(loaded, |cut| cut.window_start.max(loaded));
+            let start = stored_cut.map_or(loaded, |cut| cut.window_start.max(loaded));
             let has_unprepared = self.planned.has_unprepared || recall.is_unfinished(conversation);
             if has_unprepared || self.planned.history.window_moved || start > loaded {
                 recall.prepare(conversation, self.call.dialect, revision, start, &self.call.span);
@@ -185,19 +187,17 @@ impl TurnState {
         Outcome::Stored { revision, seq, moved, incomplete }
     }
 
-    /// Appends the exchange with its compaction. If another exchange was stored since the load, the compaction may be
-    /// invalid in the current log. The exchange is then stored without it, because the reply has been paid for.
-    async fn append_with_or_without_compaction(
-        &self,
-        append: &Append,
-        attempts: &mut u32,
-    ) -> Result<Appended, SaveError> {
+    /// Appends the exchange with its compaction. If the window of a pending summary starts at the exchange, and another
+    /// exchange was stored since the load, it is stored without the summary, because the reply has been paid for.
+    async fn append_with_or_without_summary(&self, append: &Append, attempts: &mut u32) -> Result<Appended, SaveError> {
         let (store, conversation) = (self.call.engine.bounded_store(), &self.call.conversation);
-        let next = self.planned.history.next;
+        let (next, expect) = (self.planned.history.next, self.planned.history.expect);
         match store.append(conversation, append, next, attempts).await {
-            Err(SaveError::Store(StoreError::Compaction(error))) if append.compact.is_some() => {
+            Err(SaveError::Store(error @ StoreError::Conflict { .. })) if append.expect != expect => {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
-                Box::pin(store.append(conversation, &append.alone(), next, attempts)).await
+                let mut alone = append.alone();
+                alone.expect = expect;
+                Box::pin(store.append(conversation, &alone, next, attempts)).await
             }
             result => result,
         }
@@ -237,4 +237,9 @@ impl TurnState {
             span: call.span.clone(),
         })
     }
+}
+
+fn failed(error: SaveError) -> Outcome {
+    tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
+    Outcome::Failed(Arc::new(error))
 }

@@ -42,7 +42,7 @@ impl Log {
         numbers.bytes = self.message_bytes as u64;
         numbers.exchange_ids = self.ids.len() as u64;
         numbers.compactions = self.compactions.len() as u64;
-        numbers.summaries = self.compactions.values().filter(|stored| stored.cut.summary.is_some()).count() as u64;
+        numbers.summaries = self.compactions.values().filter(|stored| stored.derived.is_some()).count() as u64;
         numbers.labels = u64::from(!self.labels.is_empty());
         numbers
     }
@@ -76,7 +76,7 @@ mod tests {
         let one = log.message_bytes;
         let second = log.append(append("b"), &UNLIMITED).unwrap();
         assert_eq!(log.message_bytes, 2 * one);
-        log.truncate(second.revision, Seq::new(1)).unwrap();
+        log.truncate(second.revision, Seq::new(1), None, &UNLIMITED).unwrap();
         assert_eq!((log.message_bytes, log.numbers().bytes), (one, one as u64));
         assert_ne!(log.revision(), first.revision);
     }

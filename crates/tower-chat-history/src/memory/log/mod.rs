@@ -95,25 +95,20 @@ impl Log {
         if let Some(continues) = exchange.continues.filter(|continues| is_first || *continues >= at) {
             return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
         }
-        let opens_turn = |seq: Seq| if seq == at { exchange.opens_turn() } else { self.opens_turn(seq) };
-        let compact = match compact {
-            Some(compact) => Some(self.check(compact, at.next().get(), opens_turn)?),
-            None => None,
-        };
         let (bytes, memory) = (exchange.bytes(), entry_bytes(&exchange));
-        let (added, replaced) = compact.as_ref().map_or((0, 0), |checked| self.size_change(checked));
+        let (added, replaced) = compact.as_ref().map_or((0, 0), |compact| self.size_change(compact));
         self.take(memory + extra + added, replaced, space)?;
 
         self.ids.insert(exchange.id.clone(), at);
         self.updated_at = self.updated_at.max(exchange.at);
         self.message_bytes += bytes;
         self.entries.push(Entry { exchange, bytes, memory });
-        let compaction = compact.map(|checked| self.apply(checked));
+        let compaction = compact.map(|compact| self.apply(compact));
         Ok(Appended::stored(self.revision(), at, compaction))
     }
 
-    /// Stores a compaction without an exchange. Returns an error if the conversation has another incarnation, if the
-    /// cut is not valid, or if there is no space.
+    /// Stores a compaction without an exchange. Returns an error if the conversation has another incarnation, or if
+    /// there is no space.
     pub(super) fn compact(
         &mut self,
         incarnation: Incarnation,
@@ -123,10 +118,9 @@ impl Log {
         if incarnation != self.incarnation {
             return Err(StoreError::Gone);
         }
-        let checked = self.check(compact, self.next().get(), |seq| self.opens_turn(seq))?;
-        let (added, replaced) = self.size_change(&checked);
+        let (added, replaced) = self.size_change(&compact);
         self.take(added, replaced, space)?;
-        Ok(self.apply(checked))
+        Ok(self.apply(compact))
     }
 
     /// Returns `true` if this exchange is in the log.
@@ -150,7 +144,7 @@ impl Log {
         if let Some(added) = self.added(load, version) {
             return Loaded::Added(added);
         }
-        let window_start = compaction.map_or(0, |compaction| self.index(compaction.cut.window_start));
+        let window_start = compaction.map_or(0, |compaction| self.index(compaction.window_start));
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
             let exchange = &entry.exchange;
@@ -214,29 +208,20 @@ impl Log {
         Recorded::new(self.seq(index), Arc::clone(&self.entries[index].exchange))
     }
 
-    fn opens_turn(&self, seq: Seq) -> bool {
-        // A pruned position is treated as an opening, because a window that starts there starts at the beginning of
-        // the log.
-        seq < self.seq(0) || self.entries.get(self.index(seq)).is_some_and(|entry| entry.exchange.opens_turn())
-    }
-
-    /// Checks a compaction for a log whose next position is `len`. An outdated compaction is not an error: the stored
-    /// one stays.
-    fn check(&self, compact: Compact, len: u64, opens_turn: impl FnOnce(Seq) -> bool) -> Result<Checked, StoreError> {
+    /// Returns `true` if the compaction replaces the stored one. Otherwise, the stored one stays.
+    fn replaces_stored(&self, compact: &Compact) -> bool {
         let stored = self.compactions.get(&compact.profile);
-        if stored.map_or(CompactionVersion::NONE, |stored| stored.version) != compact.replaces {
-            return Ok(Checked::Keep(stored.cloned()));
-        }
-        compact.cut.check(stored.map(|stored| &stored.cut), len, opens_turn)?;
-        let compaction = compact.stored_as(compact.replaces.next());
-        Ok(Checked::Store(compact.profile, compaction))
+        stored.map_or(CompactionVersion::NONE, |stored| stored.version) == compact.replaces
     }
 
-    /// Returns the memory of a compaction, and of the one that it replaces.
-    fn size_change(&self, checked: &Checked) -> (usize, usize) {
-        let Checked::Store(profile, compaction) = checked else { return (0, 0) };
+    /// Returns the memory that a compaction takes once it is applied, and that of the one that it replaces.
+    fn size_change(&self, compact: &Compact) -> (usize, usize) {
+        if !self.replaces_stored(compact) {
+            return (0, 0);
+        }
+        let profile = &compact.profile;
         let replaced = self.compactions.get(profile).map_or(0, |stored| compaction_bytes(profile, stored));
-        (compaction_bytes(profile, compaction), replaced)
+        (compaction_bytes(profile, &compact.stored_as(compact.replaces.next())), replaced)
     }
 
     fn take(&mut self, bytes: usize, replaced: usize, space: &Space) -> Result<(), StoreError> {
@@ -245,28 +230,20 @@ impl Log {
         Ok(())
     }
 
-    fn apply(&mut self, checked: Checked) -> CompactOutcome {
-        match checked {
-            Checked::Keep(stored) => CompactOutcome::Kept(stored),
-            Checked::Store(profile, compaction) => {
-                let version = compaction.version;
-                self.compactions.insert(profile, compaction);
-                CompactOutcome::Stored(version)
-            }
+    fn apply(&mut self, compact: Compact) -> CompactOutcome {
+        if !self.replaces_stored(&compact) {
+            return CompactOutcome::Kept(self.compactions.get(&compact.profile).cloned());
         }
+        let version = compact.replaces.next();
+        let stored = compact.stored_as(version);
+        self.compactions.insert(compact.profile, stored);
+        CompactOutcome::Stored(version)
     }
-}
-
-/// A checked compaction, which is not stored yet.
-enum Checked {
-    Store(Profile, Compaction),
-    /// The compaction is outdated: the stored one stays.
-    Keep(Option<Compaction>),
 }
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Cut, KnownState, Message};
+    use tower_chat_history_core::{KnownState, Message};
 
     use super::*;
 
@@ -285,8 +262,8 @@ mod tests {
     #[test]
     fn a_refused_append_does_not_change_the_log() {
         let (mut log, first) = begin(append("a"));
-        let cut = Cut::window_from(Seq::new(1));
-        let compact = Compact::new(Profile::default(), CompactionVersion::NONE, cut);
+        let compact =
+            Compact::new(Profile::default(), CompactionVersion::NONE, Seq::new(1), Arc::from([0_u8; 9]), None);
         let refused = log.append(append("b").compact(compact), &FULL).unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }));
         assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Compaction, Derived, Exchange, Expect, Incarnation, Profile, PruneTo, Pruned, Recalled, Revision, Seq, StoreError,
-    Truncated,
+    Compact, Derived, Exchange, Expect, Incarnation, PruneTo, Pruned, Recalled, Revision, Seq, StoreError, Truncated,
     backend::{PruneScan, Scan},
 };
 
 use super::{Entry, Log, compaction_bytes, entry_bytes};
+use crate::memory::space::Space;
 
 /// The exchanges that a truncation or a prune removed from a log.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Removed {
     entries: Vec<Entry>,
-    /// The memory of the exchanges and of the removed compactions, in bytes.
+    /// The memory of the exchanges and of the erased text, in bytes.
     bytes: usize,
 }
 
 impl Log {
     /// Removes the exchanges from a position on. The log then has a new incarnation, because a revision contains the
     /// number of exchanges, which must not decrease within an incarnation. If the result has no revision, the log is
-    /// empty, and the caller must remove it.
+    /// empty, and the caller must remove it. All compactions are removed, except the one that `compaction` replaces.
     ///
     /// The removed exchanges are returned, so that the caller can drop them after it releases the lock: dropping many
     /// exchanges takes time.
@@ -29,16 +29,18 @@ impl Log {
         &mut self,
         expect: Revision,
         from: Seq,
+        compaction: Option<Compact>,
+        space: &Space,
     ) -> Result<(Truncated, Removed), StoreError> {
         Expect::Exactly(expect).check(Some(self.revision()))?;
         let keep = self.index(from);
         if keep >= self.entries.len() {
             return Ok((Truncated::new(Some(self.revision()), 0), Removed::default()));
         }
+        self.keep_compaction(compaction, space)?;
         let tail = self.entries.split_off(keep);
-        let mut tail = self.removed(tail);
+        let tail = self.removed(tail);
         self.incarnation = Incarnation::random();
-        tail.bytes += self.reduce_compactions(|stored| stored.truncated_to(from.get()));
         let revision = (keep > 0).then(|| self.revision());
         Ok((Truncated::new(revision, tail.len()), tail))
     }
@@ -70,7 +72,7 @@ impl Log {
         let cites_removed = |entry: &Entry| cites_removed(&entry.exchange, first);
         if derived == Derived::Erase && (self.first > 0 || self.entries.iter().any(cites_removed)) {
             self.incarnation = Incarnation::random();
-            head.bytes += self.reduce_compactions(Compaction::without_derived);
+            head.bytes += self.erase_compactions(first);
             head.bytes += self.forget_derived(first);
         }
         Ok((Pruned::new(self.revision(), head.len()), head))
@@ -114,15 +116,29 @@ impl Log {
         freed
     }
 
-    /// Replaces each compaction by the result of `reduce`, or removes it. Returns the number of freed bytes.
-    fn reduce_compactions(&mut self, reduce: impl Fn(&Compaction) -> Option<Compaction>) -> usize {
-        let memory = |(profile, compaction): (&Profile, &Compaction)| compaction_bytes(profile, compaction);
-        let before: usize = self.compactions.iter().map(memory).sum();
-        let compactions = std::mem::take(&mut self.compactions).into_iter();
-        self.compactions = compactions.filter_map(|(profile, stored)| Some((profile, reduce(&stored)?))).collect();
-        let after: usize = self.compactions.iter().map(memory).sum();
-        self.bytes = self.bytes - before + after;
-        before.saturating_sub(after)
+    /// Removes the text that compactions derived from messages. Returns the number of freed bytes.
+    fn erase_compactions(&mut self, first: Seq) -> usize {
+        let mut freed = 0;
+        for compaction in self.compactions.values_mut() {
+            let erased = compaction.without_derived(first);
+            freed += compaction.memory().saturating_sub(erased.memory());
+            *compaction = erased;
+        }
+        self.bytes -= freed;
+        freed
+    }
+
+    /// Replaces all compactions by this one. It is dropped as well if it does not replace the stored one.
+    fn keep_compaction(&mut self, keep: Option<Compact>, space: &Space) -> Result<(), StoreError> {
+        let before = self.compactions.iter().map(|(profile, stored)| compaction_bytes(profile, stored)).sum();
+        let kept = keep.filter(|keep| self.replaces_stored(keep)).map(|keep| {
+            let stored = keep.stored_as(keep.replaces.next());
+            (keep.profile, stored)
+        });
+        let after = kept.as_ref().map_or(0, |(profile, kept)| compaction_bytes(profile, kept));
+        self.take(after, before, space)?;
+        self.compactions = kept.into_iter().collect();
+        Ok(())
     }
 }
 
@@ -158,14 +174,14 @@ mod tests {
         for id in ["b", "c"] {
             last = log.append(append(id), &UNLIMITED).unwrap().revision;
         }
-        let (truncated, tail) = log.truncate(last, Seq::new(1)).unwrap();
+        let (truncated, tail) = log.truncate(last, Seq::new(1), None, &UNLIMITED).unwrap();
         assert_eq!((truncated.removed, truncated.revision), (2, Some(log.revision())));
         let one = log.entries[0].memory;
         assert_eq!((tail.bytes(), log.bytes), (2 * one, empty + one));
         assert_eq!(log.ids.len(), 1);
         let grown = log.append(append("b"), &UNLIMITED).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
-        let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST).unwrap();
+        let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST, None, &UNLIMITED).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
     }
 
@@ -202,7 +218,7 @@ mod tests {
         assert_eq!((head.bytes(), log.bytes, log.ids.len()), (2 * one, empty + one, 1));
         let grown = log.append(append("a"), &UNLIMITED).unwrap();
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(3), false));
-        let (truncated, tail) = log.truncate(grown.revision, Seq::new(2)).unwrap();
+        let (truncated, tail) = log.truncate(grown.revision, Seq::new(2), None, &UNLIMITED).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
     }
 }

@@ -7,8 +7,8 @@ use tokio::task::{LocalSet, yield_now};
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
     store::{
-        Append, Appended, Compact, CompactOutcome, Cut, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page,
-        Profile, Prune, PruneTo, Pruned, Revision, Seq, Summary, Truncate, Truncated, Window,
+        Append, Appended, Compact, CompactOutcome, Compaction, Cut, Cuts, Derived, Expect, Incarnation, Load,
+        LoadLimit, Loaded, Page, Profile, Prune, PruneTo, Pruned, Revision, Seq, Summary, Truncate, Truncated, Window,
     },
 };
 
@@ -89,8 +89,14 @@ impl HistoryStore for Slow {
 
 #[async_trait]
 impl Truncate for Slow {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
-        self.with_pauses(self.0.truncate(id, expect, from)).await
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
+        self.with_pauses(self.0.truncate(id, expect, from, keep)).await
     }
 }
 
@@ -137,7 +143,7 @@ impl User {
         let start = *openings.get(self.random.below(openings.len().max(1)))?;
         let mut cut = Cut::window_from(start);
         cut.summary = (start > Seq::FIRST).then(|| Summary::new(format!("up to {start}"), start));
-        Some(Compact::new(profile.clone(), window.compaction_version(), cut))
+        Some(Cuts::new(cut).compact(profile.clone(), window.compaction_version()).unwrap())
     }
 
     /// Makes a random call. It may be refused because another user was first.
@@ -149,7 +155,12 @@ impl User {
             (0, _) => drop(self.store.delete(&self.id).await),
             (1, Some(current)) => {
                 let from = Seq::new(current.revision.version().saturating_sub(self.random.below(3) as u64));
-                drop(self.store.truncate(&self.id, current.revision, from).await);
+                let kept = |stored: &Compaction| {
+                    let cuts = Cuts::read(stored).unwrap().truncated_to(from.get())?;
+                    Some(cuts.compact(profile.clone(), stored.version).unwrap())
+                };
+                let keep = current.compaction.as_ref().and_then(kept);
+                drop(self.store.truncate(&self.id, current.revision, from, keep).await);
             }
             (2, Some(current)) => {
                 let derived = [Derived::Keep, Derived::Erase][self.random.below(2)];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     CachedStore, HistoryStore, MemoryStore,
-    store::{Compact, CompactOutcome, CompactionVersion, Cut, Load, Loaded, Profile, Seq, TokenCounts},
+    store::{CompactOutcome, CompactionVersion, Cut, Cuts, Load, Loaded, Profile, Seq, TokenCounts},
 };
 
 use super::support::{Counted, id, len, of, turn};
@@ -43,7 +43,8 @@ async fn a_compaction_through_the_cache_reloads_nothing() {
     let appended = store.append(&id, turn()).await.unwrap();
     assert_eq!(len(&store, &id, Load::new()).await, 1);
     let cut = |version, start| {
-        Compact::new(Profile::default(), CompactionVersion::new(version), Cut::window_from(Seq::new(start)))
+        let cuts = Cuts::new(Cut::window_from(Seq::new(start)));
+        cuts.compact(Profile::default(), CompactionVersion::new(version)).unwrap()
     };
     // With an exchange, and alone.
     store.append(&id, turn().compact(cut(0, 1))).await.unwrap();
@@ -108,7 +109,7 @@ async fn a_compaction_completes_a_truncated_window() {
     for (start, truncated) in [(1, true), (2, false), (4, false)] {
         let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
         let (profile, replaces) = (load.profile.clone(), window.compaction_version());
-        let compact = Compact::new(profile, replaces, Cut::window_from(Seq::new(start)));
+        let compact = Cuts::new(Cut::window_from(Seq::new(start))).compact(profile, replaces).unwrap();
         store.compact(&id, last.revision.incarnation(), compact).await.unwrap();
         let Loaded::Window(window) = store.load(&id, load.clone()).await.unwrap() else { panic!("no window") };
         assert_eq!(Loaded::Window(window.clone()), inner_store.inner.load(&id, load.clone()).await.unwrap());

@@ -3,8 +3,8 @@
 use tower_chat_history::{
     CachedStore, ConversationId, HistoryStore, MemoryStore,
     store::{
-        Compact, CompactionVersion, Cut, Derived, Incarnation, Load, Loaded, Profile, Prune, PruneTo, Seq, Summary,
-        Truncate,
+        Compact, CompactionVersion, Cut, Cuts, Derived, Incarnation, Load, Loaded, Profile, Prune, PruneTo, Seq,
+        Summary, Truncate,
     },
 };
 use tower_chat_history_test::{FaultStore, Op};
@@ -26,7 +26,7 @@ async fn two_turns(store: &impl HistoryStore, id: &ConversationId) -> Incarnatio
 fn summarized(text: &str) -> Compact {
     let mut cut = Cut::window_from(Seq::new(1));
     cut.summary = Some(Summary::new(text, Seq::new(1)));
-    Compact::new(Profile::default(), CompactionVersion::NONE, cut)
+    Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap()
 }
 
 /// The summary of a deleted conversation does not become the summary of its successor.
@@ -67,7 +67,7 @@ async fn a_removed_window_is_forgotten_even_if_the_caller_left() {
             async move {
                 match op {
                     Op::Delete => drop(store.delete(&id).await),
-                    Op::Truncate => drop(store.truncate(&id, window.revision, Seq::new(1)).await),
+                    Op::Truncate => drop(store.truncate(&id, window.revision, Seq::new(1), None).await),
                     _ => drop(store.prune(&id, incarnation, PruneTo::LastTurns(1), Derived::Erase).await),
                 }
             }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message,
     store::{
-        Append, Compact, CompactionVersion, Cut, Derived, Expect, KnownState, Load, LoadLimit, Loaded, Profile, Prune,
-        PruneTo, Seq, Summary, Truncate,
+        Append, Compact, Compaction, CompactionVersion, Cut, Cuts, Derived, Expect, KnownState, Load, LoadLimit,
+        Loaded, Profile, Prune, PruneTo, Seq, Summary, Truncate,
     },
 };
 
@@ -90,13 +90,14 @@ async fn current_log(store: &MemoryStore, id: &ConversationId, number: usize) ->
 /// Returns a compaction that the log may accept, if there is one.
 async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &CompactionStep) -> Option<Compact> {
     let current = current_log(store, id, compaction_step.profile).await;
-    let stored = current.window.as_ref()?.compaction.clone().unwrap_or_default();
+    let stored = current.window.as_ref()?.compaction.as_ref();
     let at = current.openings.len().checked_sub(1 + usize::try_from(compaction_step.back).unwrap())?;
-    let start = current.openings[at].max(stored.cut.window_start);
+    let start = current.openings[at].max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
     let mut cut = Cut::window_from(start);
     cut.summary = (start > Seq::FIRST).then(|| Summary::new("a summary", start));
-    let replaces = if compaction_step.names_stored { stored.version } else { CompactionVersion::new(77) };
-    Some(Compact::new(profile(compaction_step.profile), replaces, cut))
+    let version = stored.map_or(CompactionVersion::NONE, |stored| stored.version);
+    let replaces = if compaction_step.names_stored { version } else { CompactionVersion::new(77) };
+    Some(Cuts::new(cut).compact(profile(compaction_step.profile), replaces).unwrap())
 }
 
 async fn run(steps: Vec<(usize, Step)>) {
@@ -126,7 +127,12 @@ async fn run(steps: Vec<(usize, Step)>) {
             Step::Truncate { back } => {
                 if let Some(window) = window {
                     let from = Seq::new(window.revision.version().saturating_sub(back));
-                    store.truncate(&id, window.revision, from).await.unwrap();
+                    let kept = |stored: &Compaction| {
+                        let cuts = Cuts::read(stored).unwrap().truncated_to(from.get())?;
+                        Some(cuts.compact(profile(0), stored.version).unwrap())
+                    };
+                    let keep = window.compaction.as_ref().and_then(kept);
+                    store.truncate(&id, window.revision, from, keep).await.unwrap();
                 }
             }
             Step::Prune { turns, derived } => {

@@ -238,11 +238,17 @@ impl HistoryStore for Faulty {
 
 #[async_trait]
 impl Truncate for Faulty {
-    async fn truncate(&self, id: &ConversationId, expect: Revision, from: Seq) -> Result<Truncated, StoreError> {
+    async fn truncate(
+        &self,
+        id: &ConversationId,
+        expect: Revision,
+        from: Seq,
+        keep: Option<Compact>,
+    ) -> Result<Truncated, StoreError> {
         if self.fault == Fault::NothingRemoved {
             return Ok(Truncated::new(Some(expect), 1));
         }
-        self.store.truncate(id, expect, from).await
+        self.store.truncate(id, expect, from, keep).await
     }
 }
 

@@ -8,7 +8,11 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use tower_chat_history::{Engine, HistoryOptions, MemoryStore, engine::Spawn, store::Seq};
+use tower_chat_history::{
+    Engine, HistoryOptions, MemoryStore,
+    engine::Spawn,
+    store::{Cuts, Seq},
+};
 
 use super::{block_on, current_thread, summarizing_options, turn, window};
 
@@ -69,7 +73,8 @@ async fn a_completed_summary_does_not_block_the_next_one() {
         turn(&engine, "c").await;
         if number % 5 == 4 {
             engine.drain(Duration::from_secs(1)).await.unwrap();
-            covered.push(window(&store, "c").await.compaction.map_or(Seq::FIRST, |stored| stored.cut.covers_to()));
+            let stored = window(&store, "c").await.compaction;
+            covered.push(stored.map_or(Seq::FIRST, |stored| Cuts::read(&stored).unwrap().cut.covers_to()));
         }
     }
     assert!(covered.windows(2).all(|pair| pair[0] < pair[1]), "{covered:?}");

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
-    store::Seq,
+    store::{Cut, Cuts, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -48,13 +48,13 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
         let report = question.commit(Reply::new(Message::assistant("a"))).await.unwrap();
         assert_eq!(report.outcome.kind(), "stored");
 
-        let cut = window(&store, "c").await.compaction.map(|stored| stored.cut).unwrap_or_default();
+        let cut = stored_cut(&store).await;
         assert_eq!(cut.summary.as_ref().map(|summary| summary.text.as_str()), Some("s"), "{rounds} rounds");
         assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(4), Seq::new(4 + rounds)), "{rounds} rounds");
 
         // The next summary covers the results.
         begin(&with, Message::user("and now?")).await.commit(Reply::new(Message::assistant("a"))).await.unwrap();
-        let cut = window(&store, "c").await.compaction.unwrap().cut;
+        let cut = stored_cut(&store).await;
         assert_eq!(cut.covers_to(), Seq::new(5 + rounds));
     }
 }
@@ -83,7 +83,12 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
             let report = call.commit(Reply::new(Message::assistant("a"))).await.unwrap();
             assert_eq!(report.outcome.kind(), "stored");
         }
-        let cut = window(&store, "c").await.compaction.unwrap().cut;
+        let cut = stored_cut(&store).await;
         assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
     }
+}
+
+async fn stored_cut(store: &MemoryStore) -> Cut {
+    let stored = window(store, "c").await.compaction;
+    stored.map(|stored| Cuts::read(&stored).unwrap().cut).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tower_chat_history::{
     ContextBudget, Engine, HistoryOptions, HistoryStore as _, MemoryStore, Retention,
-    store::{Compact, CompactionVersion, Cut, Prefix, Profile, Seq},
+    store::{CompactionVersion, Cut, Cuts, Prefix, Profile, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -30,7 +30,7 @@ async fn summaries_between_turns_are_reported_once_and_completely() {
         engine.drain(Duration::from_secs(10)).await.unwrap();
     }
     let last = turn(&engine, "c").await.since_last.unwrap_or_default();
-    let cut = window(&store, "c").await.compaction.unwrap().cut;
+    let cut = Cuts::read(&window(&store, "c").await.compaction.unwrap()).unwrap().cut;
     assert!(reported > 3);
     assert_eq!(evicted + last.evicted_exchanges, cut.window_start.get());
     assert_eq!(summarized + last.summarized_exchanges, cut.covers_to().get());
@@ -64,7 +64,8 @@ async fn another_processes_compaction_is_reported_and_a_new_incarnation_is_not()
         turn(&engine, "c").await;
     }
     let incarnation = window(&store, "c").await.revision.incarnation();
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(3)));
+    let cuts = Cuts::new(Cut::window_from(Seq::new(3)));
+    let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(&conversation("c"), incarnation, compact).await.unwrap();
     let unaware = Engine::new(store.clone());
     assert_eq!(turn(&unaware, "c").await.since_last, None, "the engine's first turn in the conversation");
@@ -85,7 +86,8 @@ async fn a_forgotten_conversation_reports_no_changes() {
         turn(&engine, "c").await;
     }
     let incarnation = window(&store, "c").await.revision.incarnation();
-    let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Cut::window_from(Seq::new(3)));
+    let cuts = Cuts::new(Cut::window_from(Seq::new(3)));
+    let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(&conversation("c"), incarnation, compact).await.unwrap();
     engine.forget(&Prefix::from(&conversation("c")));
     assert_eq!(turn(&engine, "c").await.since_last, None);

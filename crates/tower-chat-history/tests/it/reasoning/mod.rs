@@ -13,7 +13,7 @@ use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
     TurnReport,
     dialect::{CallId, Space},
-    store::{Compact, Cut, Load, Loaded, Profile, Role, Seq, Summary, Window},
+    store::{Cut, Cuts, Load, Loaded, Profile, Role, Seq, Summary, Window},
 };
 
 /// A conversation with a provider that signs its reasoning.
@@ -64,8 +64,9 @@ impl Talk {
         let window = self.window().await;
         let mut cut = Cut::window_from(Seq::new(start));
         cut.summary = Some(Summary::new("what was said", Seq::new(start)));
-        let replaced = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
-        let compact = Compact::new(Profile::default(), window.compaction_version(), cut).replacing(replaced);
+        let replaced = window.compaction.as_ref().map(|compaction| Cuts::read(compaction).unwrap().cut);
+        let cuts = Cuts::new(cut).replacing(replaced);
+        let compact = cuts.compact(Profile::default(), window.compaction_version()).unwrap();
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }
 }

@@ -5,7 +5,7 @@ use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, Message, Reply, Retention, TurnInput,
     dialect::DialectName,
     error::DialectPlace,
-    store::{Origin, Seq},
+    store::{Cuts, Origin, Seq},
 };
 
 use super::{Talk, answers, asks, question, result};
@@ -32,7 +32,7 @@ async fn a_turn_under_an_earlier_cut_is_repaired_and_the_stored_cut_stays() {
     let reply = talk.provider.reply(head, turn.context(), &answers()).unwrap();
     let report = turn.commit(Reply::of(reply)).await.unwrap();
     assert!(report.repaired);
-    let cut = talk.window().await.compaction.unwrap().cut;
+    let cut = Cuts::read(&talk.window().await.compaction.unwrap()).unwrap().cut;
     assert_eq!((cut.window_start, cut.covers_to(), cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(3)));
     assert!(!talk.call(question(), &answers()).await.repaired);
 }

@@ -1,6 +1,9 @@
 //! The place of recalled messages: before the input, next to the exchange, and in later prompts until a compaction.
 
-use tower_chat_history::{HistoryStoreExt as _, Message, Reply, store::Seq};
+use tower_chat_history::{
+    HistoryStoreExt as _, Message, Reply,
+    store::{Cuts, Seq},
+};
 
 use super::support::{Chat, ScriptedRecall, answer, block, id, question, recalled};
 use crate::support::calls;
@@ -29,7 +32,7 @@ async fn recalled_messages_are_stored_with_the_exchange_and_are_not_messages_of_
     let before = chat.window().await;
     let (context, report) = chat.turn("question").await;
     let stored = chat.last_exchange().await;
-    let expected = block(context[context.len() - 2].text().as_ref(), before.compaction.unwrap().cut.window_start);
+    let expected = block(context[context.len() - 2].text().as_ref(), before.compaction.unwrap().window_start);
     let stored_block = stored.recalled.unwrap();
     assert_eq!((&stored_block.message, &stored_block.citations), (&expected.message, &expected.citations));
     assert_eq!(stored_block.tokens.map(u64::from), Some(report.recall.as_ref().unwrap().tokens));
@@ -92,7 +95,7 @@ async fn recalled_messages_stay_until_the_next_stored_compaction_and_prompts_are
             compactions += 1;
             assert_eq!(recalled(&context).len(), 1, "turn {number}: only those of this turn");
             assert!(report.tokens.unwrap().trimming.left_out_recalled);
-            let cut = chat.window().await.compaction.unwrap().cut;
+            let cut = Cuts::read(&chat.window().await.compaction.unwrap()).unwrap().cut;
             assert_eq!(cut.recalled_from, chat.last().await.seq);
         } else if !before.is_empty() {
             assert!(context.starts_with(&before), "turn {number}");
@@ -127,7 +130,7 @@ async fn a_search_gets_the_citations_that_the_prompt_shows_and_the_input() {
 #[tokio::test]
 async fn only_exchanges_before_the_calls_own_compaction_are_offered() {
     let chat = moved().await;
-    let stored = |window: &tower_chat_history::store::Window| window.compaction.as_ref().unwrap().cut.window_start;
+    let stored = |window: &tower_chat_history::store::Window| window.compaction.as_ref().unwrap().window_start;
     let mut start: Seq = stored(&chat.window().await);
     for number in 0..20 {
         let (_, report) = chat.turn(&format!("question {number}")).await;

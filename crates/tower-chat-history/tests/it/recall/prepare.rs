@@ -23,7 +23,7 @@ async fn drain(chat: &Chat) {
 
 /// Returns the start of the window, or the log's first position.
 async fn start(chat: &Chat) -> Seq {
-    chat.window().await.compaction.map(|compaction| compaction.cut.window_start).unwrap_or_default()
+    chat.window().await.compaction.map(|compaction| compaction.window_start).unwrap_or_default()
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use tower_chat_history::{
     ContextBudget, HistoryOptions, Message, Reply,
     recall::RecallOptions,
-    store::Seq,
+    store::{Cuts, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
@@ -38,7 +38,7 @@ async fn within_a_turn_recalled_messages_give_way_to_results_that_do_not_fit_wit
     let report = turn.commit(Reply::new(answer())).await.unwrap();
     let sizes = report.tokens.unwrap();
     assert!(sizes.trimming.left_out_recalled && sizes.compacted && sizes.prompt.total() <= sizes.limit);
-    assert_eq!(chat.window().await.compaction.unwrap().cut.recalled_from, opening.next());
+    assert_eq!(Cuts::read(&chat.window().await.compaction.unwrap()).unwrap().cut.recalled_from, opening.next());
     assert!(chat.log().await[opening.get() as usize].exchange.recalled.is_some(), "the log keeps them");
 
     let turn = chat.begin([question("next")]).await;
@@ -89,7 +89,8 @@ async fn a_call_that_fits_after_a_smaller_room_for_summaries_stores_no_position_
     let turn = chat.begin([sized(1_700)]).await;
     let report = turn.commit(Reply::new(answer())).await.unwrap();
     assert!(!report.tokens.unwrap().trimming.left_out_recalled);
-    let recalled_from = chat.window().await.compaction.map(|compaction| compaction.cut.recalled_from);
+    let compaction = chat.window().await.compaction;
+    let recalled_from = compaction.map(|compaction| Cuts::read(&compaction).unwrap().cut.recalled_from);
     assert_eq!(recalled_from.unwrap_or_default(), Seq::FIRST, "there are no recalled messages");
 }
 

@@ -17,7 +17,7 @@ use tower_chat_history::{
     ContextBudget, ConversationId, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     Message, Reply, Turn, TurnInput, TurnReport,
     recall::{PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection},
-    store::{Citation, Compact, CompactOutcome, Cut, Load, Loaded, Profile, Recalled, Recorded, Revision, Seq, Window},
+    store::{Citation, CompactOutcome, Cut, Cuts, Load, Loaded, Profile, Recalled, Recorded, Revision, Seq, Window},
 };
 use tower_chat_history_test::{FaultStore, check_chat_rules};
 
@@ -259,8 +259,8 @@ impl Chat {
     /// Stores a compaction whose window starts at this position, as another process may do.
     pub async fn cut(&self, start: Seq) {
         let window = self.window().await;
-        let (profile, cut) = (Profile::default(), Cut::window_from(start));
-        let compact = Compact::new(profile, window.compaction_version(), cut);
+        let cuts = Cuts::new(Cut::window_from(start));
+        let compact = cuts.compact(Profile::default(), window.compaction_version()).unwrap();
         let stored = self.store.compact(&id(), window.revision.incarnation(), compact).await.unwrap();
         assert!(matches!(stored, CompactOutcome::Stored(_)));
     }

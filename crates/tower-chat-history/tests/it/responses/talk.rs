@@ -13,7 +13,7 @@ use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, MemoryStore,
     Message, Reply, Turn, TurnInput, TurnReport,
     dialect::Dialect,
-    store::{Compact, Cut, Load, Loaded, Origin, Profile, Seq, Summary},
+    store::{Cuts, Load, Loaded, Origin, Profile, Seq, Summary},
 };
 use tower_chat_history_test::responses::{MadeResponse, ResponsesProvider, Say};
 
@@ -146,7 +146,7 @@ impl Talk {
     pub(super) async fn has_summary(&self) -> bool {
         let loaded = self.store.load(&self.id, Load::new()).await.unwrap();
         let Loaded::Window(window) = loaded else { return false };
-        window.compaction.is_some_and(|compaction| compaction.cut.summary.is_some())
+        window.compaction.is_some_and(|compaction| compaction.derived.is_some())
     }
 
     /// Reads an item.
@@ -267,7 +267,8 @@ impl Talk {
         let Some(turn) = window.exchanges.iter().rfind(|recorded| recorded.exchange.opens_turn()) else {
             return Ok(());
         };
-        let replaced = window.compaction.as_ref().map(|compaction| compaction.cut.clone());
+        let read = window.compaction.as_ref().map(Cuts::read).transpose().map_err(Failure::other)?;
+        let replaced = read.map(|cuts| cuts.cut);
         let mut cut = replaced.clone().unwrap_or_default();
         if turn.seq <= cut.window_start || turn.seq <= cut.covers_to() {
             return Ok(());
@@ -275,8 +276,8 @@ impl Talk {
         cut.window_start = turn.seq;
         cut.rounds_start = cut.rounds_start.max(turn.seq);
         cut.summary = Some(Summary::new("what was said", turn.seq));
-        let compact = Compact::new(Profile::default(), window.compaction_version(), Cut::clone(&cut));
-        let compact = compact.replacing(replaced);
+        let cuts = Cuts::new(cut).replacing(replaced);
+        let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(Failure::other)?;
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.map_err(Failure::other)?;
         Ok(())
     }

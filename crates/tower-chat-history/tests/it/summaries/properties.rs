@@ -8,7 +8,7 @@ use tower_chat_history::{
     ContextBudget, ContextOptions, Engine, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _,
     MemoryStore, Message, Reply, TurnInput,
     budget::Watermarks,
-    store::{Load, Loaded},
+    store::{Cuts, Load, Loaded},
     summary::{Summaries, SummarizeWhen, SummaryFormat},
     tokens::{ByteEstimate, TokenCounter},
 };
@@ -114,8 +114,8 @@ proptest! {
                 // Invariant 13: coverage and windows only move forward, and the log is complete.
                 let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { continue };
                 if let Some(compaction) = window.compaction {
-                    let covers = compaction.cut.covers_to();
-                    assert!(covers.get() >= covered && covers <= compaction.cut.window_start);
+                    let covers = Cuts::read(&compaction).unwrap().cut.covers_to();
+                    assert!(covers.get() >= covered && covers <= compaction.window_start);
                     covered = covers.get();
                 }
             }

@@ -12,7 +12,7 @@ use tower_chat_history::{
     adapt::Custom,
     budget::Watermarks,
     policy::{OnConflict, QueueLimits},
-    store::{Compact, CompactionVersion, Cut, Load, Loaded, Profile, Seq},
+    store::{CompactionVersion, Cut, Cuts, Load, Loaded, Profile, Seq},
     summary::{Summaries, SummarizeWhen, SummaryFormat, SummaryOutcome},
 };
 use tower_chat_history_test::{Fault as StoreFault, FaultStore, Op};
@@ -141,7 +141,7 @@ async fn a_partly_failed_summary_keeps_its_finished_part() {
     }
     let part = part.expect("the second chunk failed");
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
-    let cut = window.compaction.unwrap().cut;
+    let cut = Cuts::read(&window.compaction.unwrap()).unwrap().cut;
     assert_eq!((cut.covers_to(), cut.window_start), (part.to, part.to), "only summarized exchanges leave the window");
     let (context, _) = turn(&engine, "and now?").await;
     let known = context.iter().map(|message| message.text().into_owned()).collect::<String>();
@@ -197,14 +197,14 @@ async fn a_summary_is_added_to_a_compaction_stored_before_it() {
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
     let turn = engine.begin(TurnInput::new(id(), [Message::user("and now?")])).await.unwrap();
 
-    let (profile, mut cut) = (Profile::default(), Cut::window_from(Seq::new(2)));
+    let mut cut = Cut::window_from(Seq::new(2));
     cut.cleared_before = Seq::new(3);
-    let first = Compact::new(profile, CompactionVersion::NONE, cut);
+    let first = Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(&id(), window.revision.incarnation(), first).await.unwrap();
     turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
 
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
-    let cut = window.compaction.unwrap().cut;
+    let cut = Cuts::read(&window.compaction.unwrap()).unwrap().cut;
     assert_eq!((cut.window_start, cut.covers_to(), cut.cleared_before), (Seq::new(3), Seq::new(3), Seq::new(3)));
     assert!(cut.summary.unwrap().text.contains("fact-0"));
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tower_chat_history::{
     BoxError, HistoryStore as _, HistoryStoreExt as _,
-    store::{Compaction, List as _, Listed, Load, LoadLimit, Loaded, Profile, Recorded, Seq},
+    store::{Compaction, Cuts, List as _, Listed, Load, LoadLimit, Loaded, Profile, Recorded, Seq},
 };
 
 use super::{ledger::Ledger, people::list};
@@ -158,7 +158,10 @@ fn check_compaction(
     ledger: &Ledger,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    let cut = compaction.map(|compaction| compaction.cut.clone()).unwrap_or_default();
+    let cut = match compaction.map(Cuts::read).transpose() {
+        Ok(cuts) => cuts.map(|cuts| cuts.cut).unwrap_or_default(),
+        Err(error) => return vec![format!("c{conversation}: the compaction {profile} is damaged: {error}")],
+    };
     let opens = |seq: Seq| {
         let found = usize::try_from(seq.get()).ok().and_then(|position| log.get(position));
         found.is_some_and(|recorded| recorded.exchange.opens_turn())
@@ -313,7 +316,8 @@ mod tests {
         let (log, mut ledger) = sound();
         ledger.note(1, "cut 2 0 1,1,0,1");
         let found = |cut: Cut| {
-            let compaction = Compaction::new(CompactionVersion::new(1), cut);
+            let compact = Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap();
+            let compaction = compact.stored_as(CompactionVersion::new(1));
             check_compaction(2, 0, Some(&compaction), &log, &ledger)
         };
         let mut cut = Cut::window_from(Seq::new(2));

@@ -8,7 +8,7 @@ use std::{
 
 use tower_chat_history::{
     HistoryStore,
-    store::{Cut, Incarnation, Load, LoadLimit, Loaded, Profile},
+    store::{Cut, Cuts, Incarnation, Load, LoadLimit, Loaded, Profile},
 };
 
 use super::Output;
@@ -94,7 +94,10 @@ impl Watch {
             Err(error) => return self.output.violation(format!("c{conversation} cannot be loaded: {error}")),
         };
         let (incarnation, len) = (window.revision.incarnation(), window.revision.version());
-        let at = window.compaction.map(|compaction| positions(&compaction.cut)).unwrap_or_default();
+        let at = match window.compaction.as_ref().map(Cuts::read).transpose() {
+            Ok(cuts) => cuts.map(|cuts| positions(&cuts.cut)).unwrap_or_default(),
+            Err(error) => return self.output.violation(format!("c{conversation}: a compaction is damaged: {error}")),
+        };
         if before.incarnation.is_some_and(|before| before != incarnation) {
             self.output.violation(format!("c{conversation} has another incarnation"))?;
         }

@@ -8,8 +8,8 @@ use tower_chat_history::{
     ConversationId, HistoryStore as _, Message,
     dialect::Digest,
     store::{
-        Append, Citation, Compact, CompactionVersion, Cut, Exchange, ExchangeId, Expect, Labels, LabelsVersion,
-        List as _, Origin, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
+        Append, Citation, CompactionVersion, Cut, Cuts, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _,
+        Origin, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
     },
 };
 
@@ -67,9 +67,8 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
         cut.summary = Some(summary);
         cut
     };
-    let compact =
-        Compact::new(Profile::new(said("profile")).unwrap(), CompactionVersion::NONE, with_summary("summary"));
-    let compact = compact.replacing(Some(with_summary("replaced")));
+    let cuts = Cuts::new(with_summary("summary")).replacing(Some(with_summary("replaced")));
+    let compact = cuts.compact(Profile::new(said("profile")).unwrap(), CompactionVersion::NONE).unwrap();
     store.append(&id, Append::new(Expect::AnyIn(incarnation), third).compact(compact)).await.unwrap();
 
     let labels = Labels::new([(said("label"), said("title"))]).unwrap();

@@ -89,7 +89,7 @@ impl Worker {
         let Some(revision) = life.conversations[owned.place].revision else { return Ok(()) };
         self.begin_removal(life, &[owned])?;
         let id = owned.id()?;
-        let truncating = self.again(owned, || self.store.truncate(&id, revision, Seq::FIRST));
+        let truncating = self.again(owned, || self.store.truncate(&id, revision, Seq::FIRST, None));
         let (truncated, ()) = join(truncating, self.late_calls(life, &[owned])).await;
         match truncated? {
             Ok(truncated) if truncated.revision.is_none() && truncated.removed == revision.len() => {}
